@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.solver.kernels import cache_directory
+from plimsoll.solver.kernels import find_cache_directory
 
 REPOSITORY = Path(__file__).parents[2]
 # Downloads included: longer than that nobody waits.
@@ -24,7 +24,7 @@ TOOLS = ["pytest", "mypy", "ruff", "hypothesis", "kubernetes"]
 def environment() -> dict[str, str]:
     """A fresh machine knows nothing of the environment these tests run in, but for kernels that took a minute."""
     known = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS"}}
-    return {**known, "NUMBA_CACHE_DIR": str(cache_directory().parent)}
+    return {**known, "NUMBA_CACHE_DIR": str(find_cache_directory().parent)}
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

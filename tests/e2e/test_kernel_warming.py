@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "cache_is_warm", lambda: False)
+    monkeypatch.setattr(kernels, "is_cache_warm", lambda: False)
     monkeypatch.delenv(kernels.VARIABLE, raising=False)
 
 

@@ -27,18 +27,18 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_every_kernel_that_lies_ready_is_loaded_once(loaded: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "cache_is_warm", lambda: True)
+    monkeypatch.setattr(kernels, "is_cache_warm", lambda: True)
     count = load_kernels()
     assert count == len(loaded) == len(set(loaded))
     assert count > 50
 
 
 def test_nothing_is_compiled_for_it(loaded: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "cache_is_warm", lambda: False)
+    monkeypatch.setattr(kernels, "is_cache_warm", lambda: False)
     assert (load_kernels(), loaded) == (0, [])
 
 
 def test_nothing_is_loaded_where_plans_are_made_in_python(loaded: list[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "cache_is_warm", lambda: True)
+    monkeypatch.setattr(kernels, "is_cache_warm", lambda: True)
     monkeypatch.setenv(kernels.VARIABLE, "plain")
     assert (load_kernels(), loaded) == (0, [])

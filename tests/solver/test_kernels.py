@@ -43,14 +43,14 @@ def test_a_kernel_runs_as_plain_python_when_told_so():
 
 
 def test_a_kernel_that_calls_a_kernel_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     with forced("numba"):
         assert doubled_sum(np.arange(4)) == 12
     assert list(tmp_path.rglob("*.nbi"))
 
 
 def test_a_kernel_that_makes_no_arrays_leaves_those_it_is_given_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     one, other = np.array([1, 2]), np.array([3, 4])
     held = sys.getrefcount(one)
     with forced("numba"):
@@ -60,7 +60,7 @@ def test_a_kernel_that_makes_no_arrays_leaves_those_it_is_given_alone(monkeypatc
 
 
 def test_auto_is_plain_while_the_cache_is_cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     switch = kernels._Switch()
     switch.choice = "auto"
     assert not switch.compiled()
@@ -70,14 +70,14 @@ def test_auto_is_plain_while_the_cache_is_cold(monkeypatch: pytest.MonkeyPatch, 
 
 def test_auto_is_compiled_when_the_cache_is_marked_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "ready").touch()
-    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     switch = kernels._Switch()
     switch.choice = "auto"
     assert switch.compiled()
 
 
 def test_without_numba_auto_is_plain_and_there_is_nothing_to_compile(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kernels, "_numba_installed", lambda: False)
+    monkeypatch.setattr(kernels, "_is_numba_installed", lambda: False)
     switch = kernels._Switch()
     switch.choice = "auto"
     assert not switch.compiled()

@@ -5,14 +5,14 @@ import os
 import numpy as np
 import pytest
 
-from plimsoll.solver.kernels import cache_is_warm, forced
+from plimsoll.solver.kernels import forced, is_cache_warm
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.checks import violations
 from tests.solver.workloads import n1_types, packing, pods, workload
 
 pytestmark = pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not cache_is_warm(), reason="compiling takes a minute"
+    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not is_cache_warm(), reason="compiling takes a minute"
 )
 
 

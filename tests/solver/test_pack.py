@@ -84,7 +84,7 @@ def test_pods_that_keep_apart_go_first_which_saves_a_percent(seed: int, monkeypa
     problem = packing(requests, counts, capacity, price, per_bin=apart)
     packed = pack(problem, Effort(rounds=0)).packing
     assert faults(problem, packed) == []
-    monkeypatch.setattr(mixed, "capped_first", lambda *_: [])
+    monkeypatch.setattr(mixed, "build_capped_first_values", lambda *_: [])
     assert packed.cost <= 0.99 * pack(problem, Effort(rounds=0)).packing.cost
 
 

@@ -35,7 +35,7 @@ COMPILER: Final = (
 
 async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
     """Returns when machine code lies on disk, or when that cannot be had. Cancelling it ends the compiler."""
-    if os.environ.get(kernels.VARIABLE) == "plain" or kernels.cache_is_warm():
+    if os.environ.get(kernels.VARIABLE) == "plain" or kernels.is_cache_warm():
         return
     process = await asyncio.create_subprocess_exec(
         *compiler,
@@ -57,7 +57,7 @@ async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
 
 def load_kernels() -> int:
     """Load all machine code that lies ready on disk, if plans are made with it; how many kernels that is."""
-    if os.environ.get(kernels.VARIABLE) == "plain" or not kernels.cache_is_warm():
+    if os.environ.get(kernels.VARIABLE) == "plain" or not kernels.is_cache_warm():
         return 0
     package = importlib.import_module(kernels.PACKAGE)
     names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{kernels.PACKAGE}.")]

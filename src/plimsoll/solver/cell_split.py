@@ -20,30 +20,30 @@ def split_alike(sizes: Floats, counts: Floats, kinds: Ints, cells: int) -> Ints:
     points = np.log(np.maximum(sizes, 1e-9))
     cell = np.unique(kinds, return_inverse=True)[1].astype(np.int64)
     made = int(cell.max(initial=-1)) + 1
-    queue = [_ranked(points, counts, np.flatnonzero(cell == number), number) for number in range(made)]
+    queue = [_rank_cell(points, counts, np.flatnonzero(cell == number), number) for number in range(made)]
     heapq.heapify(queue)
     while made < cells and queue:
         rank, _, dimension, members = heapq.heappop(queue)
         if rank >= 0:
             break
         order = members[np.argsort(points[members, dimension], kind="stable")]
-        at = _median(points[order, dimension], counts[order])
+        at = _find_median(points[order, dimension], counts[order])
         old = int(cell[order[0]])
         cell[order[at:]] = made
-        heapq.heappush(queue, _ranked(points, counts, order[:at], old))
-        heapq.heappush(queue, _ranked(points, counts, order[at:], made))
+        heapq.heappush(queue, _rank_cell(points, counts, order[:at], old))
+        heapq.heappush(queue, _rank_cell(points, counts, order[at:], made))
         made += 1
     return cell
 
 
-def _ranked(points: Floats, counts: Floats, members: Ints, cell: int) -> tuple[float, int, int, Ints]:
+def _rank_cell(points: Floats, counts: Floats, members: Ints, cell: int) -> tuple[float, int, int, Ints]:
     """Least first; the number of the cell keeps the order total."""
     extent = np.ptp(points[members], axis=0)
     widest = int(extent.argmax())
     return -round(float(counts[members].sum() * extent[widest]), 6), cell, widest, members
 
 
-def _median(ordered: Floats, counts: Floats) -> int:
+def _find_median(ordered: Floats, counts: Floats) -> int:
     """Where the upper half begins; equal points stay together, and neither half is empty."""
     half = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
     at = int(np.searchsorted(ordered, ordered[min(half, len(ordered) - 1)], side="left"))

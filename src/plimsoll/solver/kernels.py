@@ -104,23 +104,23 @@ def compile_all() -> int:
     With a warm cache there is nothing to compile: what is called is loaded when it is called first. May run in a
     thread beside a planner, which goes on with Python. Without numba there is nothing to do: 0.
     """
-    if not _numba_installed():
+    if not _is_numba_installed():
         return 0
     for module in pkgutil.walk_packages(importlib.import_module(PACKAGE).__path__, f"{PACKAGE}."):
         importlib.import_module(module.name)
     ours = [found_kernel for found_kernel in _kernels if found_kernel.plain.__module__.startswith(PACKAGE)]
-    if not cache_is_warm():
+    if not is_cache_warm():
         for our in ours:
             our.compiled()
-    if _writable(directory := cache_directory()):
+    if _is_writable(directory := find_cache_directory()):
         (directory / _READY).touch()
     _switch.finished = True
     return len(ours)
 
 
-def cache_is_warm() -> bool:
+def is_cache_warm() -> bool:
     """Whether machine code of every kernel lies on disk, so that loading is all there is to do."""
-    return _numba_installed() and (cache_directory() / _READY).exists() and _writable(cache_directory())
+    return _is_numba_installed() and (find_cache_directory() / _READY).exists() and _is_writable(find_cache_directory())
 
 
 @contextmanager
@@ -143,7 +143,7 @@ class _Switch:
 
     def compiled(self) -> bool:
         if self.choice is None:
-            self.choice = _chosen()
+            self.choice = _read_choice()
         if self.choice == "auto":
             return self.finished or self._warm
         return self.choice == "numba"
@@ -151,10 +151,10 @@ class _Switch:
     @functools.cached_property
     def _warm(self) -> bool:
         """Looked at once: a cache that another process warms later counts from the next start on."""
-        return cache_is_warm()
+        return is_cache_warm()
 
 
-def _chosen() -> Choice:
+def _read_choice() -> Choice:
     said = os.environ.get(VARIABLE, "") or "auto"
     if said not in get_args(Choice):
         raise ValueError(f"{VARIABLE}={said!r}: must be one of {', '.join(get_args(Choice))}")
@@ -162,7 +162,7 @@ def _chosen() -> Choice:
 
 
 @functools.cache
-def cache_directory() -> Path:
+def find_cache_directory() -> Path:
     """Where machine code of just these sources, versions and this processor lies.
 
     A directory for each: numba looks whether a kernel's own file has changed, not whether a kernel it calls has.
@@ -174,20 +174,20 @@ def cache_directory() -> Path:
         if _MARK in text or file.samefile(__file__):
             digest.update(f"{file.relative_to(folder)}\n{text}\0".encode())
     versions = [f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "llvmlite")]
-    digest.update("\n".join((*versions, platform.python_version(), _processor())).encode())
-    return _cache_root() / f"kernels-{digest.hexdigest()[:16]}"
+    digest.update("\n".join((*versions, platform.python_version(), _describe_processor())).encode())
+    return _find_cache_root() / f"kernels-{digest.hexdigest()[:16]}"
 
 
-def _cache_root() -> Path:
+def _find_cache_root() -> Path:
     if said := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(said)
     beside = Path(__file__).parent / "__pycache__"
-    if _writable(beside):
+    if _is_writable(beside):
         return beside
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plimsoll"
 
 
-def _processor() -> str:
+def _describe_processor() -> str:
     """Name and features: a cache shipped to another processor is not warm there. `generic` fits every one."""
     if name := os.environ.get("NUMBA_CPU_NAME"):
         return name
@@ -199,7 +199,7 @@ def _processor() -> str:
     return "\n".join(sorted({line for line in lines if line.startswith(keys)}))
 
 
-def _writable(directory: Path) -> bool:
+def _is_writable(directory: Path) -> bool:
     """Whether files can be made there: otherwise numba does not even read what it cached."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _writable(directory: Path) -> bool:
 
 
 @functools.cache
-def _numba_installed() -> bool:
+def _is_numba_installed() -> bool:
     try:
         metadata.version("numba")
     except metadata.PackageNotFoundError:
@@ -217,47 +217,49 @@ def _numba_installed() -> bool:
     return True
 
 
-def _annotated_signature(plain: Callable[..., Any], numba: Any) -> Any:
+def _read_signature(plain: Callable[..., Any], numba: Any) -> Any:
     hints = get_type_hints(plain, include_extras=True)
     result = hints.pop("return")
-    return _machine_type(result, numba)(*(_machine_type(hint, numba) for hint in hints.values()))
+    return _find_machine_type(result, numba)(*(_find_machine_type(hint, numba) for hint in hints.values()))
 
 
-def _machine_type(hint: Any, numba: Any) -> Any:
+def _find_machine_type(hint: Any, numba: Any) -> Any:
     if get_origin(hint) is Annotated:
         element, _, shape = hint.__metadata__[0].partition("[")
         return numba.types.Array(getattr(numba.types, element), shape.count(",") + 1, "C")
     if get_origin(hint) is tuple:
-        return numba.types.BaseTuple.from_types([_machine_type(part, numba) for part in get_args(hint)])
+        return numba.types.BaseTuple.from_types([_find_machine_type(part, numba) for part in get_args(hint)])
     if hasattr(hint, "_fields"):
         fields = get_type_hints(hint, include_extras=True)
-        return numba.types.BaseTuple.from_types([_machine_type(fields[name], numba) for name in hint._fields], hint)
+        return numba.types.BaseTuple.from_types(
+            [_find_machine_type(fields[name], numba) for name in hint._fields], hint
+        )
     return {int: numba.int64, float: numba.float64, bool: numba.boolean, type(None): numba.void}[hint]
 
 
 def _compile(kernel_: Kernel[P, R]) -> Callable[P, R]:
     numba: Any = importlib.import_module("numba")
-    if cache_is_warm():
+    if is_cache_warm():
         # The machine code of what a kernel calls is part of its own: loading it needs none of them.
         # Where it is missing after all, compiling fails, and is tried again with all of them.
         with suppress(numba.core.errors.NumbaError):
-            return _made(kernel_, numba, calling={})
+            return _compile_kernel(kernel_, numba, calling={})
     function = cast("types.FunctionType", kernel_.plain)
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     calling = {
         name: found_kernel.compiled() for name, found_kernel in called.items() if isinstance(found_kernel, Kernel)
     }
-    return _made(kernel_, numba, calling=calling)
+    return _compile_kernel(kernel_, numba, calling=calling)
 
 
-def _made(kernel_: Kernel[P, R], numba: Any, *, calling: dict[str, Callable[..., Any]]) -> Callable[P, R]:
+def _compile_kernel(kernel_: Kernel[P, R], numba: Any, *, calling: dict[str, Callable[..., Any]]) -> Callable[P, R]:
     function = cast("types.FunctionType", kernel_.plain)
     scope = {**function.__globals__, **calling}
     linked = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
     linked.__qualname__ = function.__qualname__
-    numba.config.CACHE_DIR = str(cache_directory())
-    cached = _writable(cache_directory())
-    signature = kernel_.signature or _annotated_signature(kernel_.plain, numba)
+    numba.config.CACHE_DIR = str(find_cache_directory())
+    cached = _is_writable(find_cache_directory())
+    signature = kernel_.signature or _read_signature(kernel_.plain, numba)
     options = {"cache": cached, "nogil": True, "error_model": "numpy"}
     # Numba's own word for doing without its run time, which is what counts references.
     compiler: Any = (

@@ -42,7 +42,7 @@ class Layout:
 
 
 def build_layout(problem: PackingProblem) -> Layout:
-    fit = max_per_bin(problem)
+    fit = compute_max_per_bin(problem)
     open_ = (problem.available > 0) & (problem.use <= problem.room).all(axis=1)
     fit[~open_] = 0
     types = np.flatnonzero(fit.any(axis=1))
@@ -62,14 +62,14 @@ def build_layout(problem: PackingProblem) -> Layout:
         fit=np.ascontiguousarray(fit[types][:, classes]),
         keys=keys,
         keyed=np.asarray(keys.any(axis=1), dtype=np.bool_),
-        price=_above_zero(problem.price[types]),
+        price=_raise_above_zero(problem.price[types]),
         use=problem.use[types],
     )
     demand = Demand(problem.counts[classes], problem.available[types], problem.room.copy())
     return Layout(instance, demand, classes, types)
 
 
-def max_per_bin(problem: PackingProblem) -> Ints:
+def compute_max_per_bin(problem: PackingProblem) -> Ints:
     """[T, C]: most items of a class in one bin of a type; 0 where none goes."""
     alone = np.where(problem.exclusive.any(axis=1), 1, problem.per_bin)
     fit = np.where(problem.allowed, np.maximum(np.minimum(problem.counts, alone), 0), 0)
@@ -79,7 +79,7 @@ def max_per_bin(problem: PackingProblem) -> Ints:
     return fit
 
 
-def _above_zero(price: Floats) -> Floats:
+def _raise_above_zero(price: Floats) -> Floats:
     """Bins for nothing are worth as much as can be said; dividing by 0 says nothing."""
     return np.maximum(price.astype(np.float64), 1e-9 * max(float(price.max(initial=0.0)), 1e-3))
 
@@ -89,8 +89,8 @@ def _sort_by_content(problem: PackingProblem, types: Ints, classes: Ints) -> tup
     allowed = problem.allowed[np.ix_(types, classes)]
     keys = problem.exclusive[classes]
     price = np.ascontiguousarray(problem.price[types], dtype=np.float64)
-    class_prints = _fingerprints(problem.requests[classes], problem.counts[classes], problem.per_bin[classes])
-    type_prints = _fingerprints(
+    class_prints = _compute_fingerprints(problem.requests[classes], problem.counts[classes], problem.per_bin[classes])
+    type_prints = _compute_fingerprints(
         problem.capacity[types], problem.available[types], problem.use[types], price.view(np.int64)
     )
     type_prints += _mix_bits(_sum_members(allowed, class_prints))
@@ -99,7 +99,7 @@ def _sort_by_content(problem: PackingProblem, types: Ints, classes: Ints) -> tup
     return types[np.lexsort((type_prints, -price))], classes[np.argsort(class_prints, kind="stable")]
 
 
-def _fingerprints(*columns: Ints) -> Fingerprints:
+def _compute_fingerprints(*columns: Ints) -> Fingerprints:
     """[N]: a number for each row that only equal rows share, for all we need."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in np.column_stack(columns).astype(np.int64).T:

@@ -69,13 +69,13 @@ class LinearProgram:
     def add_columns(self, cost: Floats, *, upper: Floats | None = None, entries: Sparse | None = None) -> None:
         """Columns from nought upwards."""
         count = len(cost)
-        starts, indices, values = _arrays(entries, count)
+        starts, indices, values = _build_arrays(entries, count)
         top = np.full(count, INFINITE) if upper is None else upper
         self._highs.addCols(count, cost, np.zeros(count), top, len(indices), starts, indices, values)
 
     def add_rows(self, lower: Floats, upper: Floats, entries: Sparse | None = None) -> None:
         count = len(lower)
-        starts, indices, values = _arrays(entries, count)
+        starts, indices, values = _build_arrays(entries, count)
         self._highs.addRows(count, lower, upper, len(indices), starts, indices, values)
 
     def change_rows(self, lower: Floats, upper: Floats) -> None:
@@ -95,7 +95,7 @@ class LinearProgram:
         )
 
 
-def _arrays(entries: Sparse | None, count: int) -> tuple[Any, Any, Floats]:
+def _build_arrays(entries: Sparse | None, count: int) -> tuple[Any, Any, Floats]:
     if entries is None:
         return np.zeros(count, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0)
     return entries.starts.astype(np.int32), entries.indices.astype(np.int32), entries.values

@@ -47,20 +47,20 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
     bound = _bound(problem, packed, effort)
     if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
-        packed = _or_of_one_type(problem, packed)
+        packed = _try_one_type(problem, packed)
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
-        for tried in (_in_cells, _by_columns, _of_few_items) if few else (_by_columns, _in_cells):
+        for tried in (_try_cells, _try_columns, _try_exact) if few else (_try_columns, _try_cells):
             if packed.cost > bound.cost * (1 + effort.gap):
                 packed, bound = tried(problem, packed, bound, effort)
     return Solution(packing=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
 
 
-def _or_of_one_type(problem: PackingProblem, packed: Packing) -> Packing:
+def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:
     """What is packed in bins of one type, where that is cheaper."""
     served = replace(problem, counts=problem.counts - packed.left)
     best = packed
-    fewest = _fewest_bins(served)
+    fewest = _count_fewest_bins(served)
     for type_ in np.flatnonzero(fewest <= served.available).tolist():
         if fewest[type_] * served.price[type_] >= best.cost * (1 - CHEAPER):
             continue
@@ -70,7 +70,7 @@ def _or_of_one_type(problem: PackingProblem, packed: Packing) -> Packing:
     return best
 
 
-def _fewest_bins(problem: PackingProblem) -> Ints:
+def _count_fewest_bins(problem: PackingProblem) -> Ints:
     """[T]: bins that hold everything if it were poured; more than there can be where something may not lie at all."""
     volume = problem.counts @ problem.requests
     bins = np.where(volume > 0, -(-volume // np.maximum(problem.capacity, 1)), 0).max(axis=1, initial=0)
@@ -79,7 +79,7 @@ def _fewest_bins(problem: PackingProblem) -> Ints:
     return np.asarray(np.where(takes.all(axis=1), bins, UNBOUNDED + 1), dtype=np.int64)
 
 
-def _in_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+def _try_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
     """If that leaves no more, and costs less."""
     if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
         return packed, bound
@@ -90,11 +90,11 @@ def _in_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Ef
     return found, bound if same else _bound(problem, found, effort)
 
 
-def _by_columns(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+def _try_columns(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
     return improve(problem, packed, effort, bound=bound), bound
 
 
-def _of_few_items(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+def _try_exact(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
     return (pack_cheapest(problem, packed, effort) if is_small(problem) else packed), bound
 
 

@@ -34,5 +34,5 @@ def test_machine_code_is_loaded_for_large_questions_and_for_many_pods(
     monkeypatch: pytest.MonkeyPatch, entries: int, pods: int, warm: bool, choice: str
 ):
     monkeypatch.delenv(kernels.VARIABLE, raising=False)
-    monkeypatch.setattr(kernels, "cache_is_warm", lambda: warm)
+    monkeypatch.setattr(kernels, "is_cache_warm", lambda: warm)
     assert choice_for(entries, pods) == choice

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from plimsoll.nodes.model.group_names import Making, Naming, group_id, is_ours, profile_hash, suffix
+from plimsoll.nodes.model.group_names import Making, Naming, build_suffix, group_id, hash_profile, is_ours
 from plimsoll.objects.api.nodes import Taint
 
 MAKING = Making(labels={"a": "1", "b": "2"}, taints=(Taint(key="t", effect="NoSchedule"),), zone="z1", second=1000)
@@ -17,7 +17,7 @@ def test_an_id_is_prefix_type_and_eight_characters():
 
 def test_the_same_group_gets_the_same_id_however_its_labels_are_ordered():
     turned = dataclasses.replace(MAKING, labels={"b": "2", "a": "1"})
-    assert suffix(turned) == suffix(MAKING)
+    assert build_suffix(turned) == build_suffix(MAKING)
 
 
 def test_everything_that_makes_a_group_another_changes_its_suffix():
@@ -27,7 +27,7 @@ def test_everything_that_makes_a_group_another_changes_its_suffix():
         dataclasses.replace(MAKING, zone="z2"),
         dataclasses.replace(MAKING, second=1001),
     ]
-    assert len({suffix(request) for request in (MAKING, *others)}) == 5
+    assert len({build_suffix(request) for request in (MAKING, *others)}) == 5
 
 
 def test_an_id_that_is_taken_is_not_given_again():
@@ -39,7 +39,7 @@ def test_an_id_that_is_taken_is_not_given_again():
 
 def test_without_underscores_ids_are_lower_case_and_cut_in_the_middle():
     found = group_id("Nap", "Type_Of.A-Very-Long-Name", MAKING, naming=Naming(underscores=False, longest=24))
-    assert found == f"nap-type-of-a-v-{suffix(MAKING)}"
+    assert found == f"nap-type-of-a-v-{build_suffix(MAKING)}"
     assert len(found) == 24
 
 
@@ -51,5 +51,5 @@ def test_ours_are_those_with_the_prefix_and_a_separator():
 
 
 def test_a_profile_is_known_by_labels_and_taints_alone():
-    assert profile_hash(MAKING.labels, MAKING.taints) == profile_hash({"b": "2", "a": "1"}, MAKING.taints)
-    assert profile_hash({}, ()) != profile_hash({"a": "1"}, ())
+    assert hash_profile(MAKING.labels, MAKING.taints) == hash_profile({"b": "2", "a": "1"}, MAKING.taints)
+    assert hash_profile({}, ()) != hash_profile({"a": "1"}, ())

@@ -4,7 +4,7 @@ import pytest
 
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.price_overlays import read_overlay
-from plimsoll.nodes.model.prices import Overlay, estimated_price, price_of, prices_are_known
+from plimsoll.nodes.model.prices import Overlay, estimate_price, price_of, prices_are_known
 from tests.nodes.planning.builders import amounts, group, machine, snapshot
 
 SIZE = amounts(4, 16)
@@ -15,8 +15,8 @@ def test_what_the_provider_says_is_the_price():
 
 
 def test_an_unknown_price_is_estimated_from_cores_memory_and_accelerators():
-    assert estimated_price(amounts(8, 30, gpu=2)) == pytest.approx(0.033174 * 8 + 0.004446 * 30 + 0.7 * 2)
-    assert price_of("m", SIZE, given=None, exists=True).per_hour == estimated_price(SIZE)
+    assert estimate_price(amounts(8, 30, gpu=2)) == pytest.approx(0.033174 * 8 + 0.004446 * 30 + 0.7 * 2)
+    assert price_of("m", SIZE, given=None, exists=True).per_hour == estimate_price(SIZE)
 
 
 def test_the_overlay_replaces_a_price_or_scales_it():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.requests.replan import repack, without_requests
+from plimsoll.nodes.planning.requests.replan import remove_requests, repack
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
@@ -103,7 +103,7 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
     line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
     snapshot, plan = planned(*line, ordinary=web)
     names = {request.name for number, request in enumerate(line) if number in gone}
-    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
+    left = remove_requests(plan, names, pending=snapshot.pending, why=WHY)
     keys = {pending.key for pending in snapshot.pending if pending.bundle in names}
     fillings = [pattern for growth in plan.scale_ups for pattern in growth.patterns]
     assert nodes_of(left) == sum(pattern.nodes for pattern in fillings if pattern.pods.keys() - keys)
@@ -127,7 +127,7 @@ def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequen
     line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
     snapshot, plan = planned(*line, size=2, ordinary=web)
     names = {request.name for number, request in enumerate(line) if number in failed}
-    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
+    left = remove_requests(plan, names, pending=snapshot.pending, why=WHY)
     kept = repack(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
     assert nodes_of(kept) == math.ceil((sum(request.total for request in line if request.name not in names) + web) / 4)
     assert pods_on(kept) == pods_on(left)

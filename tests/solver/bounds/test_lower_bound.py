@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.bounds.lower_bound import lower_bound
-from plimsoll.solver.knapsack.item_values import resource_prices
+from plimsoll.solver.knapsack.item_values import solve_resource_prices
 from plimsoll.solver.problem import UNBOUNDED, Effort, Ints, PackingProblem
 from tests.solver.packing_problems import demand, gpu_market, n1_types, packing, tiny_packings
 
@@ -166,5 +166,5 @@ def test_a_thousand_shapes_are_not_told_as_mere_volume():
     problem = packing(requests, counts, capacity, price)
     unit = capacity.max(axis=0) + 1.0
     volume = counts @ (requests / unit)
-    by_volume = float(volume @ resource_prices(volume, capacity / unit, price))
+    by_volume = float(volume @ solve_resource_prices(volume, capacity / unit, price))
     assert lower_bound(problem, effort=QUICK) >= 1.01 * by_volume

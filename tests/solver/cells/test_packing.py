@@ -14,7 +14,7 @@ from plimsoll.solver.cell_split import split_alike
 from plimsoll.solver.cells import packing as cells
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.cells.packing import pack_in_cells
-from plimsoll.solver.kernels import cache_is_warm, forced
+from plimsoll.solver.kernels import forced, is_cache_warm
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.packing_problems import demand, faults, n1_types, packing
 
@@ -76,7 +76,7 @@ def test_what_fits_nowhere_is_left():
 
 
 @pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not cache_is_warm(), reason="compiling takes a minute"
+    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not is_cache_warm(), reason="compiling takes a minute"
 )
 @pytest.mark.usefixtures("cells_from_ten_classes_on")
 def test_machine_code_and_python_pack_alike():

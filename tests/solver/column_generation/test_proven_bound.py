@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
 from plimsoll.solver.column_generation.proven_bound import bound_from_values, proven_bound
-from plimsoll.solver.knapsack.branch_and_bound import NEAR, best_content_exactly
-from plimsoll.solver.knapsack.item_values import worth_from
+from plimsoll.solver.knapsack.branch_and_bound import NEAR, solve_content_exactly
+from plimsoll.solver.knapsack.item_values import build_item_values
 from plimsoll.solver.layout import build_layout
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.bounds.test_lower_bound import cheapest
@@ -63,9 +63,9 @@ def test_a_content_is_the_best_there_is(problem: PackingProblem):
     layout = build_layout(unkeyed)
     if not len(layout.types) or not len(layout.classes):
         return
-    worth = worth_from(np.arange(1.0, len(layout.classes) + 1))
+    worth = build_item_values(np.arange(1.0, len(layout.classes) + 1))
     content = np.zeros(len(layout.classes), dtype=np.int64)
-    value, ceiling, _ = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
+    value, ceiling, _ = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
     most = np.minimum(layout.demand.left, layout.instance.fit[0]).tolist()
     best = max(
         float(worth.values @ items)
@@ -79,10 +79,10 @@ def test_a_content_is_the_best_there_is(problem: PackingProblem):
 
 def test_a_spent_effort_still_tells_what_no_content_exceeds():
     layout = build_layout(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
-    worth = worth_from(np.array([1.0, 0.9, 0.95]))
+    worth = build_item_values(np.array([1.0, 0.9, 0.95]))
     content = np.zeros(3, dtype=np.int64)
-    exact = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
-    hasty = best_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 1)
+    exact = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
+    hasty = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 1)
     assert hasty[2] <= 1
     assert hasty[1] >= exact[0]
 

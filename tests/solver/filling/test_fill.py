@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, most_constrained_first
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, order_most_constrained_first
 from plimsoll.solver.kernels import forced
 from tests.solver.existing_nodes import assert_holds, cap_of, demand_of, standing_of
 
@@ -106,12 +106,12 @@ def test_an_item_goes_to_the_node_of_its_own_shape():
 def test_classes_with_fewest_nodes_come_first_then_larger_ones():
     demand = simple([[1, 1], [9, 9], [1, 1]], [1, 1, 1], [[True, True, True], [True, True, False]])
     standing = nodes([[10, 10], [10, 10]], kind=[0, 1])
-    assert most_constrained_first(demand, standing).tolist() == [2, 1, 0]
+    assert order_most_constrained_first(demand, standing).tolist() == [2, 1, 0]
 
 
 def test_tiers_come_before_everything():
     demand, standing = simple([[1, 1], [9, 9]], [1, 1]), nodes([[10, 10]])
-    assert most_constrained_first(demand, standing, np.array([0, 1])).tolist() == [0, 1]
+    assert order_most_constrained_first(demand, standing, np.array([0, 1])).tolist() == [0, 1]
 
 
 def test_a_given_order_decides_who_gets_the_room():
@@ -145,7 +145,7 @@ def test_aligned_bins_place_more_than_first_fit_where_room_is_scarce():
     standing = ExistingNodes(free=free, kind=np.zeros(150, dtype=np.int64))
     first_fit = free.copy()
     placed = 0
-    for cls in most_constrained_first(demand, standing).tolist():
+    for cls in order_most_constrained_first(demand, standing).tolist():
         room = (first_fit // requests[cls]).min(axis=1)
         taken = np.minimum(room, (12 - (np.cumsum(room) - room)).clip(0))
         first_fit -= taken[:, None] * requests[cls]

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.knapsack.item_values import resource_prices, worth_from
-from plimsoll.solver.knapsack.lp_knapsack import best_content
+from plimsoll.solver.knapsack.item_values import build_item_values, solve_resource_prices
+from plimsoll.solver.knapsack.lp_knapsack import find_best_content
 from plimsoll.solver.layout import build_layout
 from plimsoll.solver.problem import Floats, Ints, PackingProblem
 from tests.solver.workloads import packing
@@ -25,10 +25,10 @@ def best_by_trying_all(problem: PackingProblem, values: Floats) -> float:
 def content_and_promise(problem: PackingProblem, values: Floats) -> tuple[Ints, float, float]:
     """In the order of the problem's classes; value and bound as `values` count."""
     layout = build_layout(problem)
-    worth = worth_from(values[layout.classes])
+    worth = build_item_values(values[layout.classes])
     content = np.zeros(layout.classes.size, dtype=np.int64)
     with forced("plain"):
-        value, bound = best_content(
+        value, bound = find_best_content(
             layout.instance, worth, 0, layout.demand.left, content, np.zeros(len(layout.instance.takes))
         )
     whole = np.zeros(len(problem.counts), dtype=np.int64)
@@ -68,10 +68,10 @@ def test_everything_goes_in_when_everything_fits():
 def test_resource_prices_make_the_cheapest_bins_worth_their_price():
     spaces = np.array([[1.0, 0.5], [0.5, 1.0]])
     price = np.array([3.0, 3.0])
-    prices = resource_prices(np.array([10.0, 10.0]), spaces, price)
+    prices = solve_resource_prices(np.array([10.0, 10.0]), spaces, price)
     np.testing.assert_allclose(spaces @ prices, price)
 
 
 def test_a_resource_that_is_not_scarce_has_no_price():
-    prices = resource_prices(np.array([10.0, 0.1]), np.array([[1.0, 1.0]]), np.array([2.0]))
+    prices = solve_resource_prices(np.array([10.0, 0.1]), np.array([[1.0, 1.0]]), np.array([2.0]))
     np.testing.assert_allclose(prices, [2.0, 0.0])

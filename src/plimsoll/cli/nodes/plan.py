@@ -164,9 +164,9 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
         return nullcontext()
     size = len(snapshot.pending) * nodes
     many = size >= _WORTH_LOADING_FOR_MANY and sum(pending.count for pending in snapshot.pending) >= _MANY_PODS
-    if size < _WORTH_LOADING and not ((prove or many) and kernels.cache_is_warm()):
+    if size < _WORTH_LOADING and not ((prove or many) and kernels.is_cache_warm()):
         return kernels.forced("plain")
-    if not kernels.cache_is_warm():
+    if not kernels.is_cache_warm():
         typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)
     return nullcontext()
 

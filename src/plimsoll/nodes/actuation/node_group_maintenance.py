@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, failure_of
+from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, get_failure
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 from plimsoll.nodes.model.results import DeletedGroup, GroupRepair
 from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
@@ -69,7 +69,7 @@ async def _delete_group(name: str, read: NodeGroupState) -> DeletedGroup:
     if await read.port.target_size() > 0:
         message = "the group was scaled up meanwhile"
         return DeletedGroup(group=name, failure=CallFailed(kind=FailureKind.REFUSED, message=message))
-    failure = failure_of(await read.port.delete())
+    failure = get_failure(await read.port.delete())
     if failure is None:
         log.info("node_group.deleted", group=name)
     else:
@@ -109,7 +109,7 @@ def _find_too_small(state: ProviderState, policy: Policy) -> Iterator[tuple[Node
 
 async def _raise(read: NodeGroupState, least: int) -> GroupRepair:
     outcome = await read.port.increase_size(least - read.target, expected=read.target)
-    failure = failure_of(outcome)
+    failure = get_failure(outcome)
     _log("target.raised", read.port.id, failure, before=read.target, after=least)
     message = f"group {read.port.id} has {read.target} nodes, its minimum is {least}"
     reason = Reason(code=MIN_SIZE_ENFORCED, message=message, facts={"group": read.port.id, "min": least})
@@ -123,14 +123,14 @@ async def _delete_instances(group: Group, wanted: DeleteInstances) -> GroupRepai
         outcome = await group.force_delete_nodes(refs) if wanted.force else await group.delete_nodes(refs)
         if wanted.force and isinstance(outcome, NotImplementedByProvider):
             outcome = await group.delete_nodes(refs)
-    failure = failure_of(outcome)
+    failure = get_failure(outcome)
     _log("instances.deleted", group.id, failure, instances=len(refs))
     return GroupRepair(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
 
 
 async def _lower_target(group: Group, wanted: ShrinkTarget) -> GroupRepair:
     outcome = await group.decrease_target_size(wanted.after - wanted.before, expected=wanted.before)
-    failure = failure_of(outcome)
+    failure = get_failure(outcome)
     _log("target.lowered", group.id, failure, before=wanted.before, after=wanted.after)
     return GroupRepair(group=group.id, reason=wanted.reason, before=wanted.before, after=wanted.after, failure=failure)
 

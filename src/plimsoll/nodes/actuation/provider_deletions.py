@@ -14,7 +14,7 @@ import structlog
 
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.timing import Polling
-from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, failure_of
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, get_failure
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import ProviderFailed
 
@@ -98,7 +98,7 @@ class ProviderDeletions:
             found = await self._group(group)
             if found is None:
                 return CallFailed(kind=FailureKind.NO_SUCH_GROUP, message=f"there is no node group {group} any more")
-            return failure_of(await found.delete_nodes(refs))
+            return get_failure(await found.delete_nodes(refs))
         except (ProviderFailed, NotAllowed) as error:
             return CallFailed(kind=FailureKind.FAILED, message=str(error))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.gpus import GPU_LABELS, gpu_count
+from plimsoll.nodes.model.gpus import GPU_LABELS, count_gpus
 from plimsoll.nodes.model.taints import BEING_DELETED, IGNORED_PREFIX, STARTUP_PREFIX
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ def _lacks_accelerators(node: Node, gpu_label: str) -> bool:
     if not any(label in labels for label in (gpu_label, *GPU_LABELS)):
         return False
     try:
-        return gpu_count(ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")) == 0
+        return count_gpus(ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")) == 0
     except InvalidQuantity:
         return True

@@ -51,7 +51,7 @@ class NotImplementedByProvider(Value):
 Outcome = Done | CallFailed | NotImplementedByProvider
 
 
-def failure_of(outcome: object) -> CallFailed | None:
+def get_failure(outcome: object) -> CallFailed | None:
     """The failure of a changing call; None after success. A call that is not implemented counts as refused."""
     match outcome:
         case CallFailed():

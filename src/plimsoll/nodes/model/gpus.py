@@ -29,12 +29,12 @@ def is_gpu(resource: str) -> bool:
     return bool(vendor) and (resource in _KNOWN or device == "gpu" or device.startswith(("gpu.", "gpu-", "mig-")))
 
 
-def gpu_count(resources: ResourceVector) -> int:
+def count_gpus(resources: ResourceVector) -> int:
     return sum(amount for name, amount in resources.items() if is_gpu(name))
 
 
-def gpus_of_type(gpu_type: str, labels: Mapping[str, str], capacity: ResourceVector) -> int:
+def count_gpus_of_type(gpu_type: str, labels: Mapping[str, str], capacity: ResourceVector) -> int:
     """The number of accelerators of a type on a node. The type is a resource name or the value of a GPU label."""
     if gpu_type in capacity:
         return capacity[gpu_type]
-    return gpu_count(capacity) if any(labels.get(label) == gpu_type for label in GPU_LABELS) else 0
+    return count_gpus(capacity) if any(labels.get(label) == gpu_type for label in GPU_LABELS) else 0

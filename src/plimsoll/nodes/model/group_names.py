@@ -45,19 +45,19 @@ class Making:
 def group_id(prefix: str, machine_type: str, making: Making, *, naming: Naming, taken: Container[str] = ()) -> str:
     """An unused id: if a hash collides, the next one is taken."""
     attempt = 0
-    while (found := _written(prefix, machine_type, suffix(making, attempt), naming)) in taken:
+    while (found := _format_name(prefix, machine_type, build_suffix(making, attempt), naming)) in taken:
         attempt += 1
     return found
 
 
-def suffix(making: Making, attempt: int = 0) -> str:
+def build_suffix(making: Making, attempt: int = 0) -> str:
     again = (attempt,) if attempt else ()
-    return _hashed((_plain(making.labels, making.taints), making.zone, making.second, *again))
+    return _hash_content((_to_tuple(making.labels, making.taints), making.zone, making.second, *again))
 
 
-def profile_hash(labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+def hash_profile(labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
     """Short enough for a label's value."""
-    return _hashed(_plain(labels, taints))
+    return _hash_content(_to_tuple(labels, taints))
 
 
 def is_ours(group: str, prefix: str) -> bool:
@@ -65,7 +65,7 @@ def is_ours(group: str, prefix: str) -> bool:
     return group.rpartition("/")[2].startswith((f"{prefix}_", f"{prefix}-"))
 
 
-def _written(prefix: str, machine_type: str, ending: str, naming: Naming) -> str:
+def _format_name(prefix: str, machine_type: str, ending: str, naming: Naming) -> str:
     """Prefix and suffix stay whole; a type's name that is too long is cut."""
     room = max(0, naming.longest - len(prefix) - len(ending) - 2)
     if naming.underscores:
@@ -74,13 +74,13 @@ def _written(prefix: str, machine_type: str, ending: str, naming: Naming) -> str
     return f"{prefix.lower()}-{kind}-{ending}"
 
 
-def _plain(labels: Mapping[str, str], taints: Iterable[Taint]) -> tuple[object, ...]:
+def _to_tuple(labels: Mapping[str, str], taints: Iterable[Taint]) -> tuple[object, ...]:
     named = sorted((taint.key, taint.value, taint.effect) for taint in taints)
     return tuple(sorted(labels.items())), tuple(named)
 
 
 @lru_cache(maxsize=1024)
-def _hashed(content: tuple[object, ...]) -> str:
+def _hash_content(content: tuple[object, ...]) -> str:
     """Hundreds of machine types share a few profiles."""
     number = int.from_bytes(hashlib.sha256(json.dumps(content).encode()).digest()[:16])
     digits = []

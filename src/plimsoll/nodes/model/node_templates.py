@@ -54,7 +54,7 @@ def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: s
     )
 
 
-def regions_of_zones(nodes: Iterable[Node]) -> dict[str, str]:
+def map_zones_to_regions(nodes: Iterable[Node]) -> dict[str, str]:
     """The region of each zone by the labels of these nodes; a zone with contradicting labels has none."""
     regions_by_zone: dict[str, set[str]] = {}
     for node in nodes:
@@ -74,7 +74,7 @@ class MachineTemplate:
         self._regions = regions or {}
         self._status = NodeStatus(capacity={**kind.capacity.to_json()}, allocatable={**kind.allocatable.to_json()})
 
-    def system_labels(self, zone: str) -> dict[str, str]:
+    def build_system_labels(self, zone: str) -> dict[str, str]:
         """What such a machine says of itself; its catalogue's words go before ours."""
         return with_old_labels(
             {
@@ -88,11 +88,11 @@ class MachineTemplate:
             }
         )
 
-    def node(self, group: str, zone: str, profile: GroupProfile) -> Node:
+    def build_node(self, group: str, zone: str, profile: GroupProfile) -> Node:
         name = _name(group)
         labels = {
             **profile.labels,
-            **self.system_labels(zone),
+            **self.build_system_labels(zone),
             AUTOPROVISIONED_LABEL: "true",
             PROFILE_LABEL: profile.hash,
             HOSTNAME: name,
@@ -109,7 +109,7 @@ def _name(group: str) -> str:
     return f"template-node-for-{group}"
 
 
-def planned_node(option: ScaleUpOption, number: int) -> Node:
+def build_planned_node(option: ScaleUpOption, number: int) -> Node:
     """The template as a node of its own: no two planned nodes share a name or a host."""
     name = f"{option.group}-planned-{number}"
     labels = {**option.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}

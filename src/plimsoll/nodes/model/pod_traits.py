@@ -29,7 +29,7 @@ def is_daemon_pod(pod: Pod) -> bool:
     return owner is not None and owner.kind == "DaemonSet"
 
 
-def local_volumes(pod: Pod) -> tuple[str, ...]:
+def list_local_volumes(pod: Pod) -> tuple[str, ...]:
     """Names of volumes whose content is lost with the node."""
     return tuple(volume.name for volume in pod.spec.volumes if _is_local(volume))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
-from plimsoll.nodes.model.gpus import gpu_count
+from plimsoll.nodes.model.gpus import count_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def price_of(
     overlay: Mapping[str, Overlay] | None = None,
 ) -> Price:
     """The overlay applies first, then the price of the provider, then the estimate."""
-    known = estimated_price(capacity) if given is None else given
+    known = estimate_price(capacity) if given is None else given
     adjusted = (overlay or {}).get(machine_type, Overlay()) if machine_type else Overlay()
     per_hour = known * adjusted.factor if adjusted.price is None else adjusted.price
     return Price(per_hour=per_hour, planning=per_hour * (1.0 if exists else 1.0 + NEW_GROUP_PENALTY) + NODE_PENALTY)
@@ -74,9 +74,9 @@ def group_prices(groups: Iterable[NodeGroup], overlay: Mapping[str, Overlay]) ->
     return found
 
 
-def estimated_price(capacity: ResourceVector) -> float:
+def estimate_price(capacity: ResourceVector) -> float:
     cores, gibibytes = capacity[CPU] / _MILLI, capacity[MEMORY] / _GIB
-    return CORE_PRICE * cores + GIB_PRICE * gibibytes + GPU_PRICE * gpu_count(capacity)
+    return CORE_PRICE * cores + GIB_PRICE * gibibytes + GPU_PRICE * count_gpus(capacity)
 
 
 def prices_are_known(snapshot: Snapshot, overlay: Mapping[str, Overlay]) -> bool:

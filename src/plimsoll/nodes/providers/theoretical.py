@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
-from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_templates import MachineTemplate
 from plimsoll.nodes.model.scale_up_plan import GroupProfile
 
@@ -76,5 +76,5 @@ class Theoretical:
 def node_of(wanted: Blueprint, kind: MachineType, *, group: str) -> Node:
     """What machines of a group made by this blueprint should be like, in the first of its zones."""
     zone = (*wanted.zones, *kind.zones, "")[0]
-    profile = GroupProfile(labels=wanted.labels, taints=wanted.taints, hash=profile_hash(wanted.labels, wanted.taints))
-    return MachineTemplate(kind).node(group, zone, profile)
+    profile = GroupProfile(labels=wanted.labels, taints=wanted.taints, hash=hash_profile(wanted.labels, wanted.taints))
+    return MachineTemplate(kind).build_node(group, zone, profile)

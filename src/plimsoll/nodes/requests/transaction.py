@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.prices import group_prices
-from plimsoll.nodes.planning.requests.replan import repack, without_requests
+from plimsoll.nodes.planning.requests.replan import remove_requests, repack
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
@@ -103,7 +103,7 @@ class RequestTransaction:
         )
         self._withdrawn = frozenset(update.view.name for update in written if not update.is_written)
         why = Reason(code=INTENT_NOT_WRITTEN, message="what is about to be done for it could not be written down")
-        left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
+        left = remove_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
         bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
         return replace(left, scale_ups=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.scale_ups))
 
@@ -153,7 +153,7 @@ class RequestTransaction:
         if not failed:
             return scale_up.plan
         why = Reason(code=INTENT_NOT_WRITTEN, message="its attempt failed")
-        plan = without_requests(scale_up.plan, failed, pending=self.snapshot.pending, why=why)
+        plan = remove_requests(scale_up.plan, failed, pending=self.snapshot.pending, why=why)
         attempts_of = self._attempts(scale_up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
         results = {result.scale_up.option.group for result in scale_up.results if may_have_scaled_up(result)}

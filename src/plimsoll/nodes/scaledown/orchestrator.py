@@ -251,7 +251,7 @@ class ScaleDownOrchestrator:
         )
 
     def _remember(self, simulation: ScaleDownSimulation, now: datetime) -> None:
-        self._hints = simulation.pod_hints()
+        self._hints = simulation.build_pod_hints()
         self._unneeded_since = {
             unneeded_node.node: self._unneeded_since.get(unneeded_node.node, now)
             for unneeded_node in simulation.unneeded

@@ -15,7 +15,7 @@ import structlog
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.cluster_state.observed import call_error
-from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, get_failure
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.results import ScaleUpResult
 from plimsoll.nodes.providers.ports import Created
@@ -110,7 +110,7 @@ class ScaleUpExecutor:
             overtaken = _failed(scale_up, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
             return replace(overtaken, is_overtaken=True, created=created)
         outcome = await _increase(group, by, expected=expected, atomically=scale_up.is_whole)
-        failure = failure_of(outcome)
+        failure = get_failure(outcome)
         if failure is None:
             log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)
             self._state.register_scale_up(group.id, by, now)
@@ -146,7 +146,7 @@ def _failed(scale_up: GroupScaleUp, failure: CallFailed, *, group: str = "") -> 
 
 
 def _require_failure(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:
-    failure = failure_of(refusal)
+    failure = get_failure(refusal)
     assert failure is not None, "a refusal is a failure"
     return failure
 

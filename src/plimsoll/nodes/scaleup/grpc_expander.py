@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.nodes.planning.scaleup.expanders import Unanswered, question_key
+from plimsoll.nodes.planning.scaleup.expanders import Unanswered, build_request_key
 from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
@@ -48,7 +48,7 @@ class GrpcExpander:
                 return await plan(replace(policy, expander_answers=answers))
             except Unanswered as asked:
                 best = await self.best_of(asked.options)
-                answers = {**answers, question_key(asked.options): best}
+                answers = {**answers, build_request_key(asked.options): best}
         log.warning("expander.too_many_questions", questions=len(answers))
         return await plan(replace(policy, expander_answers=None))
 

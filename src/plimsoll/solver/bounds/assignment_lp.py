@@ -84,7 +84,7 @@ class AssignmentProgram:
             self._program.add_rows(np.full(resources, -INFINITE), np.zeros(resources))
             cost = np.zeros(1 + len(classes))
             cost[0] = relaxation.price[type_]
-            self._program.add_columns(cost, entries=self._entries(type_, classes))
+            self._program.add_columns(cost, entries=self._build_entries(type_, classes))
             self._rows += resources
             self._columns += 1 + len(classes)
         self._program.prefer(self._method)
@@ -97,9 +97,9 @@ class AssignmentProgram:
             if solved is None or not self._cap(solved):
                 break
             solved = self._program.solve()
-        return None if solved is None else self._proposal(solved)
+        return None if solved is None else self._read_proposal(solved)
 
-    def _entries(self, type_: int, classes: Ints) -> Sparse:
+    def _build_entries(self, type_: int, classes: Ints) -> Sparse:
         """Columns: the bins of a type give capacity, each share meets its class's demand and takes capacity."""
         relaxation, resources = self._market, self._market.sizes.shape[1]
         volume = relaxation.sizes[classes] * relaxation.counts[classes, None] / self._scale
@@ -149,7 +149,7 @@ class AssignmentProgram:
         self._rows += len(found)
         self._program.prefer("dual")
 
-    def _proposal(self, solved: Solved) -> Proposal:
+    def _read_proposal(self, solved: Solved) -> Proposal:
         relaxation, resources = self._market, self._market.sizes.shape[1]
         rows = np.array(self._shares.capacity)[:, None] + np.arange(resources)[None, :]
         return Proposal(

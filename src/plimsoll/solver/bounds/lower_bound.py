@@ -16,7 +16,7 @@ import numpy as np
 from plimsoll.solver.bounds.assignment_lp import AssignmentProgram, Proposal
 from plimsoll.solver.bounds.relaxation import Relaxation, number_rows, relax
 from plimsoll.solver.cell_split import split_alike
-from plimsoll.solver.knapsack.item_values import resource_prices
+from plimsoll.solver.knapsack.item_values import solve_resource_prices
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
 
 if TYPE_CHECKING:
@@ -61,30 +61,32 @@ def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = ma
     relaxation = relax(problem)
     if relaxation is None:
         return Bound(cost=0.0, worth=worth)
-    volume, worth[relaxation.classes] = _volume_bound(relaxation, effort, enough)
-    best = max(_dearest_item(relaxation), volume) * (1 - SAFETY)
-    return Bound(cost=reachable_sum(relaxation.price, best) * (1 - SAFETY), worth=worth)
+    volume, worth[relaxation.classes] = _bound_by_volume(relaxation, effort, enough)
+    best = max(_bound_by_dearest_item(relaxation), volume) * (1 - SAFETY)
+    return Bound(cost=find_reachable_sum(relaxation.price, best) * (1 - SAFETY), worth=worth)
 
 
-def _dearest_item(relaxation: Relaxation) -> float:
+def _bound_by_dearest_item(relaxation: Relaxation) -> float:
     """One bin at least, of a type that takes the most demanding item."""
     return float(np.where(relaxation.fit > 0, relaxation.price[:, None], np.inf).min(axis=0).max())
 
 
-def _volume_bound(relaxation: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
+def _bound_by_volume(relaxation: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
     """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
-    uniform = resource_prices(relaxation.counts @ relaxation.sizes, relaxation.capacity, relaxation.price)[None, :]
+    uniform = solve_resource_prices(relaxation.counts @ relaxation.sizes, relaxation.capacity, relaxation.price)[
+        None, :
+    ]
     worth = relaxation.sizes @ uniform[0]
     bound, _ = _certify(relaxation, Proposal(types=(), worth=worth, resource=uniform))
     if bound >= enough:
         return bound, worth
-    few = _few_classes(relaxation)
+    few = _merge_classes(relaxation)
     support = np.flatnonzero(relaxation.capacity @ uniform[0] >= relaxation.price * (1 - EXACT))
-    better, finer = _assignment_bound(relaxation, few, _first_types(few, support), effort, enough)
+    better, finer = _bound_by_assignment(relaxation, few, _choose_first_types(few, support), effort, enough)
     return (better, finer) if better > bound else (bound, worth)
 
 
-def volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
+def solve_volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
     """Worths of resources that make the volume dearest while no empty bin is worth more than its price."""
     program = LinearProgram(iterations=effort.simplex_iterations)
     program.add_columns(-volume / max(float(volume.max()), SAFETY))
@@ -92,7 +94,7 @@ def volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effor
     return program.solve()
 
 
-def _assignment_bound(
+def _bound_by_assignment(
     relaxation: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
 ) -> tuple[float, Floats]:
     """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
@@ -139,7 +141,7 @@ def _lift(relaxation: Relaxation, proposal: Proposal) -> Proposal:
     return Proposal(types=proposal.types, worth=np.where(np.isfinite(worth), worth, 0), resource=proposal.resource)
 
 
-def _few_classes(relaxation: Relaxation) -> Relaxation:
+def _merge_classes(relaxation: Relaxation) -> Relaxation:
     """The market itself, or its classes merged into cells of like ones: good enough to propose worths, no more."""
     if len(relaxation.counts) <= CLASSES:
         return relaxation
@@ -162,7 +164,7 @@ def _few_classes(relaxation: Relaxation) -> Relaxation:
     )
 
 
-def _first_types(relaxation: Relaxation, support: Ints) -> Ints:
+def _choose_first_types(relaxation: Relaxation, support: Ints) -> Ints:
     """Those that the volume asks for, those that much demand would choose alone, and one at least for every class."""
     alone = np.where(relaxation.fit > 0, relaxation.price[:, None] / np.maximum(relaxation.fit, SAFETY), np.inf)
     own = alone.argmin(axis=0)
@@ -172,7 +174,7 @@ def _first_types(relaxation: Relaxation, support: Ints) -> Ints:
     return np.union1d(chosen, own[uncovered])
 
 
-def reachable_sum(price: Floats, bound: float) -> float:
+def find_reachable_sum(price: Floats, bound: float) -> float:
     """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to compute.
 
     That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.

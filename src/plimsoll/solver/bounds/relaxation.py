@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.layout import max_per_bin
+from plimsoll.solver.layout import compute_max_per_bin
 
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints, PackingProblem
@@ -41,19 +41,19 @@ class Relaxation:
 
 def relax(problem: PackingProblem) -> Relaxation | None:
     """None when nothing asks for a bin."""
-    fit = max_per_bin(problem)
-    fit[_closed(problem)] = 0
+    fit = compute_max_per_bin(problem)
+    fit[_find_closed_types(problem)] = 0
     free = (fit[problem.price <= 0] > 0).any(axis=0)
     fit[:, free] = 0
     classes = np.flatnonzero((problem.counts > 0) & (fit > 0).any(axis=0))
     if not len(classes):
         return None
-    requests, capacity = _with_keys(problem, classes)
+    requests, capacity = _add_key_resources(problem, classes)
     asked = np.flatnonzero(requests.max(axis=0) > 0)
     asked = asked if len(asked) else np.array([0])
     requests, capacity = requests[:, asked], capacity[:, asked]
     fit = fit[:, classes]
-    types = undominated_types(capacity, problem.price, fit > 0)
+    types = find_undominated_types(capacity, problem.price, fit > 0)
     unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)
     return Relaxation(
         classes=classes,
@@ -75,13 +75,13 @@ def number_rows(flags: Flags) -> Ints:
     return kinds
 
 
-def _closed(problem: PackingProblem) -> Flags:
+def _find_closed_types(problem: PackingProblem) -> Flags:
     """Types of which not a single bin may be opened."""
     closed: Flags = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
     return closed
 
 
-def _with_keys(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
+def _add_key_resources(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
     """Keys that several classes share, as resources of which a bin has one; for one class alone `fit` says as much."""
     requests, capacity = problem.requests[classes], problem.capacity
     keys = problem.exclusive[classes]
@@ -94,7 +94,7 @@ def _with_keys(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
     return requests, capacity
 
 
-def undominated_types(capacity: Ints, price: Floats, takes: Flags) -> Ints:
+def find_undominated_types(capacity: Ints, price: Floats, takes: Flags) -> Ints:
     """Types without one that costs no more, is no smaller, and takes what they take. Of equals the first stays."""
     useful = np.flatnonzero(takes.any(axis=1))
     capacity, price = capacity[useful], price[useful]

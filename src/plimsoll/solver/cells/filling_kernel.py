@@ -67,7 +67,7 @@ def fill_as_planned(cell_items: CellItems, planned: IntVector, left: IntVector, 
     for at in range(cells.size):
         cell = int(cells[at])
         for _ in range(planned[cell]):
-            chosen = closest(cell_items, cell, error, left, bin_)
+            chosen = find_closest(cell_items, cell, error, left, bin_)
             if chosen < 0:
                 break
             put(cell_items, chosen, 1, left, bin_)
@@ -81,7 +81,7 @@ def fill_as_planned(cell_items: CellItems, planned: IntVector, left: IntVector, 
 
 
 @kernel()
-def closest(cell_items: CellItems, cell: int, error: FloatVector, left: IntVector, bin_: Bin) -> int:
+def find_closest(cell_items: CellItems, cell: int, error: FloatVector, left: IntVector, bin_: Bin) -> int:
     """The member that brings the bin's sum nearest to the plan's, even if it does not fit; -1 when there is none."""
     start, end = cell_items.starts[cell], cell_items.starts[cell + 1]
     if np.any(bin_.taken & cell_items.keys[start]):

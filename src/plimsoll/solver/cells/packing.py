@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.lower_bound import volume_values
+from plimsoll.solver.bounds.lower_bound import solve_volume_values
 from plimsoll.solver.bounds.relaxation import number_rows
 from plimsoll.solver.cell_split import split_alike
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.column_generation.generator import improve
-from plimsoll.solver.layout import max_per_bin
+from plimsoll.solver.layout import compute_max_per_bin
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.packing.solution import join_patterns, remaining
 from plimsoll.solver.problem import UNBOUNDED, BinPattern, Packing, PackingProblem
@@ -44,7 +44,7 @@ def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
     for _ in range(LEVELS):
         if np.count_nonzero(left.counts) <= CLASSES:
             break
-        made = _most_of_a_plan(left, effort)
+        made = _pack_most_of_a_plan(left, effort)
         if not made:
             break
         fillings += made
@@ -56,22 +56,22 @@ def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
     return join_patterns(problem, fillings)
 
 
-def _most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPattern]:
+def _pack_most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPattern]:
     """Plan in cells, and carry out the bins that are worth most for their price."""
-    takes = max_per_bin(problem) > 0
+    takes = compute_max_per_bin(problem) > 0
     present = np.flatnonzero(takes.any(axis=0))
     if not len(present):
         return []
     few, takes = _restrict(problem, present), takes[:, present]
     cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_PER_CELL))
-    cell = split_alike(_sizes(few), few.counts.astype(np.float64), _kinds(few, takes), cells)
+    cell = split_alike(_compute_sizes(few), few.counts.astype(np.float64), _number_kinds(few, takes), cells)
     order = np.argsort(cell, kind="stable")
     few, takes, cell, present = _restrict(few, order), takes[:, order], cell[order], present[order]
-    coarse, cell_items = _coarse(few, takes, cell), _stock(few, cell, effort)
+    coarse, cell_items = _build_coarse_problem(few, takes, cell), _build_cell_items(few, cell, effort)
     left = few.counts.copy()
-    planned = _best_first(coarse, cell_items, _plan(coarse, effort))
-    made = [_filling(pattern.type, _filled(few, cell_items, pattern, left)) for pattern in planned]
-    made = [_topped_up(few, cell_items, pattern, left, takes[pattern.type]) for pattern in made]
+    planned = _sort_best_first(coarse, cell_items, _plan(coarse, effort))
+    made = [_build_pattern(pattern.type, _fill_bin(few, cell_items, pattern, left)) for pattern in planned]
+    made = [_top_up_bin(few, cell_items, pattern, left, takes[pattern.type]) for pattern in made]
     return [_restore_classes(pattern, present) for pattern in made if pattern.classes]
 
 
@@ -81,7 +81,7 @@ def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
     return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).patterns
 
 
-def _best_first(coarse: PackingProblem, cell_items: CellItems, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
+def _sort_best_first(coarse: PackingProblem, cell_items: CellItems, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
     """The bins to carry out, one by one."""
     worth = cell_items.means @ cell_items.weights
     gain = [
@@ -92,7 +92,7 @@ def _best_first(coarse: PackingProblem, cell_items: CellItems, plan: tuple[BinPa
     return bins[: int(np.ceil(CARRIED_OUT * len(bins)))]
 
 
-def _filled(problem: PackingProblem, cell_items: CellItems, planned: BinPattern, left: Ints) -> Bin:
+def _fill_bin(problem: PackingProblem, cell_items: CellItems, planned: BinPattern, left: Ints) -> Bin:
     """One bin of items instead of cells."""
     cells = np.zeros(len(cell_items.means), dtype=np.int64)
     cells[list(planned.classes)] = planned.items
@@ -102,7 +102,7 @@ def _filled(problem: PackingProblem, cell_items: CellItems, planned: BinPattern,
     return bin_
 
 
-def _topped_up(
+def _top_up_bin(
     problem: PackingProblem, cell_items: CellItems, made: BinPattern, left: Ints, takes: Flags
 ) -> BinPattern:
     """The bin with whatever still fits once all have their own. Bins are kept as fillings: each is long, and sparse."""
@@ -113,38 +113,38 @@ def _topped_up(
     keys: Flags = np.logical_or.reduce(problem.exclusive[inside], axis=0)
     bin_ = Bin(free, keys, content)
     top_up(cell_items, np.flatnonzero((left > 0) & takes), left, bin_)
-    return _filling(made.type, bin_)
+    return _build_pattern(made.type, bin_)
 
 
-def _filling(type_: int, bin_: Bin) -> BinPattern:
+def _build_pattern(type_: int, bin_: Bin) -> BinPattern:
     inside = np.flatnonzero(bin_.content)
     return BinPattern(type=type_, bins=1, classes=tuple(inside.tolist()), items=tuple(bin_.content[inside].tolist()))
 
 
-def _coarse(problem: PackingProblem, takes: Flags, cell: Ints) -> PackingProblem:
+def _build_coarse_problem(problem: PackingProblem, takes: Flags, cell: Ints) -> PackingProblem:
     """A packing of cells: the mean of what their items ask, rounded up."""
     counts = np.bincount(cell, weights=problem.counts).astype(np.int64)
     sums = [np.bincount(cell, weights=row * problem.counts) for row in problem.requests.T.astype(np.float64)]
-    one = np.unique(cell, return_index=True)[1]
+    samples = np.unique(cell, return_index=True)[1]
     capped = np.minimum(problem.per_bin, problem.counts).astype(np.float64)
     return replace(
         problem,
         requests=np.ceil(np.array(sums).T / counts[:, None] - 1e-9).astype(np.int64),
         counts=counts,
-        allowed=takes[:, one],
-        per_bin=np.where(problem.per_bin[one] < UNBOUNDED, np.bincount(cell, weights=capped), UNBOUNDED).astype(
+        allowed=takes[:, samples],
+        per_bin=np.where(problem.per_bin[samples] < UNBOUNDED, np.bincount(cell, weights=capped), UNBOUNDED).astype(
             np.int64
         ),
-        exclusive=problem.exclusive[one],
+        exclusive=problem.exclusive[samples],
     )
 
 
-def _stock(problem: PackingProblem, cell: Ints, effort: Effort) -> CellItems:
+def _build_cell_items(problem: PackingProblem, cell: Ints, effort: Effort) -> CellItems:
     """Of classes in the order of their cells."""
-    sizes = _sizes(problem)
+    sizes = _compute_sizes(problem)
     share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
     unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
-    solved = volume_values(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
+    solved = solve_volume_values(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
     worth = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
     return CellItems(
         takes=np.ascontiguousarray(problem.requests.T),
@@ -159,13 +159,13 @@ def _stock(problem: PackingProblem, cell: Ints, effort: Effort) -> CellItems:
     )
 
 
-def _sizes(problem: PackingProblem) -> Floats:
+def _compute_sizes(problem: PackingProblem) -> Floats:
     """[C, R]: requests in units of the largest bin."""
     sizes: Floats = problem.requests / np.maximum(problem.capacity.max(axis=0), 1)
     return sizes
 
 
-def _kinds(problem: PackingProblem, takes: Flags) -> Ints:
+def _number_kinds(problem: PackingProblem, takes: Flags) -> Ints:
     """Classes of one kind may lie in the same bins with the same others."""
     flags = number_rows(np.concatenate([takes.T, problem.exclusive], axis=1))
     kinds: Ints = np.unique(np.stack([flags, problem.per_bin]), axis=1, return_inverse=True)[1].ravel()

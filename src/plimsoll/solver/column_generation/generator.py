@@ -17,9 +17,9 @@ import numpy as np
 from plimsoll.solver.bounds.lower_bound import Bound, compute_bound
 from plimsoll.solver.column_generation.master import MasterProgram
 from plimsoll.solver.kernels import FloatVector, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsack.branch_and_bound import best_content_exactly
-from plimsoll.solver.knapsack.item_values import least_cost, worth_from
-from plimsoll.solver.knapsack.lp_knapsack import ItemValues, PackingInstance, best_content
+from plimsoll.solver.knapsack.branch_and_bound import solve_content_exactly
+from plimsoll.solver.knapsack.item_values import build_item_values, least_cost
+from plimsoll.solver.knapsack.lp_knapsack import ItemValues, PackingInstance, find_best_content
 from plimsoll.solver.layout import Demand, Layout, build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.packing.solution import is_valid, join_patterns
@@ -67,8 +67,8 @@ def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, boun
     generator = _Generator(served, effort)
     best = replace(incumbent, left=np.zeros_like(incumbent.left))
     generator.learn(best.patterns)
-    for found in _near_the_bound(served, effort, generator.layout, bound.worth):
-        best = _better(served, found, best)
+    for found in _pack_near_bound(served, effort, generator.layout, bound.worth):
+        best = _choose_better(served, found, best)
         generator.learn(found.patterns)
         if best.cost <= enough:
             break
@@ -76,19 +76,19 @@ def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, boun
         worth = generator.generate_columns(bound, close=closeness * effort.gap)
         if worth is None:
             break
-        best = _better(served, join_patterns(served, generator.dive(threshold, worth)), best)
+        best = _choose_better(served, join_patterns(served, generator.dive(threshold, worth)), best)
         if best.cost <= enough:
             break
     return incumbent if best.cost >= incumbent.cost else replace(best, left=incumbent.left)
 
 
-def _better(problem: PackingProblem, found: Packing, best: Packing) -> Packing:
+def _choose_better(problem: PackingProblem, found: Packing, best: Packing) -> Packing:
     """The packing that was found, if it is cheaper, complete and valid."""
     cheaper = found.cost < best.cost * (1 - BETTER)
     return found if cheaper and not found.left.any() and is_valid(problem, found) else best
 
 
-def _near_the_bound(problem: PackingProblem, effort: Effort, layout: Layout, worth: Floats) -> Iterator[Packing]:
+def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, worth: Floats) -> Iterator[Packing]:
     """Packings by what items are worth to the bound, and by worths a little off it.
 
     They are seldom better than the incumbent, sometimes much; and a master that knows their fillings starts where it
@@ -98,11 +98,11 @@ def _near_the_bound(problem: PackingProblem, effort: Effort, layout: Layout, wor
         return
     for round_number in range(NEAR):
         values = worth.copy()
-        values[layout.classes] *= _perturbation(len(layout.classes), round_number)
+        values[layout.classes] *= _build_perturbation(len(layout.classes), round_number)
         yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
 
 
-def _perturbation(count: int, round_number: int) -> Floats:
+def _build_perturbation(count: int, round_number: int) -> Floats:
     """Factors about 1, evenly strewn, different in each round; in the first all are 1."""
     steps = np.arange(1, count + 1) * (GOLDEN * round_number)
     factors: Floats = 1 + PERTURBATION * (2 * (steps - np.floor(steps)) - 1) * (round_number > 0)
@@ -185,14 +185,16 @@ class _Generator:
             if not taken or not demand.left.any():
                 break
         if demand.left.any():
-            fillings += self._rest(demand, worth)
+            fillings += self._pack_rest(demand, worth)
         return fillings
 
     def _ask(self, asked: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
         """New columns from the knapsacks; whether there were any, and what bins could hold at most over their price."""
         instance = self.layout.instance
         contents = np.zeros((len(types), instance.fit.shape[1]), dtype=np.int64)
-        ceilings = best_contents(instance, worth_from(asked, self._least), self.layout.demand.left, types, contents)
+        ceilings = find_best_contents(
+            instance, build_item_values(asked, self._least), self.layout.demand.left, types, contents
+        )
         better = np.flatnonzero(contents @ solution.worth > solution.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
         return added, ceilings * asked.max() / solution.price[types]
@@ -205,16 +207,16 @@ class _Generator:
         instance = self.layout.instance
         if instance.fit.size > EXACT_PAIRS or instance.keyed.any():
             return False
-        worth = worth_from(solution.worth)
+        worth = build_item_values(solution.worth)
         contents = np.zeros(instance.fit.shape, dtype=np.int64)
         for type_ in np.argsort(-dearness, kind="stable").tolist():
             budget = min(self._branches, BRANCHES_AT_ONCE)
-            *_, spent = best_content_exactly(instance, worth, type_, self.layout.demand.left, contents[type_], budget)
+            *_, spent = solve_content_exactly(instance, worth, type_, self.layout.demand.left, contents[type_], budget)
             self._branches -= spent
         better = np.flatnonzero(contents @ solution.worth > solution.price * (1 + BETTER))
         return self._master.add(better, contents[better])
 
-    def _rest(self, demand: Demand, worth: Floats) -> tuple[BinPattern, ...]:
+    def _pack_rest(self, demand: Demand, worth: Floats) -> tuple[BinPattern, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))
         counts[self.layout.classes], values[self.layout.classes] = demand.left, worth
         available = np.zeros_like(self._problem.available)
@@ -238,13 +240,13 @@ class _Generator:
 
 
 @kernel()
-def best_contents(
+def find_best_contents(
     instance: PackingInstance, worth: ItemValues, left: IntVector, types: IntVector, contents: IntMatrix
 ) -> FloatVector:
     """Write a content for each of the types; for each, a value that no content exceeds where no keys exclude any."""
     ceilings = np.zeros(types.size)
     prices = np.zeros(instance.takes.shape[0])
     for at in range(types.size):
-        _, ceiling = best_content(instance, worth, types[at], left, contents[at], prices)
+        _, ceiling = find_best_content(instance, worth, types[at], left, contents[at], prices)
         ceilings[at] = ceiling
     return ceilings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
-from plimsoll.solver.packing.greedy_kernel import openable, take
+from plimsoll.solver.packing.greedy_kernel import count_openable, take
 
 if TYPE_CHECKING:
     from plimsoll.solver.layout import Demand, Layout
@@ -38,7 +38,7 @@ class MasterProgram:
         self._laid = layout
         self._program = LinearProgram(iterations=iterations)
         self._short = np.flatnonzero(layout.demand.available < layout.demand.left.sum())
-        self._program.add_rows(*self._sides(layout.demand))
+        self._program.add_rows(*self._build_sides(layout.demand))
         self._known: set[tuple[int, bytes]] = set()
         self._types = np.zeros(0, dtype=np.int64)
         self._contents = np.zeros((0, len(layout.classes)), dtype=np.int64)
@@ -63,7 +63,7 @@ class MasterProgram:
 
     def solve(self, demand: Demand) -> MasterSolution | None:
         """None when known fillings do not do, or the effort is spent."""
-        self._program.change_rows(*self._sides(demand))
+        self._program.change_rows(*self._build_sides(demand))
         solved = self._program.solve()
         if solved is None:
             return None
@@ -91,7 +91,7 @@ class MasterProgram:
             type_, content = int(self._types[column]), self._contents[column]
             inside = np.flatnonzero(content)
             most = min(
-                int((demand.left[inside] // content[inside]).min()), openable(self._laid.instance, demand, type_)
+                int((demand.left[inside] // content[inside]).min()), count_openable(self._laid.instance, demand, type_)
             )
             bins = min(int(whole[column]) + int(up[column]), most)
             if bins > 0:
@@ -100,7 +100,7 @@ class MasterProgram:
         self._program.prefer("dual")
         return taken
 
-    def _sides(self, demand: Demand) -> tuple[Floats, Floats]:
+    def _build_sides(self, demand: Demand) -> tuple[Floats, Floats]:
         classes = len(demand.left)
         limits = np.concatenate([demand.available[self._short], demand.room]).astype(np.float64)
         lower = np.concatenate([demand.left.astype(np.float64), np.full(len(limits), -INFINITE)])

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.bounds.lower_bound import SAFETY, reachable_sum
-from plimsoll.solver.bounds.relaxation import undominated_types
-from plimsoll.solver.column_generation.generator import best_contents
+from plimsoll.solver.bounds.lower_bound import SAFETY, find_reachable_sum
+from plimsoll.solver.bounds.relaxation import find_undominated_types
+from plimsoll.solver.column_generation.generator import find_best_contents
 from plimsoll.solver.column_generation.master import MasterProgram
-from plimsoll.solver.knapsack.branch_and_bound import best_content_exactly
-from plimsoll.solver.knapsack.item_values import cost_alone, least_cost, value_vectors, worth_from
-from plimsoll.solver.layout import build_layout, max_per_bin
+from plimsoll.solver.knapsack.branch_and_bound import solve_content_exactly
+from plimsoll.solver.knapsack.item_values import build_item_values, compute_cost_alone, least_cost, value_vectors
+from plimsoll.solver.layout import build_layout, compute_max_per_bin
 
 if TYPE_CHECKING:
     from plimsoll.solver.column_generation.master import MasterSolution
@@ -45,11 +45,11 @@ def proven_bound(problem: PackingProblem, effort: Effort, *, known: float, enoug
 
     It ends when it cannot get above what is known, or has reached what is `enough`.
     """
-    reduced, _ = _reduced(problem)
+    reduced, _ = _reduce_problem(problem)
     if not 0 < len(reduced.counts) <= CLASSES:
         return known
     best = _Proof(reduced, effort).bound(known=known, enough=enough) * (1 - SAFETY)
-    return max(known, reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
+    return max(known, find_reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
 
 
 def bound_from_values(problem: PackingProblem, worth: Floats) -> float:
@@ -57,32 +57,34 @@ def bound_from_values(problem: PackingProblem, worth: Floats) -> float:
 
     No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
     """
-    reduced, classes = _reduced(problem)
+    reduced, classes = _reduce_problem(problem)
     layout = build_layout(reduced)
     values = worth[classes][layout.classes]
     if not values.any():
         return 0.0
-    types, scaled = np.arange(len(layout.types)), worth_from(values)
+    types, scaled = np.arange(len(layout.types)), build_item_values(values)
     contents = np.zeros((len(types), len(values)), dtype=np.int64)
     dearest = float(
-        (best_contents(layout.instance, scaled, layout.demand.left, types, contents) / layout.instance.price).max()
+        (find_best_contents(layout.instance, scaled, layout.demand.left, types, contents) / layout.instance.price).max()
     )
     best = float(layout.demand.left @ scaled.values) / dearest * (1 - SAFETY)
-    return reachable_sum(reduced.price, best) * (1 - SAFETY)
+    return find_reachable_sum(reduced.price, best) * (1 - SAFETY)
 
 
-def _reduced(problem: PackingProblem) -> tuple[PackingProblem, Ints]:
+def _reduce_problem(problem: PackingProblem) -> tuple[PackingProblem, Ints]:
     """Without classes that need no bin that costs, types that others beat, limits on bins; keys become resources.
 
     And [C] the classes that are left.
     """
-    fit = max_per_bin(problem)
+    fit = compute_max_per_bin(problem)
     closed = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
     fit[closed] = 0
     for_nothing = (fit[problem.price <= 0] > 0).any(axis=0)
     types = np.flatnonzero((problem.price > 0) & ~closed & fit.any(axis=1))
     classes = np.flatnonzero((problem.counts > 0) & ~for_nothing & (fit[types] > 0).any(axis=0))
-    types = types[undominated_types(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)]
+    types = types[
+        find_undominated_types(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)
+    ]
     keys = problem.exclusive[classes]
     shared = np.flatnonzero(keys.sum(axis=0) > 1)
     chosen = shared[np.argsort(-(problem.counts[classes] @ keys[:, shared]), kind="stable")[:KEYS]]
@@ -147,25 +149,27 @@ class _Proof:
         types = own.argmin(axis=0)
         self._master.add(types, np.diag(self._shelf.fit[types, np.arange(len(types))]))
         for values in value_vectors(self._shelf, least_cost(self._shelf, self._left)):
-            contents, _ = self._rounded(worth_from(np.maximum(values, 1e-9 * cost_alone(self._shelf))))
+            contents, _ = self._round_contents(
+                build_item_values(np.maximum(values, 1e-9 * compute_cost_alone(self._shelf)))
+            )
             self._master.add(self._types, contents)
 
     def _round(self, asked: Floats, solution: MasterSolution) -> tuple[bool, float]:
         """Whether there are new columns, and what these worths prove."""
-        worth = worth_from(asked)
-        contents, ceilings = self._rounded(worth)
+        worth = build_item_values(asked)
+        contents, ceilings = self._round_contents(worth)
         dearness = ceilings / self._shelf.price
-        proven = self._proves(worth, float(dearness.max()))
-        if self._added(self._types, contents, solution):
+        proven = self._compute_bound(worth, float(dearness.max()))
+        if self._add_columns(self._types, contents, solution):
             return True, proven
-        contents, dearest = self._exact(worth, contents, dearness)
-        return self._added(self._types, contents, solution), max(proven, self._proves(worth, dearest))
+        contents, dearest = self._solve_contents(worth, contents, dearness)
+        return self._add_columns(self._types, contents, solution), max(proven, self._compute_bound(worth, dearest))
 
-    def _rounded(self, worth: ItemValues) -> tuple[Ints, Floats]:
+    def _round_contents(self, worth: ItemValues) -> tuple[Ints, Floats]:
         contents = np.zeros((len(self._types), len(self._left)), dtype=np.int64)
-        return contents, best_contents(self._shelf, worth, self._left, self._types, contents)
+        return contents, find_best_contents(self._shelf, worth, self._left, self._types, contents)
 
-    def _exact(self, worth: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
+    def _solve_contents(self, worth: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
         """Contents of types that matter, exactly, and the most that a bin holds over its price.
 
         Types that could not even by their fractions be dearer than the dearest so far do not matter.
@@ -176,15 +180,15 @@ class _Proof:
                 break
             content = contents[type_].copy()
             budget = max(min(self._at_once, self._branches), 0)
-            _, ceiling, spent = best_content_exactly(self._shelf, worth, type_, self._left, content, budget)
+            _, ceiling, spent = solve_content_exactly(self._shelf, worth, type_, self._left, content, budget)
             self._branches -= spent
             contents[type_] = content
             dearest = max(dearest, ceiling / float(self._shelf.price[type_]))
         return contents, dearest
 
-    def _proves(self, worth: ItemValues, dearest: float) -> float:
+    def _compute_bound(self, worth: ItemValues, dearest: float) -> float:
         return float(self._left @ worth.values) / dearest if dearest > 0 else 0.0
 
-    def _added(self, types: Ints, contents: Ints, solution: MasterSolution) -> bool:
+    def _add_columns(self, types: Ints, contents: Ints, solution: MasterSolution) -> bool:
         better = np.flatnonzero(contents @ solution.worth > self._shelf.price * (1 + BETTER))
         return self._master.add(types[better], contents[better])

@@ -16,8 +16,18 @@ from enum import IntEnum
 import numpy as np
 
 from plimsoll.solver.consolidation.emptying_kernel import OVERFLOWN, MovableItems, empty_in_order
-from plimsoll.solver.filling.bin_grid import ENTRIES, FREE, KIND, Edges, ItemClasses, Table, key_words, table, two_axes
-from plimsoll.solver.filling.fill import size_shares
+from plimsoll.solver.filling.bin_grid import (
+    ENTRIES,
+    FREE,
+    KIND,
+    Edges,
+    ItemClasses,
+    Table,
+    pack_key_bits,
+    select_two_axes,
+    table,
+)
+from plimsoll.solver.filling.fill import compute_size_shares
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
 from plimsoll.solver.problem import UNBOUNDED, Flags, Floats, Ints
 
@@ -104,16 +114,16 @@ class Removals:
 
 def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: int = 200_000) -> Removals:
     """Empty nodes that give least for their price into those that are to stay. Nothing moves twice."""
-    used = _used(cluster)
+    used = _compute_used(cluster)
     cover = _Cover.of(cluster, used, iterations)
     order = cover.order(cluster)
     stays = ~cluster.removable
-    stays[_last_of_each(cover, order)] = True
+    stays[_select_last_of_each(cover, order)] = True
     going = order[~stays[order]]
     limits = limits or Limits()
     if limits.use is None and limits.removals >= len(going):
         # All of them may go, so those with large items go while there is room for them: that fits more in the end.
-        going = going[np.argsort(-_largest_item(cluster, used)[going], kind="stable")]
+        going = going[np.argsort(-_find_largest_item(cluster, used)[going], kind="stable")]
     found = _remove(cluster, limits, order=going, hangs=stays)
     statuses = np.where(stays & cluster.removable, RemovalStatus.SURVIVOR, found.statuses)
     return replace(found, statuses=statuses, bound=cover.bound)
@@ -145,7 +155,7 @@ class _Cover:
         given = cluster.free[fixed].clip(0).sum(axis=0)
         demand = used[cluster.removable].sum(axis=0) - given
         scarce = demand > 0
-        type_of, first = _types(np.column_stack((cluster.price, capacity)))
+        type_of, first = _number_types(np.column_stack((cluster.price, capacity)))
         share = capacity[first][:, scarce].clip(0) / demand[scarce]
         many = np.bincount(type_of[cluster.removable], minlength=len(first)).astype(np.float64)
         paid = float(cluster.price[fixed].sum())
@@ -171,7 +181,7 @@ class _Cover:
         return ranked[cluster.removable[ranked]]
 
 
-def _last_of_each(cover: _Cover, order: Ints) -> Ints:
+def _select_last_of_each(cover: _Cover, order: Ints) -> Ints:
     """The nodes to keep: of each type as many as the cover says, whole ones, those that come last in the order."""
     whole = np.floor(cover.keep + 1e-9).astype(np.int64)
     over = int(np.ceil(cover.keep.sum() - 1e-9)) - int(whole.sum())
@@ -188,15 +198,15 @@ def _last_of_each(cover: _Cover, order: Ints) -> Ints:
 
 
 def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> Removals:
-    worth_it = _worth_it(cluster, limits)
-    dwellers = _dwellers(cluster, limits)
-    edges = Edges.reaching(two_axes(cluster.free).max(axis=0, initial=1))
+    worth_it = _find_worthwhile(cluster, limits)
+    dwellers = _build_movable_items(cluster, limits)
+    edges = Edges.reaching(select_two_axes(cluster.free).max(axis=0, initial=1))
     asked = ItemClasses.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
     receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
     # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
     entries = 2 * int(cluster.movable[:, 1].sum()) + 1
     while True:
-        rows = _rows(cluster, entries)
+        rows = _build_rows(cluster, entries)
         question = asked.question(cluster.allowed, edges, origins=len(hangs))
         tried = order[worth_it[order]]
         notes = np.zeros((3, max(len(hangs), entries + 1)), dtype=np.int64)
@@ -207,12 +217,12 @@ def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> R
             question, rows, edges.empty_grid(), state.arrays(), tried, (flags, notes, limits.removals)
         )
         if done != OVERFLOWN:
-            return _removals(cluster, rows, notes, order, worth_it)
+            return _build_removals(cluster, rows, notes, order, worth_it)
         # Items that move on fill the log faster than items that lie still; the same again with more room in it.
         entries *= 2
 
 
-def _removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it: Flags) -> Removals:
+def _build_removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it: Flags) -> Removals:
     nodes, log = rows
     count, resources = cluster.free.shape
     done = slice(1, int(log[0, ENTRIES]))
@@ -228,16 +238,16 @@ def _removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it:
     return Removals(removed=gone, moves=moves, statuses=statuses, stuck=notes[1, :count].copy(), free=free)
 
 
-def _rows(cluster: NodeSet, entries: int) -> Table:
+def _build_rows(cluster: NodeSet, entries: int) -> Table:
     keys = 0 if cluster.exclusive is None else cluster.exclusive.shape[1]
     taken = np.zeros((len(cluster.free), keys), dtype=np.bool_) if cluster.taken is None else cluster.taken
-    rows = table(two_axes(cluster.free), key_words(taken), spare_rows=0, entries=entries)
+    rows = table(select_two_axes(cluster.free), pack_key_bits(taken), spare_rows=0, entries=entries)
     rows[0][:, KIND] = cluster.kind
     return rows
 
 
-def _dwellers(cluster: NodeSet, limits: Limits) -> MovableItems:
-    size = size_shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
+def _build_movable_items(cluster: NodeSet, limits: Limits) -> MovableItems:
+    size = compute_size_shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
     ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
     largest_first = np.lexsort((ties, -size))
     dwellers = MovableItems.of(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
@@ -247,13 +257,13 @@ def _dwellers(cluster: NodeSet, limits: Limits) -> MovableItems:
     return replace(dwellers, use=use, spare=np.array(limits.spare, dtype=np.int64))
 
 
-def _worth_it(cluster: NodeSet, limits: Limits) -> Flags:
+def _find_worthwhile(cluster: NodeSet, limits: Limits) -> Flags:
     if limits.disruption is None:
         return np.ones(len(cluster.free), dtype=np.bool_)
     return np.asarray(np.round(cluster.price, 12) >= np.round(limits.least_saving * limits.disruption, 12))
 
 
-def _used(cluster: NodeSet) -> Ints:
+def _compute_used(cluster: NodeSet) -> Ints:
     """[N, R]: what the items of each node take."""
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     occupied = np.flatnonzero(np.diff(cluster.starts))
@@ -265,9 +275,9 @@ def _used(cluster: NodeSet) -> Ints:
     return used
 
 
-def _largest_item(cluster: NodeSet, used: Ints) -> Ints:
+def _find_largest_item(cluster: NodeSet, used: Ints) -> Ints:
     """[N]: the size of the largest item on each node; 0 on empty ones."""
-    size = size_shares(cluster.requests, used.sum(axis=0))
+    size = compute_size_shares(cluster.requests, used.sum(axis=0))
     largest = np.zeros(len(cluster.free), dtype=np.int64)
     occupied = np.flatnonzero(np.diff(cluster.starts))
     if len(occupied):
@@ -275,7 +285,7 @@ def _largest_item(cluster: NodeSet, used: Ints) -> Ints:
     return largest
 
 
-def _types(shapes: Floats) -> tuple[Ints, Ints]:
+def _number_types(shapes: Floats) -> tuple[Ints, Ints]:
     """Rows that are equal, as numbers from 0, and one row of each."""
     order = np.lexsort(shapes.T[::-1])
     ordered = shapes[order]

@@ -99,7 +99,7 @@ def empty_in_order(
     flags, notes, removals = terms
     nodes, log = table
     use, spare = arrays[4], arrays[5]
-    smallest = _least(question[0], arrays[1])
+    smallest = _compute_least(question[0], arrays[1])
     for row in range(log[0, ROWS] - 1, -1, -1):
         if flags[row, 0]:
             link_if_useful(nodes, grid, row, smallest)
@@ -108,9 +108,9 @@ def empty_in_order(
         node = order[place]
         if done >= removals:
             break
-        if not _within(use, spare, node):
+        if not _is_within(use, spare, node):
             notes[0, node] = _LIMITED
-        elif log[0, ENTRIES] + _items(arrays, table, node) > log.shape[0]:
+        elif log[0, ENTRIES] + _count_items(arrays, table, node) > log.shape[0]:
             return OVERFLOWN
         else:
             unlink(nodes, grid, node)
@@ -132,7 +132,7 @@ def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: i
     starts, lines, _, class_info, _, _ = arrays
     nodes, log = table
     mark = log[0, ENTRIES]
-    _largest_first(lines, starts[node], starts[node + 1], class_info)
+    _sort_largest_first(lines, starts[node], starts[node + 1], class_info)
     for line in range(starts[node], starts[node + 1]):
         stuck: int = lines[line, 0]
         if not _move(question, table, grid, arrays, (stuck, lines[line, 1], node), terms):
@@ -198,7 +198,7 @@ def _take_back(question: Question, table: Table, grid: Grid, arrays: Arrays, mar
 
 
 @kernel("void(i8[:,::1], i8, i8, i8[:,::1])", allocates=False)
-def _largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> None:
+def _sort_largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> None:
     """Sort the few lines of a node in place."""
     for line in range(start + 1, end):
         cls = lines[line, 0]
@@ -213,7 +213,7 @@ def _largest_first(lines: Ints, start: int, end: int, class_info: Ints) -> None:
 
 
 @kernel("b1(i8[:,::1], i8[::1], i8)", allocates=False)
-def _within(use: Ints, spare: Ints, node: int) -> bool:
+def _is_within(use: Ints, spare: Ints, node: int) -> bool:
     fits = True
     for limit in range(spare.shape[0]):
         fits = fits and (use[node, limit] <= spare[limit] or use[node, limit] <= 0)
@@ -221,7 +221,7 @@ def _within(use: Ints, spare: Ints, node: int) -> bool:
 
 
 @kernel(f"i8({ARRAYS}, {TABLE}, i8)", allocates=False)
-def _items(arrays: Arrays, table: Table, node: int) -> int:
+def _count_items(arrays: Arrays, table: Table, node: int) -> int:
     """So many items lie on the node: no fewer than there will be moves."""
     starts, lines, _, _, _, _ = arrays
     nodes, log = table
@@ -236,7 +236,7 @@ def _items(arrays: Arrays, table: Table, node: int) -> int:
 
 
 @kernel("i8[::1](i8[:,::1], i8[:,::1])")
-def _least(classes: Ints, lines: Ints) -> Ints:
+def _compute_least(classes: Ints, lines: Ints) -> Ints:
     """[R]: the least of each resource any item needs."""
     resources = classes[0, RESOURCES] if classes.shape[0] > 0 else 0
     least = np.full(resources, UNBOUNDED << 20, dtype=np.int64)

@@ -82,14 +82,14 @@ def place_or_prove(
         return Impossible(proof=Proof.SUMS)
     if int((demand.counts > 0).sum()) * len(nodes.free) > _MOST_PAIRS:
         return Unknown()
-    rooms = _rooms(demand, nodes)
+    rooms = _compute_rooms(demand, nodes)
     if _sums_forbid(demand, nodes, rooms):
         return Impossible(proof=Proof.SUMS)
-    many = _multiplicity(nodes)
+    many = _get_multiplicity(nodes)
     if int((rooms > 0).sum(axis=0) @ many) <= MOST_VARIABLES:
         apart = np.repeat(np.arange(len(many)), many)
-        alone = None if new_nodes is None else _opened_apart(new_nodes, apart)
-        found = _search(_with_rows(demand, apart), _single(nodes, apart), rooms[:, apart], effort, alone)
+        alone = None if new_nodes is None else _split_opening(new_nodes, apart)
+        found = _search(_expand_caps(demand, apart), _split_rows(nodes, apart), rooms[:, apart], effort, alone)
         if isinstance(found, Placed):
             return Placed(filled=replace(found.filled, origin=apart[found.filled.origin]))
         return found
@@ -134,7 +134,7 @@ class _Program:
     def of(cls, demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> _Program:
         classes, rows = np.nonzero(rooms > 0)
         pairs = np.arange(len(classes))
-        many = _multiplicity(standing)
+        many = _get_multiplicity(standing)
         wanted = len(demand.counts)
         resources = demand.requests.shape[1]
         have = np.maximum(standing.free * many[:, None], 1)[rows]
@@ -165,7 +165,7 @@ class _Program:
 
         `rows` of the program come before those of resources.
         """
-        many = _multiplicity(standing)
+        many = _get_multiplicity(standing)
         kinds = np.arange(opening.first, len(many))
         pairs, resources, limits = len(self.most), standing.free.shape[1], len(opening.room)
         columns = pairs + np.arange(len(kinds))
@@ -198,7 +198,7 @@ class _Program:
     def solve(self, effort: Effort) -> tuple[Any, Floats | None]:
         columns, lines, values = self.entries
         size = len(self.most)
-        highs = _solver(effort)
+        highs = _build_solver(effort)
         none = np.zeros(0, dtype=np.int32)
         highs.addRows(len(self.lower), self.lower, self.upper, 0, none, none, np.zeros(0))
         starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
@@ -213,7 +213,7 @@ class _Program:
         return status, np.array(highs.getSolution().col_value, dtype=np.float64) if solved else None
 
 
-def _solver(effort: Effort) -> Any:
+def _build_solver(effort: Effort) -> Any:
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships no types
     for option, value in (
         ("output_flag", False),
@@ -254,7 +254,7 @@ def _fill_as_assigned(demand: FillDemand, standing: ExistingNodes, assigned: Int
     return replace(filled, placements=placements[np.lexsort((placements[:, 1], placements[:, 0]))], left=left)
 
 
-def _rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
+def _compute_rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
     """[C, N]: how many of a class alone one node of a row takes; 0 for classes without items."""
     asked = np.maximum(demand.requests, 1)
     fits = np.where(demand.requests[:, None, :] > 0, standing.free[None].clip(0) // asked[:, None, :], UNBOUNDED)
@@ -275,11 +275,11 @@ def _rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
 
 def _totals_forbid(demand: FillDemand, standing: ExistingNodes) -> bool:
     need = (demand.requests * demand.counts.clip(0)[:, None]).sum(axis=0)
-    return bool((need > (standing.free.clip(0) * _multiplicity(standing)[:, None]).sum(axis=0)).any())
+    return bool((need > (standing.free.clip(0) * _get_multiplicity(standing)[:, None]).sum(axis=0)).any())
 
 
 def _sums_forbid(demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> bool:
-    many = _multiplicity(standing)
+    many = _get_multiplicity(standing)
     if (rooms @ many < demand.counts).any():
         return True
     usable: Flags = rooms > 0
@@ -294,23 +294,23 @@ def _sums_forbid(demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> bo
     return False
 
 
-def _multiplicity(standing: ExistingNodes) -> Ints:
+def _get_multiplicity(standing: ExistingNodes) -> Ints:
     return np.ones(len(standing.free), dtype=np.int64) if standing.multiplicity is None else standing.multiplicity
 
 
-def _single(standing: ExistingNodes, apart: Ints) -> ExistingNodes:
+def _split_rows(standing: ExistingNodes, apart: Ints) -> ExistingNodes:
     """Every node a row of its own."""
     taken = None if standing.taken is None else standing.taken[apart]
     return ExistingNodes(free=standing.free[apart], kind=standing.kind[apart], taken=taken)
 
 
-def _opened_apart(opening: NewNodes, apart: Ints) -> NewNodes:
+def _split_opening(opening: NewNodes, apart: Ints) -> NewNodes:
     first = int(np.searchsorted(apart, opening.first))
     kinds = apart[first:] - opening.first
     return replace(opening, first=first, price=opening.price[kinds], use=opening.use[kinds])
 
 
-def _with_rows(demand: FillDemand, apart: Ints) -> FillDemand:
+def _expand_caps(demand: FillDemand, apart: Ints) -> FillDemand:
     """The demand, its caps speaking of rows that were taken apart."""
     if demand.tighter is None or not len(demand.tighter):
         return demand

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import highspy
 import numpy as np
 
-from plimsoll.solver.bounds.relaxation import undominated_types
-from plimsoll.solver.layout import max_per_bin
+from plimsoll.solver.bounds.relaxation import find_undominated_types
+from plimsoll.solver.layout import compute_max_per_bin
 from plimsoll.solver.packing.solution import is_valid, join_patterns
 from plimsoll.solver.problem import UNBOUNDED, BinPattern
 
@@ -46,10 +46,12 @@ def pack_cheapest(problem: PackingProblem, incumbent: Packing, effort: Effort) -
     Then there is nothing cheaper, unless contents were too many, or the counted effort ended first.
     """
     served = replace(problem, counts=problem.counts - incumbent.left)
-    listed = _listed(served)
+    listed = _list_contents(served)
     if listed is None:
         return incumbent
-    found = join_patterns(served, _filled(served.counts, listed, _times(served, listed, incumbent.cost, effort)))
+    found = join_patterns(
+        served, _fill_bins(served.counts, listed, _solve_times(served, listed, incumbent.cost, effort))
+    )
     if found.left.any() or found.cost >= incumbent.cost or not is_valid(served, found):
         return incumbent
     return replace(found, left=incumbent.left)
@@ -63,11 +65,13 @@ class _Listed:
     """[N, C]"""
 
 
-def _listed(problem: PackingProblem) -> _Listed | None:
+def _list_contents(problem: PackingProblem) -> _Listed | None:
     """All contents of bins that leave no room for another item; None when there are too many."""
-    fit = max_per_bin(problem)
+    fit = compute_max_per_bin(problem)
     endless = bool((problem.available >= problem.counts.sum()).all()) and not problem.room.size
-    types = undominated_types(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
+    types = (
+        find_undominated_types(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
+    )
     found: list[tuple[int, list[int]]] = []
     steps = STEPS
     for type_ in types.tolist():
@@ -100,9 +104,9 @@ class _Bin:
         """What all items after a class take, in the order of classes."""
 
     def contents(self) -> Iterator[list[int]]:
-        return self._deeper(0, self._capacity, frozenset())
+        return self._descend(0, self._capacity, frozenset())
 
-    def _deeper(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:
+    def _descend(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:
         """With this much free, and these keys in the bin."""
         self.steps -= 1
         if self.steps <= 0:
@@ -120,7 +124,7 @@ class _Bin:
                 break
             self._content[class_] = items
             rest = [have - items * amount for have, amount in zip(free, takes, strict=True)]
-            yield from self._deeper(depth + 1, rest, keys | self._keys[class_] if items else keys)
+            yield from self._descend(depth + 1, rest, keys | self._keys[class_] if items else keys)
 
     def _stays_open(self, depth: int, free: list[int], items: int) -> bool:
         """Whether so many of a class still fit when everything that comes after it is in the bin."""
@@ -133,7 +137,7 @@ class _Bin:
         return all(amount <= have for have, amount in zip(free, self._takes[class_], strict=True))
 
 
-def _times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort) -> Ints:
+def _solve_times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort) -> Ints:
     """[N]: how often to use each content, so that all items have a bin for less than this; nothing if none is found."""
     types, size = listed.types, len(listed.types)
     short = np.flatnonzero(problem.available < problem.counts.sum())
@@ -150,7 +154,7 @@ def _times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort
     upper = np.concatenate([np.full(len(problem.counts), np.inf), limits, [1 - CHEAPER]])
     columns, rows = np.nonzero(matrix)
     starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
-    highs = _solver(effort)
+    highs = _build_solver(effort)
     none = np.zeros(0, dtype=np.int32)
     highs.addRows(len(lower), lower, upper, 0, none, none, np.zeros(0))
     most = np.full(size, float(problem.counts.sum()))
@@ -165,7 +169,7 @@ def _times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort
     return np.round(np.array(highs.getSolution().col_value)).astype(np.int64)
 
 
-def _solver(effort: Effort) -> Any:
+def _build_solver(effort: Effort) -> Any:
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships no types
     for option, value in (
         ("output_flag", False),
@@ -179,7 +183,7 @@ def _solver(effort: Effort) -> Any:
     return highs
 
 
-def _filled(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
+def _fill_bins(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
     """Bin by bin, as many items as there are: contents together may have room for more."""
     left = counts.copy()
     found = []

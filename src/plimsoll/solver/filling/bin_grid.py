@@ -70,7 +70,7 @@ TABLE: Final = "UniTuple(i8[:,::1], 2)"
 
 
 @kernel("i8(i8[::1], i8, i8)", allocates=False)
-def bin_of(grid: Grid, axis: int, amount: int) -> int:
+def find_bin(grid: Grid, axis: int, amount: int) -> int:
     low = axis * EDGES
     high = low + EDGES
     while low < high:
@@ -84,8 +84,8 @@ def bin_of(grid: Grid, axis: int, amount: int) -> int:
 
 @kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
 def link(nodes: Ints, grid: Grid, row: int) -> None:
-    a = bin_of(grid, 0, nodes[row, FREE])
-    b = bin_of(grid, 1, nodes[row, FREE + 1])
+    a = find_bin(grid, 0, nodes[row, FREE])
+    b = find_bin(grid, 1, nodes[row, FREE + 1])
     at = a * SIDE + b
     first = grid[HEADS + at]
     nodes[row, NEXT] = first
@@ -186,12 +186,12 @@ def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tupl
     Full nodes keep the row; the one with the rest, then those left untouched, become new rows behind all others.
     """
     items = amount[0]
-    each = min(amount[1], items)
-    if each <= 0:
+    per_node = min(amount[1], items)
+    if per_node <= 0:
         return 0
     many: int = nodes[row, MANY]
-    full = min(many, items // each)
-    rest = items - full * each if full < many else 0
+    full = min(many, items // per_node)
+    rest = items - full * per_node if full < many else 0
     untouched = many - full
     if rest > 0:
         put(classes, nodes, log, cls, split_off(nodes, log, row, 1), rest)
@@ -199,8 +199,8 @@ def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tupl
     if untouched > 0:
         split_off(nodes, log, row, untouched)
     nodes[row, MANY] = full
-    put(classes, nodes, log, cls, row, each)
-    return full * each + rest
+    put(classes, nodes, log, cls, row, per_node)
+    return full * per_node + rest
 
 
 @kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)", allocates=False)
@@ -306,8 +306,8 @@ class ItemClasses:
     @classmethod
     def of(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> ItemClasses:
         count = len(requests)
-        keys = key_words(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
-        amounts = two_axes(requests)
+        keys = pack_key_bits(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
+        amounts = select_two_axes(requests)
         most = np.full(count, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin.clip(0)
         # Amounts times items are compared, and must stay within 64 bits.
         most = np.minimum(most, (1 << 62) // np.maximum(amounts.max(axis=1, initial=1), 1))
@@ -330,14 +330,14 @@ class ItemClasses:
         )
 
 
-def two_axes(amounts: Ints) -> Ints:
+def select_two_axes(amounts: Ints) -> Ints:
     """Amounts with a column for cpu and one for memory, whatever there is of them, in an array of our own."""
     missing = max(0, 2 - amounts.shape[1])
     padded = np.pad(amounts, ((0, 0), (0, missing))) if missing else np.array(amounts)
     return np.ascontiguousarray(padded, dtype=np.int64)
 
 
-def key_words(flags: Flags) -> Ints:
+def pack_key_bits(flags: Flags) -> Ints:
     """Flags [n, K] as bits of whole numbers [n, W]; none at all if there are no keys."""
     words = -(-flags.shape[1] // _BITS)
     out = np.zeros((len(flags), words), dtype=np.int64)
@@ -360,7 +360,7 @@ def table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Table:
     return nodes, log
 
 
-def chains(filled: Table) -> Ints:
+def list_chains(filled: Table) -> Ints:
     """[lines, 3]: row, class, items in each node; rows ascend, and classes within a row."""
     nodes, log = filled
     rows = int(log[0, ROWS])

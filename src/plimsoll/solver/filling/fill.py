@@ -25,13 +25,13 @@ from plimsoll.solver.filling.bin_grid import (
     ItemClasses,
     Question,
     Table,
-    chains,
     fill_class,
-    key_words,
     link_if_useful,
+    list_chains,
+    pack_key_bits,
+    select_two_axes,
     table,
     take_and_link,
-    two_axes,
 )
 from plimsoll.solver.kernels import kernel
 from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
@@ -95,19 +95,19 @@ class FillResult:
 
 
 def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) -> FillResult:
-    """Place classes, in order (`most_constrained_first` if none is given), on nodes as long as there is room."""
-    taken_order = most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
+    """Place classes, in order (`order_most_constrained_first` if none is given), on nodes as long as there is room."""
+    taken_order = order_most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
     asked = ItemClasses.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
-    rows = _rows(demand, nodes)
-    edges = Edges.reaching(two_axes(nodes.free).max(axis=0, initial=1))
+    rows = _build_rows(demand, nodes)
+    edges = Edges.reaching(select_two_axes(nodes.free).max(axis=0, initial=1))
     question = asked.question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
-    smallest = smallest_remaining(asked.requests, left, taken_order)
-    _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _tighter(demand)))
-    return _filled(rows, left, nodes.free.shape[1])
+    smallest = find_smallest_remaining(asked.requests, left, taken_order)
+    _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand)))
+    return _build_result(rows, left, nodes.free.shape[1])
 
 
-def most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers: Ints | None = None) -> Ints:
+def order_most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers: Ints | None = None) -> Ints:
     """Classes by tier if given, then fewest nodes they may lie on, capped ones, larger ones, and last their index."""
     classes = len(demand.counts)
     nodes_by_kind = np.zeros(len(demand.allowed), dtype=np.int64)
@@ -118,11 +118,11 @@ def most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers: Ints
         uncapped &= demand.per_bin >= demand.counts
     if demand.exclusive is not None:
         uncapped &= ~demand.exclusive.any(axis=1)
-    size = size_shares(demand.requests, _total_free(nodes))
+    size = compute_size_shares(demand.requests, _total_free(nodes))
     return np.lexsort((np.arange(classes), -size, uncapped, choice, np.zeros(classes) if tiers is None else tiers))
 
 
-def size_shares(requests: Ints, total: Ints) -> Ints:
+def compute_size_shares(requests: Ints, total: Ints) -> Ints:
     """[C]: the share of the total one item takes of its scarcest resource, in whole parts so that ties are ties."""
     amounts = np.maximum(total, 1).astype(np.float64)
     # What asks for more than a thousand times the total is as large as anything gets.
@@ -130,7 +130,7 @@ def size_shares(requests: Ints, total: Ints) -> Ints:
     return np.asarray(np.round(parts * 2.0**52), dtype=np.int64)
 
 
-def smallest_remaining(requests: Ints, counts: Ints, order: Ints) -> Ints:
+def find_smallest_remaining(requests: Ints, counts: Ints, order: Ints) -> Ints:
     """[len(order) + 1, R]: the least of each resource among classes from this place of the order on that have items."""
     wanted = np.where((counts > 0)[:, None], requests, UNBOUNDED << 20)[order]
     last = np.full((1, requests.shape[1]), UNBOUNDED << 20, dtype=np.int64)
@@ -179,7 +179,7 @@ def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
         low += 1
 
 
-def _rows(demand: FillDemand, standing: ExistingNodes) -> Table:
+def _build_rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     count = len(standing.free)
     keys = 0 if demand.exclusive is None else demand.exclusive.shape[1]
     taken = np.zeros((count, keys), dtype=np.bool_) if standing.taken is None else standing.taken
@@ -188,7 +188,7 @@ def _rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     # A class splits only the row on which its items end, into three at most.
     spare = min(2 * wanted, int((many - 1).clip(0).sum()))
     entries = min(int(demand.counts.clip(0).sum()), wanted * (count + spare) + wanted)
-    rows = table(two_axes(standing.free), key_words(taken), spare_rows=spare, entries=entries)
+    rows = table(select_two_axes(standing.free), pack_key_bits(taken), spare_rows=spare, entries=entries)
     rows[0][:count, MANY] = many
     rows[0][:count, KIND] = standing.kind
     return rows
@@ -199,20 +199,20 @@ def _total_free(standing: ExistingNodes) -> Ints:
     return np.asarray((standing.free.clip(0) * many).sum(axis=0), dtype=np.int64)
 
 
-def _tighter(demand: FillDemand) -> Ints:
+def _find_tighter_caps(demand: FillDemand) -> Ints:
     if demand.tighter is None:
         return np.zeros((0, 3), dtype=np.int64)
     caps = np.asarray(demand.tighter, dtype=np.int64).reshape(-1, 3)
     return np.ascontiguousarray(caps[np.argsort(caps[:, 0], kind="stable")])
 
 
-def _filled(rows: Table, left: Ints, resources: int) -> FillResult:
+def _build_result(rows: Table, left: Ints, resources: int) -> FillResult:
     nodes, log = rows
     in_use = nodes[: int(log[0, ROWS])]
     return FillResult(
         origin=in_use[:, ORIGIN].copy(),
         multiplicity=in_use[:, MANY].copy(),
         free=in_use[:, FREE : FREE + resources].copy(),
-        placements=chains(rows),
+        placements=list_chains(rows),
         left=left,
     )

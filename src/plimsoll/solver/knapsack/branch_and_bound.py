@@ -12,12 +12,12 @@ from plimsoll.solver.kernels import FloatVector, IntMatrix, IntVector, kernel
 from plimsoll.solver.knapsack.lp_knapsack import (
     ItemValues,
     PackingInstance,
-    best_content,
     fill,
+    find_best_content,
     fitting,
     keep_within,
     solve_relaxation,
-    worth_of,
+    sum_values,
 )
 
 DEPTH: Final = 400
@@ -29,7 +29,7 @@ WHOLE: Final = 1e-7
 
 
 @kernel()
-def best_content_exactly(
+def solve_content_exactly(
     instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, budget: int
 ) -> tuple[float, float, int]:
     """Write the best content of a bin; its value, a value no content exceeds, and the branches it took.
@@ -37,7 +37,7 @@ def best_content_exactly(
     Keys are not supported: callers pass them as resources of which a bin has one.
     """
     prices = np.zeros(instance.takes.shape[0])
-    value, ceiling = best_content(instance, worth, type_, left, content, prices)
+    value, ceiling = find_best_content(instance, worth, type_, left, content, prices)
     low, high = np.zeros((DEPTH, left.size), dtype=np.int64), np.zeros((DEPTH, left.size), dtype=np.int64)
     high[0, :] = np.minimum(left, instance.fit[type_])
     bounds = np.full(DEPTH, ceiling)
@@ -55,11 +55,11 @@ def best_content_exactly(
         if bound <= value * (1.0 + NEAR):
             continue
         rounded = low[waiting].copy()
-        found = rounded_value(instance, worth, type_, high[waiting], rounded, amounts)
+        found = round_amounts(instance, worth, type_, high[waiting], rounded, amounts)
         if found > value:
             value = found
             content[:] = rounded
-        split = most_broken(amounts)
+        split = find_most_fractional(amounts)
         if split < 0 or waiting + 2 > DEPTH:
             if found < bound * (1.0 - NEAR):
                 missed = max(missed, bound)
@@ -91,11 +91,11 @@ def branch_bound(
             if instance.takes[r, c] > 0:
                 most[c] = min(most[c], free[r] // instance.takes[r, c])
     prices = np.zeros(free.size)
-    return worth_of(worth.values, low) + solve_relaxation(instance, worth, space, most, amounts, prices)
+    return sum_values(worth.values, low) + solve_relaxation(instance, worth, space, most, amounts, prices)
 
 
 @kernel()
-def rounded_value(
+def round_amounts(
     instance: PackingInstance, worth: ItemValues, type_: int, high: IntVector, content: IntVector, amounts: FloatVector
 ) -> float:
     """Put the whole parts of the amounts into a content, and what else fits; its value."""
@@ -104,11 +104,11 @@ def rounded_value(
     free = instance.capacity[type_].copy()
     keep_within(instance, worth.order, content, free)
     fill(instance, worth.order[fitting(instance, high, content, free)[worth.order]], high, content, free)
-    return worth_of(worth.values, content)
+    return sum_values(worth.values, content)
 
 
 @kernel()
-def most_broken(amounts: FloatVector) -> int:
+def find_most_fractional(amounts: FloatVector) -> int:
     """The amount that is furthest from whole; -1 when all are whole."""
     best, at = WHOLE, -1
     for c in range(amounts.size):

@@ -24,16 +24,16 @@ CAPPED_PAIRS: Final = 20_000
 
 def value_vectors(instance: PackingInstance, least: Floats) -> list[Floats]:
     """Geometric mean, cost alone, resource prices."""
-    alone = cost_alone(instance)
+    alone = compute_cost_alone(instance)
     by_resource = np.maximum(least, 1e-6 * alone)
     return [np.sqrt(alone * by_resource), alone, by_resource]
 
 
-def capped_first(instance: PackingInstance, counts: Ints, least: Floats) -> list[ItemValues]:
+def build_capped_first_values(instance: PackingInstance, counts: Ints, least: Floats) -> list[ItemValues]:
     """Worths that put classes first of which a bin takes fewer than have room in it; none where there are none."""
     if instance.fit.size > CAPPED_PAIRS:
         return []
-    room = _room_alone(instance)
+    room = _count_room_alone(instance)
     capped = (instance.fit < np.minimum(room, counts)).any(axis=0)
     if not capped.any():
         return []
@@ -42,11 +42,11 @@ def capped_first(instance: PackingInstance, counts: Ints, least: Floats) -> list
     found = []
     for share, factor in CAPPED_FIRST:
         values = np.maximum(least, 1e-6 * alone) ** (1 - share) * alone**share
-        found.append(worth_from(values * np.where(capped, factor, 1.0), least, judged=values))
+        found.append(build_item_values(values * np.where(capped, factor, 1.0), least, judged=values))
     return found
 
 
-def _room_alone(instance: PackingInstance) -> Ints:
+def _count_room_alone(instance: PackingInstance) -> Ints:
     """[T, C]: how many of a class have room in an empty bin where it may lie, whatever else is said of it."""
     room = np.where(instance.fit > 0, UNBOUNDED, 0)
     for takes, capacity in zip(instance.takes, instance.capacity.T, strict=True):
@@ -55,24 +55,24 @@ def _room_alone(instance: PackingInstance) -> Ints:
     return room
 
 
-def cost_alone(instance: PackingInstance) -> Floats:
+def compute_cost_alone(instance: PackingInstance) -> Floats:
     """[C]: the least an item costs in a bin that holds its own class only."""
     with np.errstate(divide="ignore"):
-        each = instance.price[:, None] / instance.fit
-    return np.asarray(each.min(axis=0), dtype=np.float64)
+        item_costs = instance.price[:, None] / instance.fit
+    return np.asarray(item_costs.min(axis=0), dtype=np.float64)
 
 
 def least_cost(instance: PackingInstance, counts: Ints) -> Floats:
     """[C]: what an item costs at least, as all of them together cost: what it takes, at the resources' prices."""
     demand = np.array([math.fsum(row * counts) for row in instance.sizes])
-    prices = resource_prices(demand, instance.spaces, instance.price)
+    prices = solve_resource_prices(demand, instance.spaces, instance.price)
     least = np.zeros(counts.size)
     for price, row in zip(prices, instance.sizes, strict=True):
         least += price * row
     return least
 
 
-def worth_from(values: Floats, least: Floats | None = None, *, judged: Floats | None = None) -> ItemValues:
+def build_item_values(values: Floats, least: Floats | None = None, *, judged: Floats | None = None) -> ItemValues:
     """Scaled, so that tolerances mean the same everywhere; nothing is worth nothing, or it would stay behind."""
     unit = max(float(values.max(initial=0.0)), 1e-300)
     least = np.zeros(values.size) if least is None else least
@@ -81,7 +81,7 @@ def worth_from(values: Floats, least: Floats | None = None, *, judged: Floats | 
     return ItemValues(scaled, np.argsort(-scaled, kind="stable"), least, judged_values)
 
 
-def resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:
+def solve_resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:
     """Prices that make the demand dearest while no bin's space is worth more than the bin: simplex, a row a type."""
     rows, columns = spaces.shape
     table = np.zeros((rows + 1, columns + 1))

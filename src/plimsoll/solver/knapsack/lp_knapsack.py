@@ -74,7 +74,7 @@ class Basis(NamedTuple):
 
 
 @kernel()
-def best_content(
+def find_best_content(
     instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, prices: FloatVector
 ) -> tuple[float, float]:
     """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
@@ -97,7 +97,7 @@ def best_content(
             break
     if whole:
         content[:] = most
-        value = worth_of(worth.values, content)
+        value = sum_values(worth.values, content)
         return value, value
     amounts = np.zeros(most.size)
     bound = solve_relaxation(instance, worth, instance.spaces[type_], most, amounts, prices)
@@ -109,12 +109,12 @@ def best_content(
     fill(instance, worth.order[fitting(instance, most, content, free)[worth.order]], most, content, free)
     fill(
         instance,
-        by_density(instance, worth, prices, np.nonzero(fitting(instance, most, other, spare))[0]),
+        sort_by_density(instance, worth, prices, np.nonzero(fitting(instance, most, other, spare))[0]),
         most,
         other,
         spare,
     )
-    value, second = worth_of(worth.values, content), worth_of(worth.values, other)
+    value, second = sum_values(worth.values, content), sum_values(worth.values, other)
     if second > value:
         content[:] = other
         value = second
@@ -122,7 +122,7 @@ def best_content(
 
 
 @kernel(allocates=False)
-def worth_of(values: FloatVector, content: IntVector) -> float:
+def sum_values(values: FloatVector, content: IntVector) -> float:
     total = 0.0
     for c in range(content.size):
         if content[c] > 0:
@@ -192,7 +192,7 @@ def fill(instance: PackingInstance, order: IntVector, most: IntVector, content: 
 
 
 @kernel()
-def by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
+def sort_by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
     """These classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
     density = np.zeros(classes.size)
     for i in range(classes.size):
@@ -200,12 +200,12 @@ def by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector
         for r in range(prices.size):
             weight += prices[r] * instance.sizes[r, classes[i]]
         density[i] = worth.values[classes[i]] / weight
-    ordered: IntVector = classes[falling(density)]
+    ordered: IntVector = classes[sort_falling(density)]
     return ordered
 
 
 @kernel()
-def falling(values: FloatVector) -> IntVector:
+def sort_falling(values: FloatVector) -> IntVector:
     """Where the values stand, from the largest down; of equal ones the first first."""
     return np.argsort(-values, kind="mergesort")
 
@@ -246,11 +246,11 @@ def solve_relaxation(
     surplus = np.zeros(classes)
     for _ in range(4 * (classes + rows)):
         price_resources(basis, worth.values, prices)
-        above_prices(worth.values, instance.sizes, prices, surplus)
-        entering = entering_variable(surplus, basis.side, prices)
+        compute_surplus(worth.values, instance.sizes, prices, surplus)
+        entering = choose_entering_variable(surplus, basis.side, prices)
         if entering < 0:
             break
-        step(basis, most, entering, column_of(instance.sizes, basis.inverse, entering))
+        step(basis, most, entering, compute_column(instance.sizes, basis.inverse, entering))
     for c in range(classes):
         amounts[c] = most[c] if basis.side[c] < 0.0 else 0.0
     bound = 0.0
@@ -259,7 +259,7 @@ def solve_relaxation(
             amounts[basis.basic[r]] = min(max(basis.level[r], 0.0), most[basis.basic[r]])
         prices[r] = max(prices[r], 0.0)
         bound += prices[r] * space[r]
-    above_prices(worth.values, instance.sizes, prices, surplus)
+    compute_surplus(worth.values, instance.sizes, prices, surplus)
     for c in range(classes):
         if surplus[c] > 0.0:
             bound += surplus[c] * most[c]
@@ -267,7 +267,7 @@ def solve_relaxation(
 
 
 @kernel()
-def above_prices(values: FloatVector, sizes: FloatMatrix, prices: FloatVector, surplus: FloatVector) -> None:
+def compute_surplus(values: FloatVector, sizes: FloatMatrix, prices: FloatVector, surplus: FloatVector) -> None:
     """What an item of each class is worth above what it takes."""
     surplus[:] = values
     for r in range(prices.size):
@@ -288,7 +288,7 @@ def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> N
 
 
 @kernel()
-def entering_variable(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
+def choose_entering_variable(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
     """The variable whose change brings most, a slack's included; -1 when none brings anything."""
     gains = surplus * side
     entering = int(np.argmax(gains))
@@ -300,7 +300,7 @@ def entering_variable(surplus: FloatVector, side: FloatVector, prices: FloatVect
 
 
 @kernel()
-def column_of(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> FloatVector:
+def compute_column(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> FloatVector:
     """What a unit of the variable takes of each basic one."""
     rows = inverse.shape[0]
     column = np.zeros(rows)

@@ -23,13 +23,13 @@ from plimsoll.solver.filling.bin_grid import (
     ItemClasses,
     Question,
     Table,
-    chains,
     holds_one,
+    list_chains,
     room,
+    select_two_axes,
     split_off,
     table,
     take,
-    two_axes,
 )
 from plimsoll.solver.kernels import kernel
 from plimsoll.solver.problem import BinPattern, Floats, Ints, PackingProblem
@@ -56,14 +56,14 @@ def estimate(problem: PackingProblem, kind: int, *, nodes: int, order: Ints | No
     """
     chosen = score_order(problem.requests, problem.capacity[kind]) if order is None else np.array(order, dtype=np.int64)
     run = _Run.of(problem, kind)
-    _first_fit(run.question, run.table, chosen, run.left, nodes)
+    _pack_first_fit(run.question, run.table, chosen, run.left, nodes)
     return Estimate(nodes=run.nodes, fillings=run.fillings(kind), left=run.left)
 
 
 def score_order(requests: Ints, allocatable: Ints) -> Ints:
     """Classes by cpu / allocatable cpu + memory / allocatable memory, the largest first; ties by index."""
-    have = np.maximum(two_axes(allocatable.reshape(1, -1))[0, :2], 1)
-    score: Floats = np.round((two_axes(requests)[:, :2] / have).sum(axis=1), 12)
+    have = np.maximum(select_two_axes(allocatable.reshape(1, -1))[0, :2], 1)
+    score: Floats = np.round((select_two_axes(requests)[:, :2] / have).sum(axis=1), 12)
     return np.lexsort((np.arange(len(requests)), -score))
 
 
@@ -78,7 +78,7 @@ class _Run:
     @classmethod
     def of(cls, problem: PackingProblem, kind: int) -> _Run:
         asked = ItemClasses.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
-        capacity = two_axes(problem.capacity[kind].reshape(1, -1))
+        capacity = select_two_axes(problem.capacity[kind].reshape(1, -1))
         edges = Edges.reaching(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)
         # A class opens one row and splits one, into two more at most.
@@ -99,7 +99,7 @@ class _Run:
         return int(self.table[1][0, OPENED])
 
     def fillings(self, kind: int) -> tuple[BinPattern, ...]:
-        lines = chains(self.table)
+        lines = list_chains(self.table)
         rows, classes, items = lines[:, 0], lines[:, 1].tolist(), lines[:, 2].tolist()
         starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
         bins = self.table[0][rows[starts], MANY].tolist()
@@ -113,16 +113,16 @@ class _Run:
 def _open(question: Question, table: Table, cls: int, items: int, limit: int) -> int:
     """A row of as many new bins as the items need, or as there may be; -1 if that is none. It is still empty."""
     nodes, log = table
-    each = room(question, nodes, cls, _TEMPLATE)
-    if each <= 0 or log[0, OPENED] >= limit:
+    items_per_bin = room(question, nodes, cls, _TEMPLATE)
+    if items_per_bin <= 0 or log[0, OPENED] >= limit:
         return -1
-    many = min(limit - log[0, OPENED], (items + each - 1) // each)
+    many = min(limit - log[0, OPENED], (items + items_per_bin - 1) // items_per_bin)
     log[0, OPENED] += many
     return split_off(nodes, log, _TEMPLATE, many)
 
 
 @kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8)")
-def _first_fit(question: Question, table: Table, order: Ints, left: Ints, limit: int) -> None:
+def _pack_first_fit(question: Question, table: Table, order: Ints, left: Ints, limit: int) -> None:
     """Rows hang in one chain, in the order their bins were opened, behind the template."""
     nodes, log = table
     classes = question[0]

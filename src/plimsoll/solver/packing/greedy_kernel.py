@@ -11,7 +11,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from plimsoll.solver.kernels import FlagVector, FloatMatrix, FloatVector, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance, best_content, ceiling, worth_of
+from plimsoll.solver.knapsack.lp_knapsack import (
+    TINY,
+    ItemValues,
+    PackingInstance,
+    ceiling,
+    find_best_content,
+    sum_values,
+)
 from plimsoll.solver.layout import Demand
 
 WORTH_EVALUATING: Final = 1.005
@@ -51,7 +58,7 @@ class TypeCandidates(NamedTuple):
 
 
 @kernel()
-def no_open_bins(fillings: int, entries: int) -> OpenBins:
+def build_open_bins(fillings: int, entries: int) -> OpenBins:
     return OpenBins(
         np.zeros(2, dtype=np.int64),
         np.zeros(fillings, dtype=np.int64),
@@ -67,7 +74,7 @@ def with_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) ->
     """The ledger with one filling more."""
     fillings, entries = opened.length[0], opened.length[1]
     if fillings == opened.types.size or entries + content.size > opened.classes.size:
-        longer = no_open_bins(2 * fillings + 16, 2 * entries + 2 * content.size)
+        longer = build_open_bins(2 * fillings + 16, 2 * entries + 2 * content.size)
         longer.length[:] = opened.length
         longer.types[:fillings] = opened.types[:fillings]
         longer.bins[:fillings] = opened.bins[:fillings]
@@ -88,7 +95,7 @@ def with_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) ->
 
 
 @kernel(allocates=False)
-def openable(instance: PackingInstance, demand: Demand, type_: int) -> int:
+def count_openable(instance: PackingInstance, demand: Demand, type_: int) -> int:
     """How many more bins of a type may be opened."""
     bins = int(demand.available[type_])
     for limit in range(demand.room.size):
@@ -115,21 +122,21 @@ def open_bins(
     `price` decides what is opened; the cost is in money, which is the same thing unless limits bind. On the way it
     checks, in each round, whether one bin takes all the rest, and ends that way if that is the cheapest end.
     """
-    candidates = no_candidates(instance.fit.shape[0], instance.fit.shape[1], instance.takes.shape[0])
+    candidates = build_candidates(instance.fit.shape[0], instance.fit.shape[1], instance.takes.shape[0])
     cost = 0.0
     end_cost, end_type, end_length = np.inf, -1, 0
     end = Demand(demand.left.copy(), demand.available.copy(), demand.room.copy())
-    while cost + (1.0 - TINY) * worth_of(worth.least, demand.left) < min(ceiling, end_cost):
+    while cost + (1.0 - TINY) * sum_values(worth.least, demand.left) < min(ceiling, end_cost):
         drop_closed(instance, demand, candidates)
-        last = cheapest_single(instance, demand)
+        last = find_cheapest_single(instance, demand)
         if last >= 0 and cost + instance.price[last] < end_cost:
             end_cost, end_type, end_length = cost + instance.price[last], last, opened.length[0]
             copy_demand(end, demand)
-        chosen = best_candidate(instance, worth, price, demand, candidates)
+        chosen = find_best_candidate(instance, worth, price, demand, candidates)
         if chosen < 0:
             break
         content = candidates.contents[chosen]
-        bins = openable(instance, demand, chosen)
+        bins = count_openable(instance, demand, chosen)
         for c in np.nonzero(content)[0]:
             bins = min(bins, demand.left[c] // content[c])
         opened = with_pattern(opened, chosen, bins, content)
@@ -147,7 +154,7 @@ def open_bins(
 
 
 @kernel()
-def no_candidates(types: int, classes: int, resources: int) -> TypeCandidates:
+def build_candidates(types: int, classes: int, resources: int) -> TypeCandidates:
     """The initial state: no type was solved yet."""
     return TypeCandidates(
         np.full(types, -1.0),
@@ -171,17 +178,17 @@ def copy_demand(target: Demand, source: Demand) -> None:
 def drop_closed(instance: PackingInstance, demand: Demand, candidates: TypeCandidates) -> None:
     """Types of which no bin may be opened any more have no content."""
     for t in range(candidates.ratio.size):
-        if candidates.upper_bound[t] >= 0.0 and openable(instance, demand, t) == 0:
+        if candidates.upper_bound[t] >= 0.0 and count_openable(instance, demand, t) == 0:
             candidates.ratio[t] = -1.0
             candidates.upper_bound[t] = -1.0
 
 
 @kernel()
-def best_candidate(
+def find_best_candidate(
     instance: PackingInstance, worth: ItemValues, price: FloatVector, demand: Demand, candidates: TypeCandidates
 ) -> int:
     """The type with most value for its price, asking those that might beat it; -1 when none has anything."""
-    whole = worth_of(worth.values, demand.left)
+    whole = sum_values(worth.values, demand.left)
     for t in range(candidates.upper_bound.size):
         candidates.upper_bound[t] = min(candidates.upper_bound[t], whole / price[t])
     while True:
@@ -197,10 +204,10 @@ def best_candidate(
             bound = ceiling(instance, worth, chosen_type, demand.left, candidates.prices[chosen_type])
             candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
             continue
-        _, bound = best_content(
+        _, bound = find_best_content(
             instance, worth, chosen_type, demand.left, candidates.contents[chosen_type], candidates.prices[chosen_type]
         )
-        value = worth_of(worth.judged, candidates.contents[chosen_type])
+        value = sum_values(worth.judged, candidates.contents[chosen_type])
         candidates.ratio[chosen_type] = value / price[chosen_type]
         candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
         candidates.tightness[chosen_type] = min(value / max(bound, TINY * TINY), 1.0)
@@ -219,7 +226,7 @@ def invalidate(candidates: TypeCandidates, left: IntVector, changed: IntVector) 
 
 
 @kernel()
-def cheapest_single(instance: PackingInstance, demand: Demand) -> int:
+def find_cheapest_single(instance: PackingInstance, demand: Demand) -> int:
     """The cheapest type of which one bin takes all that is left; -1 when there is none, or nothing left."""
     present = np.nonzero(demand.left)[0]
     best = -1
@@ -228,7 +235,7 @@ def cheapest_single(instance: PackingInstance, demand: Demand) -> int:
     wanted = total_takes(instance, demand.left, present)
     for t in range(instance.price.size):
         cheaper = best < 0 or instance.price[t] < instance.price[best]
-        if cheaper and holds_all(instance, t, demand.left, present, wanted) and openable(instance, demand, t) > 0:
+        if cheaper and holds_all(instance, t, demand.left, present, wanted) and count_openable(instance, demand, t) > 0:
             best = t
     return best
 

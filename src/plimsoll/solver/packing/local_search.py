@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from plimsoll.solver.kernels import FloatMatrix, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance, falling
+from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemValues, PackingInstance, sort_falling
 from plimsoll.solver.layout import Demand
 from plimsoll.solver.packing.greedy_kernel import (
     OpenBins,
+    build_open_bins,
+    count_openable,
     holds_all,
-    no_open_bins,
     open_bins,
-    openable,
     take,
     total_takes,
 )
@@ -53,7 +53,7 @@ class PatternRow:
     items: Ints
 
 
-def pattern_rows(opened: OpenBins) -> list[PatternRow]:
+def list_pattern_rows(opened: OpenBins) -> list[PatternRow]:
     spans = zip(opened.starts, opened.starts[1 : opened.length[0] + 1], strict=False)
     return [
         PatternRow(int(opened.types[f]), int(opened.bins[f]), opened.classes[start:end], opened.items[start:end])
@@ -99,7 +99,7 @@ def pool_rows(pool: BinPool) -> list[PatternRow]:
 def downsize(instance: PackingInstance, demand: Demand, opened: OpenBins) -> float:
     """Give each filling the cheapest type that holds its content; what that saves."""
     saved = 0.0
-    cheapest_first = falling(-instance.price)
+    cheapest_first = sort_falling(-instance.price)
     content = np.zeros(demand.left.size, dtype=np.int64)
     nothing = np.zeros(demand.left.size, dtype=np.int64)
     for f in range(opened.length[0]):
@@ -111,7 +111,7 @@ def downsize(instance: PackingInstance, demand: Demand, opened: OpenBins) -> flo
         for t in cheapest_first:
             if instance.price[t] >= instance.price[now]:
                 break
-            if holds_all(instance, t, content, present, wanted) and openable(instance, demand, t) >= bins:
+            if holds_all(instance, t, content, present, wanted) and count_openable(instance, demand, t) >= bins:
                 saved += bins * (instance.price[now] - instance.price[t])
                 now = t
                 break
@@ -135,19 +135,19 @@ def improve_bins(
 
 
 @kernel()
-def next_seed(seed: int) -> int:
+def advance_seed(seed: int) -> int:
     return (seed * 1103515245 + 12345) % 2147483648
 
 
 @kernel()
 def choose_bins(count: int, seed: int) -> tuple[IntVector, int]:
     """Two to four of so many bins, ascending."""
-    seed = next_seed(seed)
+    seed = advance_seed(seed)
     wanted = min(count, 2 + (seed >> 16) % 3)
     marks = np.zeros(count, dtype=np.bool_)
     found = 0
     while found < wanted:
-        seed = next_seed(seed)
+        seed = advance_seed(seed)
         bin_ = (seed >> 8) % count
         if not marks[bin_]:
             marks[bin_] = True
@@ -170,9 +170,9 @@ def repack(
     classes = np.nonzero(items)[0]
     types = np.nonzero(instance.price <= cost)[0]
     part = restrict(instance, types, classes)
-    worth = perturbed_values(value_sets, classes, attempt)
+    worth = perturb_values(value_sets, classes, attempt)
     own = Demand(items[classes], demand.available[types], demand.room.copy())
-    opened, anew = open_bins(part, worth, part.price, own, no_open_bins(16, 16 * classes.size), cost + TINY)
+    opened, anew = open_bins(part, worth, part.price, own, build_open_bins(16, 16 * classes.size), cost + TINY)
     bins = 0
     for f in range(opened.length[0]):
         bins += opened.bins[f]
@@ -204,16 +204,16 @@ def restrict(instance: PackingInstance, types: IntVector, classes: IntVector) ->
 
 
 @kernel()
-def perturbed_values(value_sets: ItemValueSets, classes: IntVector, attempt: int) -> ItemValues:
+def perturb_values(value_sets: ItemValueSets, classes: IntVector, attempt: int) -> ItemValues:
     """Values of these classes, each moved by up to a quarter; every fourth try takes them as they are."""
     values = value_sets.values[attempt % value_sets.values.shape[0]][classes]
-    seed = next_seed(attempt + 1)
+    seed = advance_seed(attempt + 1)
     if attempt % 4 > 0:
         for i in range(values.size):
-            seed = next_seed(seed)
+            seed = advance_seed(seed)
             values[i] *= 0.75 + 0.5 * ((seed >> 8) % 65536) / 65536.0
     values /= np.max(values)
-    return ItemValues(values, falling(values), value_sets.least[0][classes], values)
+    return ItemValues(values, sort_falling(values), value_sets.least[0][classes], values)
 
 
 @kernel()

@@ -13,17 +13,17 @@ from typing import Final
 
 import numpy as np
 
-from plimsoll.solver.knapsack.item_values import capped_first, least_cost, value_vectors, worth_from
+from plimsoll.solver.knapsack.item_values import build_capped_first_values, build_item_values, least_cost, value_vectors
 from plimsoll.solver.knapsack.lp_knapsack import ItemValues
 from plimsoll.solver.layout import Demand, Layout, build_layout
-from plimsoll.solver.packing.greedy_kernel import OpenBins, no_open_bins, open_bins
+from plimsoll.solver.packing.greedy_kernel import OpenBins, build_open_bins, open_bins
 from plimsoll.solver.packing.local_search import (
     ItemValueSets,
     PatternRow,
     build_pool,
     downsize,
     improve_bins,
-    pattern_rows,
+    list_pattern_rows,
     pool_rows,
 )
 from plimsoll.solver.problem import BinPattern, Effort, Floats, Ints, Packing, PackingProblem
@@ -47,12 +47,12 @@ def pack_mixed(problem: PackingProblem, effort: Effort, *, values: Floats | None
     if not layout.classes.size:
         return Packing(patterns=(), left=problem.counts.astype(np.int64), cost=0.0)
     runs = _Runs(layout, effort, None if values is None else values[layout.classes])
-    best = runs.best_of(_Plan(no_open_bins(0, 0), layout.demand, 0.0), runs.portfolio())
+    best = runs.best_of(_Plan(build_open_bins(0, 0), layout.demand, 0.0), runs.iterate_portfolio())
     if best.left.any():
-        best = runs.best_of(best, runs.under_limits())
+        best = runs.best_of(best, runs.iterate_limit_prices())
         for _ in range(BOOSTS):
-            best = runs.best_of(best, runs.favouring(best.left))
-    return _answer(problem, layout, runs.polished(best))
+            best = runs.best_of(best, runs.iterate_favouring(best.left))
+    return _build_packing(problem, layout, runs.polish(best))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,60 +81,64 @@ class _Runs:
         self.bound = math.fsum(self.least * layout.demand.left)
         vectors = [values] if values is not None else value_vectors(layout.instance, self.least)
         few = slice(max(effort.value_vectors, 1))
-        self.worths = [worth_from(vector, self.least) for vector in vectors[few]]
-        self.first = [] if values is not None else capped_first(layout.instance, layout.demand.left, self.least)[few]
+        self.worths = [build_item_values(vector, self.least) for vector in vectors[few]]
+        self.first = (
+            []
+            if values is not None
+            else build_capped_first_values(layout.instance, layout.demand.left, self.least)[few]
+        )
 
-    def portfolio(self) -> Iterator[tuple[ItemValues, Floats]]:
+    def iterate_portfolio(self) -> Iterator[tuple[ItemValues, Floats]]:
         return ((worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
 
-    def under_limits(self) -> Iterator[tuple[ItemValues, Floats]]:
+    def iterate_limit_prices(self) -> Iterator[tuple[ItemValues, Floats]]:
         """Bins cost, in part or altogether, what they take of the room; items are worth their price, or one each."""
         instance, room = self.layout.instance, self.layout.demand.room
         if not room.size:
             return
         scarce = (instance.use / np.maximum(room, 1)).max(axis=1)
         money = instance.price / instance.price.max()
-        each_alike = worth_from(np.ones(self.least.size), self.least)
+        each_alike = build_item_values(np.ones(self.least.size), self.least)
         for share in (0.5, 1.0):
             price = np.maximum((1.0 - share) * money + share * scarce / max(float(scarce.max()), 1e-12), 1e-9)
             yield self.worths[0], price
             yield each_alike, price
 
-    def favouring(self, left: Ints) -> Iterator[tuple[ItemValues, Floats]]:
+    def iterate_favouring(self, left: Ints) -> Iterator[tuple[ItemValues, Floats]]:
         """What was left behind last time is worth more next time."""
         values = self.worths[0].values * np.where(left > 0, 4.0, 1.0)
-        self.worths[0] = worth_from(values, self.least)
+        self.worths[0] = build_item_values(values, self.least)
         yield self.worths[0], self.layout.instance.price
 
     def best_of(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
         """Run until it is good enough; the best of these and the one there was."""
         for worth, price in runs:
-            if self._good_enough(best):
+            if self._is_good_enough(best):
                 break
             ceiling = math.inf if best.left.any() else best.cost
             demand = Demand(*(part.copy() for part in self.layout.demand))
-            opened, cost = open_bins(self.layout.instance, worth, price, demand, no_open_bins(64, 1024), ceiling)
+            opened, cost = open_bins(self.layout.instance, worth, price, demand, build_open_bins(64, 1024), ceiling)
             best = min(best, _Plan(opened, demand, cost), key=lambda plan: plan.rank)
         return best
 
-    def polished(self, plan: _Plan) -> list[PatternRow]:
+    def polish(self, plan: _Plan) -> list[PatternRow]:
         """Cheaper bins for the same content, then other contents for the emptiest bins."""
         instance, demand = self.layout.instance, plan.demand
         plan = _Plan(plan.opened, demand, plan.cost - downsize(instance, demand, plan.opened))
-        rows = pattern_rows(plan.opened)
+        rows = list_pattern_rows(plan.opened)
         tries = min(TRIES_TIMES_BINS // max(sum(row.bins for row in rows), 1), MOST_TRIES)
-        if not rows or self._good_enough(plan) or tries < FEWEST_TRIES:
+        if not rows or self._is_good_enough(plan) or tries < FEWEST_TRIES:
             return rows
         pool, untouched = build_pool(rows, instance, self.least, SHAKEN_BINS)
         value_sets = ItemValueSets(np.array([worth.values for worth in self.worths]), self.least[None, :])
         improve_bins(instance, demand, pool, value_sets, tries=tries, patience=PATIENCE)
         return untouched + pool_rows(pool)
 
-    def _good_enough(self, plan: _Plan) -> bool:
+    def _is_good_enough(self, plan: _Plan) -> bool:
         return not plan.left.any() and plan.cost <= (1.0 + self.effort.gap) * self.bound
 
 
-def _answer(problem: PackingProblem, layout: Layout, rows: list[PatternRow]) -> Packing:
+def _build_packing(problem: PackingProblem, layout: Layout, rows: list[PatternRow]) -> Packing:
     """In the words of the question: equal fillings joined, in the order of types and contents."""
     left = problem.counts.astype(np.int64)
     bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}

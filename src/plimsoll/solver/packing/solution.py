@@ -38,11 +38,11 @@ def join_patterns(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Pa
     )
     opened = bins_by_type(problem, whole)
     return Packing(
-        patterns=whole, left=problem.counts - placed_items(problem, whole), cost=float(opened @ problem.price)
+        patterns=whole, left=problem.counts - count_placed_items(problem, whole), cost=float(opened @ problem.price)
     )
 
 
-def placed_items(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
+def count_placed_items(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
     """[C]: items that have a bin."""
     items = np.zeros(len(problem.counts), dtype=np.int64)
     for pattern in fillings:
@@ -63,7 +63,7 @@ def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packin
     opened = bins_by_type(problem, fillings)
     return replace(
         problem,
-        counts=problem.counts - placed_items(problem, fillings),
+        counts=problem.counts - count_placed_items(problem, fillings),
         available=problem.available - opened,
         room=problem.room - opened @ problem.use,
     )
@@ -74,7 +74,7 @@ def is_valid(problem: PackingProblem, packed: Packing) -> bool:
     opened = bins_by_type(problem, packed.patterns)
     return (
         bool((packed.left >= 0).all())
-        and bool((packed.left + placed_items(problem, packed.patterns) == problem.counts).all())
+        and bool((packed.left + count_placed_items(problem, packed.patterns) == problem.counts).all())
         and bool((opened <= problem.available).all())
         and bool((opened @ problem.use <= problem.room).all())
         and all(_is_filling(problem, pattern) for pattern in packed.patterns)

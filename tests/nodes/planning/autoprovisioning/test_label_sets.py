@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plimsoll.nodes.model.scale_up_plan import LabelSet
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     SelectorDemand,
-    merged_label_set,
+    merge_label_set,
     order_by_popularity,
     satisfies,
 )
@@ -20,7 +20,7 @@ S4 = {"machine_type": "n1-standard-16"}
 
 
 def best_label_set(asked: Iterable[SelectorDemand]) -> LabelSet:
-    return merged_label_set([demand.selector for demand in order_by_popularity(asked)])
+    return merge_label_set([demand.selector for demand in order_by_popularity(asked)])
 
 
 def by_popularity(*selectors: dict[str, str]) -> LabelSet:

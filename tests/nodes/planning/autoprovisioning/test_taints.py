@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, merge_taint_sets, taints_for
+from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, choose_taints, merge_taint_sets
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.builders import policy
@@ -16,7 +16,7 @@ def taints(
     *tolerations: Toleration, how: str = "custom", selector: dict[str, str] | None = None, **more: Any
 ) -> TaintSet:
     passing = TransientTaints(policy(startup_taint="starting").pods)
-    return taints_for(tolerations, selector=selector or {}, how=how, transient=passing, **more)
+    return choose_taints(tolerations, selector=selector or {}, how=how, transient=passing, **more)
 
 
 def equal(key: str, value: str = "", effect: str = "NoSchedule") -> Toleration:

@@ -226,9 +226,9 @@ def test_members_are_named_by_their_keys_the_oldest_first():
 
     assert classes.counts.tolist() == [5, 7]
     assert classes.classes[0].created == NOON - timedelta(hours=1)
-    assert classes.members_by_key(0, 4) == {"ns/b": 2, "ns/a": 2}
-    assert classes.members_by_key(0, 2, after=1) == {"ns/b": 1, "ns/a": 1}
-    assert classes.members_by_key(0, 9, after=4) == {"ns/a": 1}
+    assert classes.count_members_by_key(0, 4) == {"ns/b": 2, "ns/a": 2}
+    assert classes.count_members_by_key(0, 2, after=1) == {"ns/b": 1, "ns/a": 1}
+    assert classes.count_members_by_key(0, 9, after=4) == {"ns/a": 1}
 
 
 def test_forms_kept_between_turns_give_the_same_classes():

@@ -24,7 +24,7 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
     engine = predicates_of(pending, view)
     numbers = list(range(len(engine.table)))[::-1]
 
-    together = engine.node_predicates.fits_of(numbers, engine.arrays.free, {})
+    together = engine.node_predicates.find_fitting_of_all(numbers, engine.arrays.free, {})
 
     assert together.tolist() == [
         engine.node_predicates.fits(number, engine.arrays.free, {}).tolist() for number in numbers
@@ -39,4 +39,4 @@ def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
     ]
     engine = predicates_of(pending, view)
 
-    assert engine.node_predicates.fits_of([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]
+    assert engine.node_predicates.find_fitting_of_all([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]

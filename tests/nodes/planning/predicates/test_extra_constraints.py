@@ -6,7 +6,7 @@ import numpy as np
 
 from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.model.snapshot import CapacityType
-from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
+from plimsoll.nodes.planning.predicates.extra_constraints import find_allowed_options, reserve_gpu_nodes
 from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Taint
@@ -25,7 +25,7 @@ def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     rules = nap(**options)
     world = snapshot(*(pending(f"p{index}", pod) for index, pod in enumerate(pods)), machine_types=(KIND,))
     found = candidates.find_options(world, rules).options
-    return [list(map(bool, row)) for row in allowed_options(found, pods, rules, world.machine_types)]
+    return [list(map(bool, row)) for row in find_allowed_options(found, pods, rules, world.machine_types)]
 
 
 def test_pods_with_custom_tolerations_keep_to_groups_made_for_them():
@@ -60,7 +60,7 @@ def offers_of(*groups: Any) -> tuple[ScaleUpOption, ...]:
 
 def test_groups_that_exist_are_for_everybody():
     found = offers_of(group("g", KIND))
-    assert allowed_options(found, [tolerating("ml"), pod()], policy(), ()).all()
+    assert find_allowed_options(found, [tolerating("ml"), pod()], policy(), ()).all()
 
 
 def test_spot_is_for_pods_that_select_or_tolerate_it():
@@ -77,7 +77,7 @@ def test_spot_is_for_pods_that_select_or_tolerate_it():
         pod(tolerations=(Toleration(operator="Exists"),)),
         pod(affinity=[[("karpenter.sh/capacity-type", "NotIn", ["on-demand"])]]),
     ]
-    found = allowed_options(offers_of(plain, tainted), pods, policy(), ())
+    found = find_allowed_options(offers_of(plain, tainted), pods, policy(), ())
     assert found.tolist() == [
         [False, True, True, True, False, False, False],
         [False, True, True, True, True, False, False],
@@ -88,9 +88,9 @@ def test_accelerators_are_spared_for_who_asks_unless_nothing_else_is_allowed():
     found = offers_of(group("cpu", KIND), group("gpu", machine("g", 8, 30, gpu=1)))
     pods = [pod(), pod(gpu=1), pod("6")]
     by_rules = np.array([[True, False, False], [True, True, True]])
-    assert spare_gpus(by_rules, found, pods).tolist() == [[True, False, False], [False, True, True]]
+    assert reserve_gpu_nodes(by_rules, found, pods).tolist() == [[True, False, False], [False, True, True]]
 
 
 def test_without_accelerators_nothing_changes():
     found = offers_of(group("cpu", KIND))
-    assert spare_gpus(np.array([[True, False]]), found, [pod(), pod()]).tolist() == [[True, False]]
+    assert reserve_gpu_nodes(np.array([[True, False]]), found, [pod(), pod()]).tolist() == [[True, False]]

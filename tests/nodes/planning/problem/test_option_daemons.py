@@ -18,7 +18,7 @@ def names(pods: tuple[Pod, ...]) -> list[str]:
 
 def test_every_daemon_set_that_would_run_there_takes_its_full_request():
     sets = DaemonSets([daemon_set("b", "200m"), daemon_set("a", "100m")])
-    carried = sets.overhead_on(node("n", SIZE))
+    carried = sets.compute_overhead(node("n", SIZE))
     assert names(carried.pods) == ["a", "b"]
     assert dict(carried.demand) == {"cpu": 300, "pods": 2}
     assert total_demand(carried.pods) == carried.demand
@@ -27,24 +27,26 @@ def test_every_daemon_set_that_would_run_there_takes_its_full_request():
 
 def test_selectors_and_taints_keep_daemons_off():
     sets = DaemonSets([daemon_set("gpu-only", "1", node_selector={"gpu": "yes"}), daemon_set("plain", "1")])
-    assert names(sets.overhead_on(node("n", SIZE)).pods) == ["plain"]
+    assert names(sets.compute_overhead(node("n", SIZE)).pods) == ["plain"]
     tainted = node("n", SIZE, labels={"gpu": "yes"}, taints=(GPU_TAINT,))
-    assert sets.overhead_on(tainted).pods == ()
+    assert sets.compute_overhead(tainted).pods == ()
     tolerating = Toleration(operator="Exists")
     tough = DaemonSets([daemon_set("gpu-only", "1", node_selector={"gpu": "yes"}, tolerations=(tolerating,))])
-    assert names(tough.overhead_on(tainted).pods) == ["gpu-only"]
+    assert names(tough.compute_overhead(tainted).pods) == ["gpu-only"]
 
 
 def test_kubernetes_own_tolerations_are_added():
     not_ready = Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")
-    assert names(DaemonSets([daemon_set("a", "1")]).overhead_on(node("n", SIZE, taints=(not_ready,))).pods) == ["a"]
+    assert names(DaemonSets([daemon_set("a", "1")]).compute_overhead(node("n", SIZE, taints=(not_ready,))).pods) == [
+        "a"
+    ]
     no_network = node("n", SIZE, taints=(Taint(key="node.kubernetes.io/network-unavailable", effect="NoSchedule"),))
     sets = DaemonSets([daemon_set("plain", "1"), daemon_set("network", "1", host_network=True)])
-    assert names(sets.overhead_on(no_network).pods) == ["network"]
+    assert names(sets.compute_overhead(no_network).pods) == ["network"]
 
 
 def test_daemon_sets_that_cannot_be_read_run_nowhere():
-    assert DaemonSets([daemon_set("a", "not a quantity")]).overhead_on(node("n", SIZE)).pods == ()
+    assert DaemonSets([daemon_set("a", "not a quantity")]).compute_overhead(node("n", SIZE)).pods == ()
 
 
 def test_what_a_real_node_carried_is_not_counted_twice():

@@ -13,7 +13,7 @@ from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
-from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, is_placeholder, placeholder_pod
+from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods, build_placeholder_pod, is_placeholder
 from plimsoll.scheduling.cluster_view import PlacedPod
 from tests.nodes.planning.scaledown.builders import NOON, group, node, pod, policy, snapshot
 
@@ -86,7 +86,7 @@ def test_a_lump_asks_for_what_its_pods_ask_for(count: int):
         overhead={"cpu": "7m"},
         initContainers=[{"name": "i", "resources": {"requests": {"memory": "1Gi", "nvidia.com/gpu": "1"}}}],
     )
-    one, all_ = PlacedPod(template), PlacedPod(placeholder_pod(template, count, request="default/r"))
+    one, all_ = PlacedPod(template), PlacedPod(build_placeholder_pod(template, count, request="default/r"))
     assert all_.demand == one.demand.scaled(count)
     assert all_.count == count
     assert (all_.kin, all_.ports, all_.anti_affinity) == (one.kin, one.ports, one.anti_affinity)

@@ -179,7 +179,7 @@ def test_only_so_many_occupied_nodes_are_looked_at():
 
 
 def test_hints_name_the_places_that_were_found():
-    assert found(snapshot([node("n1"), full()], [pod("a")])).pod_hints() == {PodKey("default", "a"): "n9"}
+    assert found(snapshot([node("n1"), full()], [pod("a")])).build_pod_hints() == {PodKey("default", "a"): "n9"}
 
 
 def test_a_node_held_for_a_request_stays():

@@ -178,7 +178,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
         patch.setattr(simulator, "MANY_REMOVALS", many)
         found = find_unneeded(world, policy(**WIDE), now=NOON)
     gone = {unneeded_node.node for unneeded_node in found.unneeded}
-    places = found.pod_hints()
+    places = found.build_pod_hints()
     view: ClusterView = world.view
     view = view.without_nodes(gone)
     assert not gone & set(places.values())

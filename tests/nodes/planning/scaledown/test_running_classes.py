@@ -53,7 +53,7 @@ def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
     forms, before, homes, arrays = SchedulingKeys(), None, None, None
     for view in data.draw(st.composite(views)()):
         homes = PodsByNode.of(view, homes)
-        arrays = NodeArrays.of(view) if arrays is None else arrays.with_view(view)
+        arrays = NodeArrays.of(view) if arrays is None else arrays.update_view(view)
         before = classify_kinds(view, arrays, homes, forms=forms, before=before)
         fresh = PodsByNode.of(view)
 
@@ -69,7 +69,7 @@ def test_a_new_kind_does_not_have_all_others_sorted_again():
     before = classify_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))
 
-    found = classify_kinds(later, arrays.with_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
+    found = classify_kinds(later, arrays.update_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
 
     assert found.table.classes[0] is before.table.classes[0]
     assert len(found.table) == 2

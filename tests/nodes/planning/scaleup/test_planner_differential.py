@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, seed, settings
 
-from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.problem.options import find_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Fits, feasible
@@ -81,7 +81,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
 
 def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption], room: dict[str, int]) -> str | None:
     for name, offer in known.items():
-        node = planned_node(offer, room[name])
+        node = build_planned_node(offer, room[name])
         if room[name] > 0 and isinstance(feasible(entry.pod, node, replay.view()), Fits):
             replay.add_node(node, offer.daemons)
             room[name] -= 1
@@ -102,7 +102,7 @@ def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: 
         pods.key
         for pods in roomy.pending
         if any(
-            isinstance(feasible(pods.pod, planned_node(offer, 0), roomy.view), Fits)
+            isinstance(feasible(pods.pod, build_planned_node(offer, 0), roomy.view), Fits)
             for offer in find_options(roomy, COST).options
         )
     ]
@@ -125,7 +125,7 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
             isinstance(feasible(pending.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values()
         )
         new = any(
-            isinstance(feasible(pending.pod, planned_node(offer, 0), alone.view), Fits)
+            isinstance(feasible(pending.pod, build_planned_node(offer, 0), alone.view), Fits)
             for offer in find_options(alone, COST).options
         )
         plan = plan_scale_up(alone, COST)

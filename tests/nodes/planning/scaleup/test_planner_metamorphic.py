@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.solver.kernels import cache_is_warm
+from plimsoll.solver.kernels import is_cache_warm
 from tests.nodes.planning.builders import nap, policy
 from tests.nodes.planning.plan_checks import placed
 from tests.nodes.planning.scale_up_clusters import COST, added, group, machine, snapshots, waiting, world
@@ -160,7 +160,7 @@ def test_hash_seeds_do_not_matter():
 
 
 @pytest.mark.skipif(
-    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not cache_is_warm(), reason="compiling takes a minute"
+    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not is_cache_warm(), reason="compiling takes a minute"
 )
 def test_compiled_and_plain_kernels_make_the_same_plan():
     plain = planned_elsewhere(PYTHONHASHSEED="1", PLIMSOLL_KERNELS="plain")

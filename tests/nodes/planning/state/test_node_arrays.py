@@ -69,7 +69,7 @@ def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: Cluste
     for step in range(data.draw(st.integers(0, 3))):
         view = _changed(data, view, step)
     table = ClassTable.of(pending, view)
-    updated = Predicates(table, before.with_view(view, resources=table.resources), view)
+    updated = Predicates(table, before.update_view(view, resources=table.resources), view)
     anew = Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
     assert updated.arrays.names == anew.arrays.names
@@ -101,7 +101,7 @@ def test_only_nodes_that_changed_are_read_again():
     view = ClusterView.of([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
     before = NodeArrays.of(view)
 
-    after = before.with_view(view.with_pod(pod("b"), "n2"))
+    after = before.update_view(view.with_pod(pod("b"), "n2"))
 
     kept = [node is other for node, other in zip(before.running_pods.nodes, after.running_pods.nodes, strict=True)]
     assert kept == [True, True, False]

@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import CPU
-from plimsoll.nodes.model.gpus import gpu_count, is_gpu
-from plimsoll.nodes.model.group_names import Making, Naming, group_id, profile_hash
+from plimsoll.nodes.model.gpus import count_gpus, is_gpu
+from plimsoll.nodes.model.group_names import Making, Naming, group_id, hash_profile
 from plimsoll.nodes.model.node_labels import ARCH, MACHINE_TYPE_ALIAS, OS
-from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
+from plimsoll.nodes.model.node_templates import MachineTemplate, map_zones_to_regions
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF
 from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     SelectorDemand,
-    machine_type_of,
-    merged_label_set,
+    build_single_label_set,
+    find_machine_type,
+    merge_label_set,
     order_by_popularity,
-    single_label_set,
-    without_machine_type,
+    remove_machine_type,
 )
 from plimsoll.nodes.planning.autoprovisioning.requirements import (
     PodGroup,
     RequirementReader,
     RequirementSets,
+    map_serving_taints,
     read_requirements,
-    serving_taints,
 )
 from plimsoll.nodes.planning.state.group_sizes import LARGEST_GROUP
 from plimsoll.nodes.planning.state.resource_limits import (
@@ -81,16 +81,16 @@ def find_new_groups(
 ) -> NewGroups:
     """`most` is how many groups may be made in all."""
     nodes = (state.node for state in snapshot.view.nodes.values())
-    regions = regions_of_zones((*nodes, *(group.template for group in snapshot.groups)))
-    types, left_out = _usable_types(snapshot, policy, limits, regions)
+    regions = map_zones_to_regions((*nodes, *(group.template for group in snapshot.groups)))
+    types, left_out = _find_usable_types(snapshot, policy, limits, regions)
     requirement_sets = read_requirements(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
     demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
     builder = _OptionBuilder(snapshot, policy, limits=limits, daemons=daemons)
     for compatible in _group_compatible(requirement_sets, policy):
         candidates = [_Candidate(kind, compatible, demands, daemons) for kind in types]
-        _spare_gpus(candidates, compatible)
+        _reserve_gpu_types(candidates, compatible)
         for candidate in candidates:
-            choices = candidate.choices(merge=policy.nap.label_merge)
+            choices = candidate.iterate_choices(merge=policy.nap.label_merge)
             made = (1 for choice in choices if builder.take(candidate, choice))
             # More kinds of groups than may be created are of no use; pods not served yet wait for the next loop.
             sum(itertools.islice(made, most))
@@ -103,7 +103,7 @@ def find_new_groups(
     )
 
 
-def _usable_types(
+def _find_usable_types(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], regions: Mapping[str, str]
 ) -> tuple[list[MachineTemplate], list[SkippedGroup]]:
     """Those the operator allows and of which the cluster's limits leave room for one."""
@@ -144,7 +144,7 @@ class Demands:
             counts = [count * cpu_request for count, cpu_request in zip(counts, cpu, strict=True)]
         self.weights: Ints = np.array(counts, dtype=np.int64)
 
-    def fitting(self, free: ResourceVector) -> Flags:
+    def find_fitting(self, free: ResourceVector) -> Flags:
         """[entries]: whether one pod fits an empty node with so much to give."""
         room = np.array([free[name] for name in self.names], dtype=np.int64)
         return np.asarray(((self._requests <= room) | (self._requests <= 0)).all(axis=1), dtype=np.bool_)
@@ -163,7 +163,7 @@ class _CompatiblePods:
 
 
 def _group_compatible(requirement_sets: RequirementSets, policy: Policy) -> list[_CompatiblePods]:
-    serving = serving_taints(requirement_sets.pod_groups, policy)
+    serving = map_serving_taints(requirement_sets.pod_groups, policy)
     groups: dict[Hashable, list[PodGroup]] = {}
     for pod_group in requirement_sets.pod_groups:
         requirements = pod_group.requirements
@@ -204,9 +204,9 @@ class _Candidate:
         self.compatible = compatible
         self.demands = demands
         self.taints = (*self.kind.taints, *compatible.taints)
-        bare = template.node("", "", GroupProfile(taints=compatible.taints))
-        self.fits = demands.fitting(self.kind.allocatable - daemons.overhead_on(bare).demand)
-        self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
+        bare = template.build_node("", "", GroupProfile(taints=compatible.taints))
+        self.fits = demands.find_fitting(self.kind.allocatable - daemons.compute_overhead(bare).demand)
+        self._systems = [template.build_system_labels(zone) for zone in self.kind.zones or ("",)]
 
     def serves(self, pod_group: PodGroup, labels: Mapping[str, str]) -> bool:
         """In some zone, with these labels."""
@@ -214,40 +214,42 @@ class _Candidate:
             pod_group.matcher.allows({**labels, **system}) for system in self._systems
         )
 
-    def choices(self, *, merge: str) -> Iterator[_Choice]:
+    def iterate_choices(self, *, merge: str) -> Iterator[_Choice]:
         """Label sets until every pod that could run on this type has one; those that serve most pods come first."""
-        left = self._ranked([pod_group for pod_group in self.compatible.pod_groups if self._would_fit(pod_group)])
+        left = self._rank([pod_group for pod_group in self.compatible.pod_groups if self._would_fit(pod_group)])
         while left:
-            chosen = self._chosen(left, merge)
-            if machine_type_of(chosen.label_set.labels) not in {None, self.kind.name}:
+            chosen = self._choose(left, merge)
+            if find_machine_type(chosen.label_set.labels) not in {None, self.kind.name}:
                 left = [
                     pod_group
                     for pod_group in left
-                    if machine_type_of(pod_group.requirements.selector) in {None, self.kind.name}
+                    if find_machine_type(pod_group.requirements.selector) in {None, self.kind.name}
                 ]
                 if not left:
                     return
-                chosen = self._chosen(left, merge)
+                chosen = self._choose(left, merge)
             if not chosen.served:
                 # Merged labels can forbid what each selector alone allows ("b NotIn x" with "b=x").
-                chosen = self._chosen(left, "alpha")
+                chosen = self._choose(left, "alpha")
             if not chosen.served:
                 return
             yield chosen
             done = set(chosen.served)
             left = [pod_group for pod_group in left if pod_group not in done]
 
-    def _ranked(self, found: Sequence[PodGroup]) -> list[PodGroup]:
+    def _rank(self, found: Sequence[PodGroup]) -> list[PodGroup]:
         """In falling popularity of their selectors, which taking some away does not change."""
         demands = [
-            SelectorDemand(selector=pod_group.requirements.selector, popularity=self._popularity(pod_group))
+            SelectorDemand(selector=pod_group.requirements.selector, popularity=self._count_popularity(pod_group))
             for pod_group in found
         ]
         by_selector: dict[tuple[tuple[str, str], ...], list[PodGroup]] = {}
         for pod_group in found:
-            by_selector.setdefault(_plain(pod_group.requirements.selector), []).append(pod_group)
+            by_selector.setdefault(_to_tuple(pod_group.requirements.selector), []).append(pod_group)
         return [
-            pod_group for demand in order_by_popularity(demands) for pod_group in by_selector[_plain(demand.selector)]
+            pod_group
+            for demand in order_by_popularity(demands)
+            for pod_group in by_selector[_to_tuple(demand.selector)]
         ]
 
     def _would_fit(self, pod_group: PodGroup) -> bool:
@@ -256,37 +258,37 @@ class _Candidate:
             return False
         return any(pod_group.matcher.allows({**system, **pod_group.requirements.selector}) for system in self._systems)
 
-    def _chosen(self, left: Sequence[PodGroup], merge: str) -> _Choice:
+    def _choose(self, left: Sequence[PodGroup], merge: str) -> _Choice:
         selectors = list(
-            {_plain(pod_group.requirements.selector): pod_group.requirements.selector for pod_group in left}.values()
+            {_to_tuple(pod_group.requirements.selector): pod_group.requirements.selector for pod_group in left}.values()
         )
-        label_set = single_label_set(selectors) if merge == "alpha" else merged_label_set(selectors)
-        labels = without_machine_type(label_set.labels)
+        label_set = build_single_label_set(selectors) if merge == "alpha" else merge_label_set(selectors)
+        labels = remove_machine_type(label_set.labels)
         among = left
         if merge == "alpha":
-            among = [pod_group for pod_group in left if without_machine_type(pod_group.requirements.selector) == labels]
+            among = [pod_group for pod_group in left if remove_machine_type(pod_group.requirements.selector) == labels]
         if any(MACHINE_TYPE_ALIAS in selector for selector in label_set.merged):
             labels[MACHINE_TYPE_ALIAS] = self.kind.name
         served = tuple(pod_group for pod_group in among if self.serves(pod_group, labels))
-        truly = {_plain(pod_group.requirements.selector) for pod_group in served}
-        named = tuple(selector for selector in label_set.served if _plain(selector) in truly)
+        truly = {_to_tuple(pod_group.requirements.selector) for pod_group in served}
+        named = tuple(selector for selector in label_set.served if _to_tuple(selector) in truly)
         return _Choice(label_set=dataclasses.replace(label_set, served=named), labels=labels, served=served)
 
-    def _popularity(self, pod_group: PodGroup) -> int:
+    def _count_popularity(self, pod_group: PodGroup) -> int:
         fitting = pod_group.members[self.fits[pod_group.members]]
         return int(self.demands.weights[fitting].sum())
 
 
-def _plain(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _to_tuple(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(selector.items()))
 
 
-def _spare_gpus(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -> None:
+def _reserve_gpu_types(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -> None:
     """Types with accelerators are left to pods that fit no other, unless accelerators are what is asked for."""
     if compatible.asks_for_gpus:
         return
-    with_gpus = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) > 0]
-    others = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) == 0]
+    with_gpus = [candidate for candidate in candidates if count_gpus(candidate.kind.capacity) > 0]
+    others = [candidate for candidate in candidates if count_gpus(candidate.kind.capacity) == 0]
     if not with_gpus or not others:
         return
     for pod_group in compatible.pod_groups:
@@ -324,13 +326,13 @@ class _OptionBuilder:
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
         taints = candidate.compatible.taints
-        profile = GroupProfile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
+        profile = GroupProfile(labels=choice.labels, taints=taints, hash=hash_profile(choice.labels, taints))
         matter = any(pod_group.requirements.zones_matter for pod_group in choice.served)
         found = False
         for zone in candidate.kind.zones or ("",):
             if self._is_backed_off(candidate.kind.name, zone, profile):
                 continue
-            found = self._option(candidate, choice, profile, zone) or found
+            found = self._add_option(candidate, choice, profile, zone) or found
             if found and not matter:
                 break
         return found
@@ -347,17 +349,17 @@ class _OptionBuilder:
         )
         return True
 
-    def _option(self, candidate: _Candidate, choice: _Choice, profile: GroupProfile, zone: str) -> bool:
+    def _add_option(self, candidate: _Candidate, choice: _Choice, profile: GroupProfile, zone: str) -> bool:
         """Whether an option of this kind exists now; there is none if no served pod fits the zone."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
         if key in self._made:
             return True
         name = self._name(kind, profile, zone)
-        node = candidate.template.node(name, zone, profile)
-        carried = self._daemons.overhead_on(node)
+        node = candidate.template.build_node(name, zone, profile)
+        carried = self._daemons.compute_overhead(node)
         free = kind.allocatable - carried.demand
-        fits = candidate.demands.fitting(free)
+        fits = candidate.demands.find_fitting(free)
         if not any(_runs_on(pod_group, node) and fits[pod_group.members].any() for pod_group in choice.served):
             return False
         price = price_of(

@@ -29,12 +29,12 @@ class SelectorDemand:
     popularity: int
 
 
-def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+def merge_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
     """The labels that the most popular selectors share. Selectors come in `order_by_popularity`, at least one."""
     labels = dict(selectors[0])
     merged = [selectors[0]]
     for selector in selectors[1:]:
-        added = _addition(labels, selector)
+        added = _merge_selector(labels, selector)
         if added is not None:
             labels.update(added)
             merged.append(selector)
@@ -42,7 +42,7 @@ def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
     return LabelSet(labels=labels, merged=tuple(merged), served=tuple(served))
 
 
-def single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+def build_single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
     """Without merging: the first selector alone."""
     first = selectors[0]
     return LabelSet(labels=dict(first), merged=(first,), served=(first,))
@@ -60,28 +60,28 @@ def order_by_popularity(demands: Iterable[SelectorDemand]) -> list[SelectorDeman
     return [SelectorDemand(selector=selectors[text], popularity=popularity[text]) for text in ranked]
 
 
-def machine_type_of(selector: Mapping[str, str]) -> str | None:
+def find_machine_type(selector: Mapping[str, str]) -> str | None:
     """The type a selector names under any of the keys."""
     return next((selector[key] for key in sorted(MACHINE_TYPE_KEYS) if key in selector), None)
 
 
-def without_machine_type(labels: Mapping[str, str]) -> dict[str, str]:
+def remove_machine_type(labels: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key not in MACHINE_TYPE_KEYS}
 
 
 def satisfies(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
-    wanted = machine_type_of(selector)
-    if wanted is not None and wanted != machine_type_of(labels):
+    wanted = find_machine_type(selector)
+    if wanted is not None and wanted != find_machine_type(labels):
         return False
     return all(labels.get(key) == value for key, value in selector.items() if key not in MACHINE_TYPE_KEYS)
 
 
-def _addition(labels: Mapping[str, str], selector: Mapping[str, str]) -> dict[str, str] | None:
+def _merge_selector(labels: Mapping[str, str], selector: Mapping[str, str]) -> dict[str, str] | None:
     """What merging adds; None where the two contradict each other or the selector is not merged."""
     added: dict[str, str] = {}
     for key, value in selector.items():
         if key in MACHINE_TYPE_KEYS:
-            if machine_type_of(labels) is None and machine_type_of(added) is None:
+            if find_machine_type(labels) is None and find_machine_type(added) is None:
                 added[key] = value
         elif key in labels:
             if labels[key] != value:

@@ -22,7 +22,7 @@ from plimsoll.nodes.model.node_labels import (
     SYSTEM_KEYS,
     ZONE_KEYS,
 )
-from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, merge_taint_sets, taints_for
+from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, choose_taints, merge_taint_sets
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector
@@ -64,7 +64,7 @@ class NodeMatcher:
     __slots__ = ("_affinity", "_selector", "_tolerations")
 
     def __init__(self, pod: Pod) -> None:
-        required = _required(pod)
+        required = _get_required_node_affinity(pod)
         self._selector = tuple(pod.spec.node_selector.items())
         self._affinity: NodeSelector | None = None if required is None else node_selector(required)
         self._tolerations = Tolerations(pod.spec.tolerations)
@@ -102,10 +102,10 @@ class RequirementReader:
     def read(self, pod: Pod) -> NodeRequirements:
         try:
             demand = pod_demand(pod)
-            pinned, problem = self._pinned(pod)
+            pinned, problem = self._read_pinned_labels(pod)
         except (InvalidQuantity, InvalidSelector) as error:
-            return NodeRequirements(impossible=_impossible(str(error)))
-        taints = taints_for(
+            return NodeRequirements(impossible=_build_impossible_reason(str(error)))
+        taints = choose_taints(
             pod.spec.tolerations,
             selector=pinned,
             how=self._how,
@@ -118,17 +118,17 @@ class RequirementReader:
             taints=taints,
             extended=tuple(name for name in demand if name not in _ORDINARY),
             demand=demand,
-            zones_matter=bool(ZONE_KEYS & _keys_of_place(pod)) or bool(claim_names(pod)),
-            impossible=None if problem is None else _impossible(problem),
+            zones_matter=bool(ZONE_KEYS & _collect_label_keys(pod)) or bool(claim_names(pod)),
+            impossible=None if problem is None else _build_impossible_reason(problem),
         )
 
     def _is_put_on_groups(self, key: str) -> bool:
         return key in MACHINE_TYPE_KEYS or key not in self.system_keys
 
-    def _pinned(self, pod: Pod) -> tuple[dict[str, str], str | None]:
+    def _read_pinned_labels(self, pod: Pod) -> tuple[dict[str, str], str | None]:
         """What the pod pins, and what is wrong with it. Of several terms, the first that can be met counts."""
         own = pod.spec.node_selector
-        required = _required(pod)
+        required = _get_required_node_affinity(pod)
         if pod.spec.node_name:
             return dict(own), f"the pod names its node, {pod.spec.node_name}"
         if required is None:
@@ -136,14 +136,12 @@ class RequirementReader:
         problem: str | None = "its node affinity has no terms"
         pinned = dict(own)
         for term in required.node_selector_terms:
-            pinned, problem = self._pinned_by_term(term, own)
+            pinned, problem = self._read_term(term, own)
             if problem is None:
                 break
         return pinned, problem
 
-    def _pinned_by_term(
-        self, term: placement.NodeSelectorTerm, own: Mapping[str, str]
-    ) -> tuple[dict[str, str], str | None]:
+    def _read_term(self, term: placement.NodeSelectorTerm, own: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
         pinned = dict(own)
         for requirement in term.match_expressions:
             if requirement.operator == "In" and len(requirement.values) == 1:
@@ -159,7 +157,7 @@ class RequirementReader:
             if selector_requirement.key in MACHINE_TYPE_KEYS and selector_requirement.key not in pinned:
                 continue
             if not condition.matches(pinned):
-                return pinned, _unmet(selector_requirement, pinned)
+                return pinned, _describe_unmet(selector_requirement, pinned)
         return pinned, None
 
 
@@ -184,7 +182,7 @@ def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader)
         if requirements.impossible is not None:
             impossible[entry.key] = requirements.impossible
             continue
-        key = _key(entry.pod, requirements)
+        key = _build_group_key(entry.pod, requirements)
         members.setdefault(key, []).append(index)
         firsts.setdefault(key, requirements)
     found = (
@@ -198,39 +196,39 @@ def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader)
     return RequirementSets(pod_groups=tuple(found), demands=tuple(demands), impossible=impossible)
 
 
-def serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
+def map_serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
     """The taints of the nodes that each set of custom taints is served by."""
     sets = {pod_group.requirements.taints for pod_group in found}
     return merge_taint_sets(sets) if policy.nap.taints_merge else {taint_set: taint_set for taint_set in sets}
 
 
-def _key(pod: Pod, requirements: NodeRequirements) -> Hashable:
+def _build_group_key(pod: Pod, requirements: NodeRequirements) -> Hashable:
     return (
         tuple(sorted(pod.spec.node_selector.items())),
-        _required(pod),
+        _get_required_node_affinity(pod),
         tuple(sorted(set(pod.spec.tolerations), key=repr)),
         requirements.extended,
         requirements.zones_matter,
     )
 
 
-def _required(pod: Pod) -> placement.NodeSelector | None:
+def _get_required_node_affinity(pod: Pod) -> placement.NodeSelector | None:
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
 
 
-def _keys_of_place(pod: Pod) -> set[str]:
+def _collect_label_keys(pod: Pod) -> set[str]:
     """Every label key by which the pod's place is bound."""
-    return {*pod.spec.node_selector, *_affinity_keys(pod), *_topology_keys(pod)}
+    return {*pod.spec.node_selector, *_iterate_affinity_keys(pod), *_iterate_topology_keys(pod)}
 
 
-def _affinity_keys(pod: Pod) -> Iterator[str]:
-    required = _required(pod)
+def _iterate_affinity_keys(pod: Pod) -> Iterator[str]:
+    required = _get_required_node_affinity(pod)
     for term in () if required is None else required.node_selector_terms:
         yield from (requirement.key for requirement in term.match_expressions)
 
 
-def _topology_keys(pod: Pod) -> Iterator[str]:
+def _iterate_topology_keys(pod: Pod) -> Iterator[str]:
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "ScheduleAnyway":
             yield constraint.topology_key
@@ -242,12 +240,12 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
             yield from (term.topology_key for term in terms.required_during_scheduling_ignored_during_execution)
 
 
-def _unmet(one: placement.NodeSelectorRequirement, pinned: Mapping[str, str]) -> str:
-    condition = " ".join(filter(None, (one.key, one.operator, ", ".join(one.values))))
-    if one.key in pinned:
-        return f"what it asks for contradicts itself: {one.key}={pinned[one.key]}, and {condition}"
+def _describe_unmet(requirement: placement.NodeSelectorRequirement, pinned: Mapping[str, str]) -> str:
+    condition = " ".join(filter(None, (requirement.key, requirement.operator, ", ".join(requirement.values))))
+    if requirement.key in pinned:
+        return f"what it asks for contradicts itself: {requirement.key}={pinned[requirement.key]}, and {condition}"
     return f"no label is made up to meet its node affinity: {condition}"
 
 
-def _impossible(problem: str) -> Reason:
+def _build_impossible_reason(problem: str) -> Reason:
     return Reason(code=_NO_GROUP, message=f"no group can be made for it: {problem}")

@@ -46,7 +46,7 @@ class TransientTaints:
         return isinstance(key, str) and (key in self._keys or key.startswith(self._prefixes))
 
 
-def taints_for(
+def choose_taints(
     tolerations: Iterable[Toleration],
     *,
     selector: Mapping[str, str],
@@ -78,7 +78,7 @@ def merge_taint_sets(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
     """
     known = sorted(
         {frozenset(taint_set): taint_set for taint_set in sets if taint_set}.items(),
-        key=lambda pair: (len(pair[1]), _orders(pair[1])),
+        key=lambda pair: (len(pair[1]), _sort_taints(pair[1])),
     )
     serving_taints: dict[TaintSet, TaintSet] = {(): ()}
     for content, own in known:
@@ -104,5 +104,5 @@ def _order(taint: Taint) -> tuple[str, str, str]:
     return taint.key, taint.effect, taint.value
 
 
-def _orders(taints: TaintSet) -> list[tuple[str, str, str]]:
+def _sort_taints(taints: TaintSet) -> list[tuple[str, str, str]]:
     return [_order(taint) for taint in taints]

@@ -57,7 +57,7 @@ class SharedLimits:
     def consume(self, row: int) -> None:
         np.subtract(self.remaining, self.use[row], out=self.remaining)
 
-    def exhausted_limit(self, row: int) -> str:
+    def find_exhausted_limit(self, row: int) -> str:
         use = self.use[row]
         over = np.flatnonzero((use > 0) & (use > self.remaining))
         return self.names[int(over[0])] if len(over) else ""
@@ -76,9 +76,9 @@ def build_shared_limits(
     problem: ScaleDownProblem, checker: EligibilityChecker, budgets: Iterable[DisruptionBudget]
 ) -> SharedLimits:
     columns = [
-        *_disruption_budgets(problem),
+        *_read_disruption_budgets(problem),
         *_group_limits(problem, checker, tuple(budgets)),
-        *_minima(problem, checker.policy),
+        *_read_minimum_limits(problem, checker.policy),
     ]
     numbers = {group.id: number for number, group in enumerate(checker.snapshot.groups)}
     group_of = checker.snapshot.group_of
@@ -95,7 +95,7 @@ def build_shared_limits(
 _Column = tuple[str, "Ints", int]
 
 
-def _disruption_budgets(problem: ScaleDownProblem) -> list[_Column]:
+def _read_disruption_budgets(problem: ScaleDownProblem) -> list[_Column]:
     slots = problem.rules.pdbs
     return [
         (f"disruption budget {slots.name(index)} is used up", problem.pdb_use[:, index], int(slots.allowed[index]))
@@ -129,7 +129,7 @@ def _group_limits(
     return columns
 
 
-def _minima(problem: ScaleDownProblem, policy: Policy) -> list[_Column]:
+def _read_minimum_limits(problem: ScaleDownProblem, policy: Policy) -> list[_Column]:
     found = find_minimums(measure_usage_of_arrays(problem.arrays), policy)
     if not found:
         return []
@@ -144,7 +144,7 @@ def _minima(problem: ScaleDownProblem, policy: Policy) -> list[_Column]:
     ]
 
 
-def node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
+def compute_node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
     """[N]: an hour's, as its group's nodes cost; of nodes without a group as estimated."""
     groups = {group.id: group for group in problem.snapshot.groups}
     prices: list[float] = []
@@ -166,11 +166,11 @@ def node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
 _NOTHING: Final = ResourceVector()
 
 
-def disruption_costs(problem: ScaleDownProblem) -> Floats:
+def compute_disruption_costs(problem: ScaleDownProblem) -> Floats:
     """[N]: 1 for the node, and for each pod that moves."""
     by_kind = np.array(
         [
-            pod_disruption_cost(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
+            compute_pod_disruption_cost(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
             for kind, verdict in zip(problem.pods_by_node.kinds, problem.statuses, strict=True)
         ],
         dtype=np.float64,
@@ -180,7 +180,7 @@ def disruption_costs(problem: ScaleDownProblem) -> Floats:
     return np.asarray(1.0 + pods, dtype=np.float64)
 
 
-def pod_disruption_cost(pod: Pod) -> float:
+def compute_pod_disruption_cost(pod: Pod) -> float:
     """1, more for important pods and those that say they are dear to delete, never less than nothing."""
     try:
         cost = float(pod.metadata.annotations.get(DELETION_COST, "0"))

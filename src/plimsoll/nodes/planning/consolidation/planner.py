@@ -25,16 +25,21 @@ from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.limits import (
     SharedLimits,
     build_shared_limits,
-    disruption_costs,
-    node_prices,
+    compute_disruption_costs,
+    compute_node_prices,
 )
 from plimsoll.nodes.planning.scaledown.eligibility import (
     EligibilityChecker,
     ScaleDownState,
-    shrinkable_groups,
-    with_bookings,
+    add_bookings,
+    find_shrinkable_groups,
 )
-from plimsoll.nodes.planning.scaledown.planner import blocked_by_pod, drain_rules, no_place_reason, receiving_nodes
+from plimsoll.nodes.planning.scaledown.planner import (
+    build_no_place_reason,
+    drain_rules,
+    find_blocking_pod,
+    find_receiving_nodes,
+)
 from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.scaledown.simulator import (
@@ -114,15 +119,15 @@ def consolidate(
         return Consolidation(mode=mode, cache=cache or PlannerCache())
     state = state or ScaleDownState()
     problem = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
-    state = with_bookings(state, problem.pods_by_node)
-    rooms = shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
+    state = add_bookings(state, problem.pods_by_node)
+    rooms = find_shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
     checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
     consolidator = _Consolidator(problem, checker, options or ConsolidationOptions())
     consolidator.remove_in_bulk()
     consolidator.remove_unused()
     consolidator.remove_one_by_one()
     consolidator.replace_expensive_nodes()
-    return consolidator.result()
+    return consolidator.build_result()
 
 
 class _Consolidator:
@@ -139,9 +144,9 @@ class _Consolidator:
         self._moved_pods: MovedPods = {}
         self._replacement: Replacement | None = None
         self._bound: float | None = None
-        self._receives = receiving_nodes(problem, checker.state)
-        self._price: Floats = node_prices(problem, checker.policy)
-        self._disruption_costs: Floats = disruption_costs(problem)
+        self._receives = find_receiving_nodes(problem, checker.state)
+        self._price: Floats = compute_node_prices(problem, checker.policy)
+        self._disruption_costs: Floats = compute_disruption_costs(problem)
         self._removable = self._check_eligibility()
         self._limits: SharedLimits = build_shared_limits(problem, checker, options.budgets)
         self._worth_it = self._is_worth_it()
@@ -150,9 +155,9 @@ class _Consolidator:
         removable = np.zeros(len(self._problem.arrays), dtype=np.bool_)
         for row, node_pods in enumerate(self._problem.pods_by_node.nodes):
             reason = (
-                self._checker.unremovable_reason(node_pods)
-                or self._mode_reason(row)
-                or blocked_by_pod(self._problem, row)
+                self._checker.find_unremovable_reason(node_pods)
+                or self._check_mode(row)
+                or find_blocking_pod(self._problem, row)
             )
             if reason is None:
                 removable[row] = True
@@ -160,7 +165,7 @@ class _Consolidator:
                 self._unremovable[row] = reason
         return removable
 
-    def _mode_reason(self, row: int) -> Reason | None:
+    def _check_mode(self, row: int) -> Reason | None:
         node_pods = self._problem.pods_by_node.nodes[row]
         group = self._checker.snapshot.group_of.get(node_pods.state.name, "")
         if not self._checker.is_ready(node_pods):
@@ -199,7 +204,7 @@ class _Consolidator:
         for row in found.removed.tolist():
             listed = tuple(by_node.get(names[row], ()))
             if any(move.pod in refused for move in listed):
-                self._unremovable[row] = no_place_reason(next(move.pod for move in listed if move.pod in refused))
+                self._unremovable[row] = build_no_place_reason(next(move.pod for move in listed if move.pod in refused))
             else:
                 self._take(row, listed)
         gone = {names[row] for row in self._moves}
@@ -210,7 +215,9 @@ class _Consolidator:
             if (kept := [moved for moved in listed if moved[0].key not in stays])
         }
         for row in np.flatnonzero(found.statuses == RemovalStatus.NO_ROOM).tolist():
-            self._unremovable[row] = no_place_reason(self._problem.first_of_class(row, int(found.stuck[row])))
+            self._unremovable[row] = build_no_place_reason(
+                self._problem.find_first_of_class(row, int(found.stuck[row]))
+            )
 
     def remove_unused(self) -> None:
         """Empty nodes that were to receive pods, and got none because a limit came first."""
@@ -230,18 +237,18 @@ class _Consolidator:
             moved_pods=self._moved_pods,
             hints=self._checker.state.hints,
         )
-        for row in self._most_expensive_first(rows):
+        for row in self._sort_by_price(rows):
             # A node that took others' pods stays: no pod moves twice.
             if simulator.checks_left < 0 or simulator.moved_pods.get(row) or not self._limits.allows(row):
                 continue
             found = simulator.simulate_removal(row)
             if isinstance(found, Unplaceable):
-                self._unremovable[row] = no_place_reason(found.pod)
+                self._unremovable[row] = build_no_place_reason(found.pod)
             else:
                 self._take(row, found)
         self._moved_pods = simulator.moved_pods
 
-    def _most_expensive_first(self, rows: Flags) -> list[int]:
+    def _sort_by_price(self, rows: Flags) -> list[int]:
         names = self._problem.arrays.names
         share = np.round(self._price / self._disruption_costs, 9)
         return sorted(np.flatnonzero(rows).tolist(), key=lambda row: (-share[row], names[row]))
@@ -258,7 +265,7 @@ class _Consolidator:
             return
         rows = self._removable & (self._problem.moving > 0)
         rows[[*self._moves, *(row for row, listed in self._moved_pods.items() if listed)]] = False
-        candidates = self._within_limits(self._most_expensive_first(rows))
+        candidates = self._filter_by_limits(self._sort_by_price(rows))
         while candidates and self._replacement is None:
             found = find_replacement(
                 self._problem, self._checker.policy, candidates, gone=tuple(self._moves), moved_pods=self._moved_pods
@@ -270,7 +277,7 @@ class _Consolidator:
             # Half as many, the dearest of them: a large set may fail for one of its nodes.
             candidates = candidates[: len(candidates) // 2]
 
-    def _within_limits(self, rows: Sequence[int]) -> list[int]:
+    def _filter_by_limits(self, rows: Sequence[int]) -> list[int]:
         limits = self._limits.copy()
         found: list[int] = []
         for row in rows:
@@ -288,15 +295,15 @@ class _Consolidator:
             return True
         share = saved / max(float(self._price.sum()), 1e-12)
         return bool(
-            round(share * _SAVINGS_WEIGHT - self._disruption_of(rows) / float(self._disruption_costs.sum()), 9) >= 0
+            round(share * _SAVINGS_WEIGHT - self._sum_disruption(rows) / float(self._disruption_costs.sum()), 9) >= 0
         )
 
     # ---- the answer
 
-    def _disruption_of(self, rows: Sequence[int]) -> float:
+    def _sum_disruption(self, rows: Sequence[int]) -> float:
         return float(self._disruption_costs[list(rows)].sum())
 
-    def result(self) -> Consolidation:
+    def build_result(self) -> Consolidation:
         names = self._problem.arrays.names
         replaced = (
             [] if self._replacement is None else [self._problem.arrays.row_of[n] for n in self._replacement.nodes]
@@ -304,32 +311,32 @@ class _Consolidator:
         gone = [*self._moves, *replaced]
         for row in np.flatnonzero(self._removable).tolist():
             if row not in gone and row not in self._unremovable:
-                self._unremovable[row] = self._unremovable_reason(row)
+                self._unremovable[row] = self._explain_unremovable(row)
         saved = float(self._price[gone].sum())
         added = 0.0 if self._replacement is None else self._replacement.cost_per_hour
         return Consolidation(
             mode=self._mode,
-            removals=tuple(self._removal(row) for row in sorted(self._moves)),
+            removals=tuple(self._build_removal(row) for row in sorted(self._moves)),
             replacement=self._replacement,
             unremovable=tuple(
                 UnremovableNode(node=names[row], reason=reason) for row, reason in sorted(self._unremovable.items())
             ),
             cost_per_hour=float(self._price.sum()),
             savings_per_hour=round(saved - added, 9),
-            disruption=round(self._disruption_of(gone), 9),
+            disruption=round(self._sum_disruption(gone), 9),
             lower_bound_per_hour=self._bound,
             cache=self._problem.cache,
         )
 
-    def _unremovable_reason(self, row: int) -> Reason:
+    def _explain_unremovable(self, row: int) -> Reason:
         if not self._worth_it[row]:
             message = f"saves {self._price[row]:.4g} an hour, too little for {self._problem.moving[row]} pods"
             return Reason(code=NOT_WORTH_IT, message=message)
         if not self._limits.allows(row):
-            return Reason(code=LIMITED, message=self._limits.exhausted_limit(row))
+            return Reason(code=LIMITED, message=self._limits.find_exhausted_limit(row))
         return Reason(code=CHEAPEST_TO_KEEP, message="among the cheapest nodes to keep")
 
-    def _removal(self, row: int) -> NodeRemoval:
+    def _build_removal(self, row: int) -> NodeRemoval:
         moves = self._moves[row]
         name = self._problem.arrays.names[row]
         message = f"saves {self._price[row]:.4g} an hour for {len(moves)} pods moved"
@@ -338,7 +345,7 @@ class _Consolidator:
             group=self._checker.snapshot.group_of.get(name, ""),
             is_empty=not self._problem.moving[row],
             moves=moves,
-            daemons=tuple(placed.key for placed in self._problem.disposable_pods(row)),
+            daemons=tuple(placed.key for placed in self._problem.list_disposable_pods(row)),
             reason=Reason(code=UNDERUTILIZED if self._problem.moving[row] else EMPTY, message=message),
         )
 
@@ -364,8 +371,8 @@ def find_replacement(
     moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]],
 ) -> Replacement | None:
     """None when not every pod of these nodes would have a place."""
-    without = _without(problem, {*rows, *gone}, moved_pods)
-    pods = [(placed, kind) for row in rows for placed, kind in _moving(problem, row)]
+    without = _remove_nodes(problem, {*rows, *gone}, moved_pods)
+    pods = [(placed, kind) for row in rows for placed, kind in _list_moving_pods(problem, row)]
     by_kind: dict[int, list[PlacedPod]] = {}
     for placed, kind in pods:
         by_kind.setdefault(kind, []).append(placed)
@@ -390,12 +397,12 @@ def find_replacement(
     )
 
 
-def _moving(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
-    moving = {placed.key for placed, _ in problem.pods_to_move(row)}
+def _list_moving_pods(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
+    moving = {placed.key for placed, _ in problem.list_pods_to_move(row)}
     return [(placed, kind) for placed, kind in problem.pods_by_node.pods(row) if placed.key in moving]
 
 
-def _without(
+def _remove_nodes(
     problem: ScaleDownProblem, rows: set[int], moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
 ) -> Snapshot:
     """The snapshot when these nodes are gone, and pods that were moved are where they went."""

@@ -1,7 +1,7 @@
 """Pod classes: pending pods that no scheduling rule can distinguish (docs/design/nodes.md 7.2).
 
 Planning costs by class, not by pod. `ClassTable.of(pending, view)` builds the classes. A plan counts members of a
-class, and `ClassTable.members_by_key` maps the counts back to `PendingPods.key`, oldest entries first.
+class, and `ClassTable.count_members_by_key` maps the counts back to `PendingPods.key`, oldest entries first.
 
 * `ClassTable.classes[c]`: a `PodClass` with its representative pod, demand, members and flags. `problem` is set when no
   node can take it (a malformed field, a device claim, a claim that cannot be bound): a refusal, never an exception.
@@ -25,8 +25,8 @@ import numpy as np
 from plimsoll.nodes.planning.equivalence.scheduling_keys import (
     SchedulingKey,
     SchedulingKeys,
+    collect_term_label_keys,
     select_labels,
-    term_label_keys,
 )
 from plimsoll.nodes.planning.equivalence.volume_keys import VolumeKeys, touches_storage
 from plimsoll.scheduling.cluster_view import ClusterView
@@ -133,7 +133,7 @@ class ClassTable:
         running = VisibleLabels.of_view(view) if visible_to_running is None else visible_to_running
         visible = VisibleLabels.of_keys(dict.fromkeys(made)) | running
         builder = _ClassBuilder(tuple(pending), view, visible=visible, profile=profile, forms=known)
-        table = builder.table(made)
+        table = builder.build_table(made)
         known.forget_unused()
         return table
 
@@ -155,7 +155,7 @@ class ClassTable:
         builder = _ClassBuilder(
             (*self.pending, *more), view, visible=self.visible, profile=profile, forms=scheduling_keys
         )
-        return builder.joined(self, made)
+        return builder.extend_table(self, made)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -173,7 +173,7 @@ class ClassTable:
         """Names of all resources that any class asks for."""
         return tuple(sorted({name for pod_class in self.classes for name in pod_class.demand}))
 
-    def members_by_key(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
+    def count_members_by_key(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
         """`pods` members of a class by the key of their Pending, leaving out the `after` first in line."""
         named: dict[str, int] = {}
         for member in self.classes[index].members:
@@ -210,34 +210,35 @@ class _ClassBuilder:
         # Refusals that no node can change follow from the pod, its claims and its namespace: no node is asked.
         self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
 
-    def table(self, forms: Sequence[SchedulingKey]) -> ClassTable:
+    def build_table(self, forms: Sequence[SchedulingKey]) -> ClassTable:
         found: dict[Key, int] = {}
         members: list[list[int]] = []
         volumes: list[tuple[Any, ...]] = []
         class_of = np.empty(len(self._pending), dtype=np.int64)
         for index, (pending, form) in enumerate(zip(self._pending, forms, strict=True)):
-            asked = self._volumes_of(pending.pod)
-            number = found.setdefault(self._key(pending.pod, form, asked), len(members))
+            asked = self._get_volume_key(pending.pod)
+            number = found.setdefault(self._build_key(pending.pod, form, asked), len(members))
             if number == len(members):
                 members.append([])
                 volumes.append(asked)
             members[number].append(index)
             class_of[index] = number
         classes = tuple(
-            self._described(number, forms[listed[0]], volumes[number], listed) for number, listed in enumerate(members)
+            self._build_class(number, forms[listed[0]], volumes[number], listed)
+            for number, listed in enumerate(members)
         )
         return ClassTable(pending=self._pending, classes=classes, class_of=class_of, visible=self._visible, keys=found)
 
-    def joined(self, before: ClassTable, forms: Sequence[SchedulingKey]) -> ClassTable:
+    def extend_table(self, before: ClassTable, forms: Sequence[SchedulingKey]) -> ClassTable:
         """The table before with the entries behind it, of these forms."""
         keys = dict(before.keys)
         classes = list(before.classes)
         class_of = [*before.class_of.tolist()]
         for index, form in enumerate(forms, start=len(before.pending)):
             pending = self._pending[index]
-            number = keys.setdefault(self._key(pending.pod, form, ()), len(classes))
+            number = keys.setdefault(self._build_key(pending.pod, form, ()), len(classes))
             if number == len(classes):
-                classes.append(self._described(number, form, (), [index]))
+                classes.append(self._build_class(number, form, (), [index]))
             else:
                 known = classes[number]
                 members = (*known.members, Member(pending=index, count=pending.count))
@@ -251,18 +252,18 @@ class _ClassBuilder:
             keys=keys,
         )
 
-    def _volumes_of(self, pod: Pod) -> tuple[Any, ...]:
+    def _get_volume_key(self, pod: Pod) -> tuple[Any, ...]:
         return () if self._volumes is None or not pod.spec.volumes else self._volumes.of(pod)
 
-    def _key(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Key:
+    def _build_key(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Key:
         meta = pod.metadata
         visible = self._visible
         labels = select_labels(meta.labels, visible.label_keys) if visible.label_keys else ()
         return (form.number, labels, meta.namespace if visible.namespaces else "", volumes)
 
-    def _described(self, number: int, form: SchedulingKey, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
+    def _build_class(self, number: int, form: SchedulingKey, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
         if len(listed) > 1:
-            listed.sort(key=lambda index: (self._created(index) or _FAR_AHEAD, index))
+            listed.sort(key=lambda index: (self._read_creation_time(index) or _FAR_AHEAD, index))
         pod = self._pending[listed[0]].pod
         return PodClass(
             index=number,
@@ -271,12 +272,12 @@ class _ClassBuilder:
             volumes=volumes,
             members=tuple(Member(pending=index, count=self._pending[index].count) for index in listed),
             count=sum(self._pending[index].count for index in listed),
-            created=self._created(listed[0]),
-            problem=self._problem(pod, form, volumes),
-            one_pod_only=bool(volumes) and self._volumes is not None and self._volumes.one_pod_only(pod),
+            created=self._read_creation_time(listed[0]),
+            problem=self._find_problem(pod, form, volumes),
+            one_pod_only=bool(volumes) and self._volumes is not None and self._volumes.is_single_pod_claim(pod),
         )
 
-    def _problem(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Refusal | None:
+    def _find_problem(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Refusal | None:
         """Why no node can take it. What is known to be sound without claims is not asked about again."""
         if not volumes and self._forms.is_known_valid(pod, form, self._profile.disabled):
             return None
@@ -287,7 +288,7 @@ class _ClassBuilder:
             self._forms.mark_valid(pod, form, self._profile.disabled)
         return None
 
-    def _created(self, index: int) -> datetime | None:
+    def _read_creation_time(self, index: int) -> datetime | None:
         pending = self._pending[index]
         return pending.created or pending.pod.metadata.creation_timestamp
 
@@ -320,7 +321,7 @@ class VisibleLabels:
             affinity = pod.spec.affinity
             if affinity is not None and affinity.pod_anti_affinity is not None:
                 for term in affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
-                    keys |= term_label_keys(term)
+                    keys |= collect_term_label_keys(term)
                     seen = True
         return cls(frozenset(keys), seen)
 

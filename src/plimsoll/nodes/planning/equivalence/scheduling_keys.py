@@ -81,11 +81,11 @@ class SchedulingKeys:
     def of(self, pod: Pod) -> SchedulingKey:
         meta = pod.metadata
         if not (meta.uid and meta.resource_version):
-            return self._by_spec(pod)
+            return self._find_by_spec(pod)
         identity = (meta.uid, meta.resource_version)
         found = self._by_pod.get(identity)
         if found is None:
-            found = self._by_spec(pod)
+            found = self._find_by_spec(pod)
         self._used_pods[identity] = found
         return found
 
@@ -99,7 +99,7 @@ class SchedulingKeys:
 
     def is_known_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> bool:
         """Whether it was `mark_valid` before: all that could be wrong with a pod without claims is in these."""
-        key = _validity_key(pod, form, profile)
+        key = _build_validity_key(pod, form, profile)
         if key in self._valid or key in self._used_valid:
             self._used_valid[key] = form
             return True
@@ -107,24 +107,24 @@ class SchedulingKeys:
 
     def mark_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> None:
         """No rule refuses the pod whatever the node, under this profile."""
-        self._used_valid[_validity_key(pod, form, profile)] = form
+        self._used_valid[_build_validity_key(pod, form, profile)] = form
 
-    def _by_spec(self, pod: Pod) -> SchedulingKey:
-        written = fingerprint(pod)
+    def _find_by_spec(self, pod: Pod) -> SchedulingKey:
+        written = compute_fingerprint(pod)
         found = self._by_bytes.get(written) or self._used_bytes.get(written)
         if found is None:
-            found = self._interned(pod, written)
+            found = self._intern(pod, written)
         self._used_bytes[written] = found
         return found
 
-    def _interned(self, pod: Pod, written: bytes) -> SchedulingKey:
+    def _intern(self, pod: Pod, written: bytes) -> SchedulingKey:
         made = _build_key(pod, written, number=self._made)
         found = self._by_key.setdefault(made.identity, made)
         self._made += found is made
         return found
 
 
-def pending_keys(cache: PlannerCache) -> SchedulingKeys:
+def get_pending_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of pending pods."""
     return cache.get(SchedulingKeys, "pending")
 
@@ -134,16 +134,16 @@ def request_keys(cache: PlannerCache) -> SchedulingKeys:
     return cache.get(SchedulingKeys, "requests")
 
 
-def running_keys(cache: PlannerCache) -> SchedulingKeys:
+def get_running_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of running pods."""
     return cache.get(SchedulingKeys, "running")
 
 
-def _validity_key(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
+def _build_validity_key(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
     return (form.number, pod.metadata.namespace, frozenset(pod.metadata.labels.items()), under)
 
 
-def fingerprint(pod: Pod) -> bytes:
+def compute_fingerprint(pod: Pod) -> bytes:
     """Everything a form is made from. Pods of one controller have the same; other pods may, and then are as alike."""
     spec = pod.spec
     status = pod.status
@@ -175,22 +175,22 @@ def fingerprint(pod: Pod) -> bytes:
 
 def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
     spec = pod.spec
-    wanted, unwanted = _required_terms(pod)
+    wanted, unwanted = _list_required_terms(pod)
     hard = [
         constraint
         for constraint in spec.topology_spread_constraints
         if constraint.when_unsatisfiable in {"", "DoNotSchedule"}
     ]
-    demand, unreadable = _demand(pod, written)
+    demand, unreadable = _read_demand(pod, written)
     ports = tuple(sorted(host_ports(pod)))
-    nodes = _node_constraints_key(pod)
-    tolerations = tolerations_key(spec.tolerations)
+    nodes = _build_node_constraints_key(pod)
+    tolerations = build_tolerations_key(spec.tolerations)
     spread = tuple(_spread_key(constraint) for constraint in hard)
-    affinity_key, anti_affinity_key = _terms_key(wanted), _terms_key(unwanted)
+    affinity_key, anti_affinity_key = _build_terms_key(wanted), _build_terms_key(unwanted)
     asked = (frozenset(demand.items()), nodes, tolerations, spread, affinity_key, anti_affinity_key, ports)
     return SchedulingKey(
         number=number,
-        identity=(*asked, *_other_fields(spec), unreadable),
+        identity=(*asked, *_build_other_fields_key(spec), unreadable),
         demand=demand,
         ports=ports,
         node_name=spec.node_name,
@@ -199,12 +199,14 @@ def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
         spread=spread,
         affinity=affinity_key,
         anti_affinity=anti_affinity_key,
-        label_keys=frozenset().union(*map(term_label_keys, (*wanted, *unwanted)), *map(_spread_label_keys, hard)),
+        label_keys=frozenset().union(
+            *map(collect_term_label_keys, (*wanted, *unwanted)), *map(_spread_label_keys, hard)
+        ),
         priority=priority_of(pod),
     )
 
 
-def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
+def _list_required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
     """What it asks of other pods: to be with them, and without them."""
     affinity = pod.spec.affinity
     with_pods = None if affinity is None else affinity.pod_affinity
@@ -215,14 +217,14 @@ def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAff
     )
 
 
-def _other_fields(spec: PodSpec) -> Key:
+def _build_other_fields_key(spec: PodSpec) -> Key:
     """What distinguishes pods besides their requests."""
     gates = tuple(gate.name for gate in spec.scheduling_gates)
     devices = tuple(claim.name for claim in spec.resource_claims)
     return (spec.node_name, spec.priority, spec.scheduler_name, gates, devices)
 
 
-def _demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
+def _read_demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
     """The demand; one that cannot be read makes the pod a kind of its own."""
     try:
         return pod_demand(pod), b""
@@ -230,7 +232,7 @@ def _demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
         return ZERO, written
 
 
-def _node_constraints_key(pod: Pod) -> Key:
+def _build_node_constraints_key(pod: Pod) -> Key:
     affinity = pod.spec.affinity
     by_node = None if affinity is None else affinity.node_affinity
     required = None if by_node is None else by_node.required_during_scheduling_ignored_during_execution
@@ -238,14 +240,14 @@ def _node_constraints_key(pod: Pod) -> Key:
     if required is None:
         return (selector, None) if selector else ()
     # Terms are alternatives: neither their order nor saying one twice changes anything.
-    return (selector, tuple(sorted(set(map(_node_term_key, required.node_selector_terms)))))
+    return (selector, tuple(sorted(set(map(_build_node_term_key, required.node_selector_terms)))))
 
 
-def _node_term_key(term: NodeSelectorTerm) -> Key:
-    return (_requirements_key(term.match_expressions), _requirements_key(term.match_fields))
+def _build_node_term_key(term: NodeSelectorTerm) -> Key:
+    return (_build_requirements_key(term.match_expressions), _build_requirements_key(term.match_fields))
 
 
-def _requirements_key(requirements: Iterable[NodeSelectorRequirement]) -> Key:
+def _build_requirements_key(requirements: Iterable[NodeSelectorRequirement]) -> Key:
     return tuple(
         sorted(
             {
@@ -256,7 +258,7 @@ def _requirements_key(requirements: Iterable[NodeSelectorRequirement]) -> Key:
     )
 
 
-def tolerations_key(tolerations: Iterable[Toleration]) -> Key:
+def build_tolerations_key(tolerations: Iterable[Toleration]) -> Key:
     """What is tolerated; for how long only matters to pods that run, and an unknown operator tolerates nothing."""
     forms = {
         (toleration.key, toleration.effect, "Exists", "")
@@ -268,7 +270,7 @@ def tolerations_key(tolerations: Iterable[Toleration]) -> Key:
     return tuple(sorted(forms))
 
 
-def selector_key(selector: LabelSelector | None) -> Key | None:
+def build_selector_key(selector: LabelSelector | None) -> Key | None:
     """None for an absent selector (it selects nothing), empty for an empty one (it selects everything)."""
     if selector is None:
         return None
@@ -280,17 +282,17 @@ def selector_key(selector: LabelSelector | None) -> Key | None:
     return tuple(sorted(expressions | pairs))
 
 
-def _terms_key(terms: Iterable[PodAffinityTerm]) -> Key:
+def _build_terms_key(terms: Iterable[PodAffinityTerm]) -> Key:
     # As text, since an absent selector does not compare with one that is there.
-    return tuple(sorted({_term_key(term) for term in terms}, key=repr))
+    return tuple(sorted({_build_term_key(term) for term in terms}, key=repr))
 
 
-def _term_key(term: PodAffinityTerm) -> Key:
+def _build_term_key(term: PodAffinityTerm) -> Key:
     return (
         term.topology_key,
-        selector_key(term.label_selector),
+        build_selector_key(term.label_selector),
         tuple(sorted(set(term.namespaces))),
-        selector_key(term.namespace_selector),
+        build_selector_key(term.namespace_selector),
         tuple(sorted(set(term.match_label_keys))),
         tuple(sorted(set(term.mismatch_label_keys))),
     )
@@ -301,23 +303,23 @@ def _spread_key(constraint: TopologySpreadConstraint) -> Key:
         constraint.topology_key,
         constraint.max_skew,
         1 if constraint.min_domains is None else constraint.min_domains,
-        selector_key(constraint.label_selector),
+        build_selector_key(constraint.label_selector),
         constraint.node_affinity_policy or "Honor",
         constraint.node_taints_policy or "Ignore",
         tuple(sorted(set(constraint.match_label_keys))),
     )
 
 
-def term_label_keys(term: PodAffinityTerm) -> set[str]:
+def collect_term_label_keys(term: PodAffinityTerm) -> set[str]:
     """The keys of pods' labels that a term can see, through its selector and through the label keys it matches."""
-    return {*_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys}
+    return {*_collect_selector_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys}
 
 
 def _spread_label_keys(constraint: TopologySpreadConstraint) -> set[str]:
-    return {*_selector_keys(constraint.label_selector), *constraint.match_label_keys}
+    return {*_collect_selector_keys(constraint.label_selector), *constraint.match_label_keys}
 
 
-def _selector_keys(selector: LabelSelector | None) -> set[str]:
+def _collect_selector_keys(selector: LabelSelector | None) -> set[str]:
     if selector is None:
         return set()
     return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}

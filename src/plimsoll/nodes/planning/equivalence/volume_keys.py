@@ -51,7 +51,7 @@ def _is_disk(volume: Volume) -> bool:
     return any(source is not None for source in sources)
 
 
-def pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
+def list_pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
     names = (claim_name(pod, volume) for volume in pod.spec.volumes)
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
@@ -62,24 +62,24 @@ class VolumeKeys:
     def __init__(self, view: ClusterView, pending: Iterable[PendingPods]) -> None:
         self._view = view
         self._storage = view.storage
-        self._named = _claims_known_by_name(view, pending)
+        self._named = _find_claims_keyed_by_name(view, pending)
 
     def of(self, pod: Pod) -> Key:
         parts: list[Key] = []
         for volume in pod.spec.volumes:
             if _is_claim(volume):
-                parts.append(self._claim_key(pod, volume))
+                parts.append(self._build_claim_key(pod, volume))
             elif _is_disk(volume):
                 sources = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
                 parts.append(("disk", _ENCODER.encode(sources)))
         return tuple(parts)
 
-    def one_pod_only(self, pod: Pod) -> bool:
+    def is_single_pod_claim(self, pod: Pod) -> bool:
         """Whether the pod shares a claim with others that a single pod in the cluster may use."""
-        found = (self._storage.claims.get(key) for key in pod_claims(pod) if key in self._named)
+        found = (self._storage.claims.get(key) for key in list_pod_claims(pod) if key in self._named)
         return any(claim is not None and ONE_POD_ONLY in claim.spec.access_modes for claim in found)
 
-    def _claim_key(self, pod: Pod, volume: Volume) -> Key:
+    def _build_claim_key(self, pod: Pod, volume: Volume) -> Key:
         own = volume.ephemeral is not None
         name = claim_name(pod, volume) or ""
         key = (pod.metadata.namespace, name)
@@ -92,10 +92,10 @@ class VolumeKeys:
         identity = key if key in self._named else None
         modes = ONE_POD_ONLY in claim.spec.access_modes
         if is_bound(claim):
-            return ("bound", own, modes, identity, *self._volume_key(claim.spec.volume_name))
-        return ("waiting", own, identity, *_waiting_key(claim))
+            return ("bound", own, modes, identity, *self._build_volume_key(claim.spec.volume_name))
+        return ("waiting", own, identity, *_build_unbound_key(claim))
 
-    def _volume_key(self, name: str) -> Key:
+    def _build_volume_key(self, name: str) -> Key:
         volume = self._storage.volumes.get(name)
         if volume is None:
             return ("gone", name)
@@ -105,17 +105,17 @@ class VolumeKeys:
         return (driver, labels, b"" if affinity is None else _ENCODER.encode(affinity))
 
 
-def _waiting_key(claim: PersistentVolumeClaim) -> Key:
+def _build_unbound_key(claim: PersistentVolumeClaim) -> Key:
     spec = structs.replace(claim.spec, storage_class_name=class_name(claim))
     return (claim.metadata.annotations.get(SELECTED_NODE), _ENCODER.encode(spec))
 
 
-def _claims_known_by_name(view: ClusterView, pending: Iterable[PendingPods]) -> set[ClaimKey]:
+def _find_claims_keyed_by_name(view: ClusterView, pending: Iterable[PendingPods]) -> set[ClaimKey]:
     """Claims that more than one pod uses or would use, and those a volume is reserved for."""
     asked: set[ClaimKey] = set()
     named: set[ClaimKey] = set()
     for pending_pods in pending:
-        for key in pod_claims(pending_pods.pod):
+        for key in list_pod_claims(pending_pods.pod):
             if key in asked or pending_pods.count > 1:
                 named.add(key)
             asked.add(key)

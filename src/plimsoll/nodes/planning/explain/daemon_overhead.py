@@ -43,20 +43,21 @@ def name_daemons(
 
 def _describe(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """No comma in it: Events count what stands between commas."""
-    asked = {_owner(pod): total_demand((pod,))[name] for pod in daemons}
+    asked = {_get_owner_name(pod): total_demand((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
     if len(largest) == 1:
         who = f"daemon set {largest[0]} takes"
     else:
         who = f"daemon sets {largest[0]} and {len(largest) - 1} more take"
-    return f"{_INSUFFICIENT}{name}: {who} {_written(name, sum(asked.values()))} of {_written(name, there)} on each node"
+    taken, total = _format_amount(name, sum(asked.values())), _format_amount(name, there)
+    return f"{_INSUFFICIENT}{name}: {who} {taken} of {total} on each node"
 
 
-def _owner(daemon: Pod) -> str:
+def _get_owner_name(daemon: Pod) -> str:
     meta = daemon.metadata
     name = next((owner.name for owner in meta.owner_references if owner.controller), meta.name)
     return f"{meta.namespace}/{name}"
 
 
-def _written(name: str, amount: int) -> str:
+def _format_amount(name: str, amount: int) -> str:
     return ResourceVector({name: amount}).to_json().get(name, "0")

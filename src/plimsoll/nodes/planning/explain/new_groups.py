@@ -36,8 +36,11 @@ _ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
     """Causes for the pods on the new nodes of one option; none if no existing group could be scaled up instead."""
     found: dict[str, list[str]] = {}
-    for number in _largest(placement, option):
-        for cause, groups in (*_refusals_why_made(problem, number), *_unused(problem, placement, option, number)):
+    for number in _find_largest_classes(placement, option):
+        for cause, groups in (
+            *_explain_excluded_groups(problem, number),
+            *_explain_unused_groups(problem, placement, option, number),
+        ):
             found[cause] = [*dict.fromkeys([*found.get(cause, ()), *groups])]
     for other in problem.option_set.skipped_groups:
         if other.group:
@@ -47,7 +50,7 @@ def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int
     )
 
 
-def _largest(placement: Placement, option: int) -> list[int]:
+def _find_largest_classes(placement: Placement, option: int) -> list[int]:
     """Classes on the nodes of the option."""
     pods: dict[int, int] = {}
     for batch in placement.batches:
@@ -57,7 +60,7 @@ def _largest(placement: Placement, option: int) -> list[int]:
     return sorted(pods, key=lambda number: (-pods[number], number))[:_CLASSES]
 
 
-def _refusals_why_made(problem: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
+def _explain_excluded_groups(problem: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
     """What the nodes of excluded groups lack, grouped by message."""
     there = [index for index, option in enumerate(problem.options) if option.exists]
     if not there:
@@ -67,11 +70,11 @@ def _refusals_why_made(problem: ScaleUpProblem, number: int) -> Iterator[tuple[s
     for code in np.unique(codes[there]).tolist():
         if code:
             refused = [problem.options[index] for index in there if codes[index] == code]
-            message = _lacking(problem, number, refused[0], rules.refusal(code))
+            message = _describe_lack(problem, number, refused[0], rules.refusal(code))
             yield message, [option.group for option in refused]
 
 
-def _lacking(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusal: Refusal) -> str:
+def _describe_lack(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusal: Refusal) -> str:
     words = ", ".join(refusal.messages)
     if refusal.plugin == NODE_AFFINITY:
         wanted = RequirementReader(problem.policy, problem.snapshot.machine_types).read(
@@ -92,20 +95,22 @@ def _lacking(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusa
     return words
 
 
-def _unused(problem: ScaleUpProblem, placement: Placement, option: int, number: int) -> Iterator[tuple[str, list[str]]]:
+def _explain_unused_groups(
+    problem: ScaleUpProblem, placement: Placement, option: int, number: int
+) -> Iterator[tuple[str, list[str]]]:
     """Groups that would take such a pod, and why they were not scaled up for it."""
     nodes = placement.nodes_of(len(problem.options))
     left = placement.room_left(problem)
     for index in np.flatnonzero(problem.allowed[:, number]).tolist():
-        one = problem.options[index]
-        if not one.exists:
+        candidate = problem.options[index]
+        if not candidate.exists:
             continue
         broken = np.flatnonzero(problem.limits.use[index] > left).tolist()
-        if nodes[index] >= one.max_size - one.size:
-            yield "max size reached", [one.group]
+        if nodes[index] >= candidate.max_size - candidate.size:
+            yield "max size reached", [candidate.group]
         elif broken:
-            yield str(problem.limits.resource_limits[broken[0]]), [one.group]
-        elif one.tier == problem.options[option].tier:
-            yield "a new group is cheaper", [one.group]
+            yield str(problem.limits.resource_limits[broken[0]]), [candidate.group]
+        elif candidate.tier == problem.options[option].tier:
+            yield "a new group is cheaper", [candidate.group]
         else:
-            yield "a new group has a higher priority", [one.group]
+            yield "a new group has a higher priority", [candidate.group]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
-from plimsoll.nodes.planning.explain.rejected_types import rejected_types
+from plimsoll.nodes.planning.explain.rejected_types import find_rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -27,23 +27,23 @@ def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     """Of the pending entry with this key, as plain data."""
     index = next(index for index, pending in enumerate(problem.snapshot.pending) if pending.key == key)
     number = int(problem.table.class_of[index])
-    one = problem.table.classes[number]
-    found: Json = {"pod": key, "pods": problem.snapshot.pending[index].count, "outcome": fate(plan, key)}
-    if one.problem is not None:
-        return {**found, "problem": str(one.problem)}
+    pod_class = problem.table.classes[number]
+    found: Json = {"pod": key, "pods": problem.snapshot.pending[index].count, "outcome": describe_outcome(plan, key)}
+    if pod_class.problem is not None:
+        return {**found, "problem": str(pod_class.problem)}
     why = problem.rules.fit_error(number)
     return {
         **found,
-        "asks": one.demand.to_json(),
+        "asks": pod_class.demand.to_json(),
         "nodes": {"total": why.nodes, "fitting": int(problem.rules.fits(number).sum()), "message": why.message},
         "offers": [
-            _option(option, one.pod, problem.snapshot.view, allowed=bool(problem.allowed[place, number]))
+            _describe_option(option, pod_class.pod, problem.snapshot.view, allowed=bool(problem.allowed[place, number]))
             for place, option in enumerate(problem.options)
             if option.exists or problem.allowed[place, number]
         ],
         "machineTypes": [
             {"machineType": kind.name, "reasons": [str(refusal) for refusal in refusals]}
-            for kind, refusals in rejected_types(problem, number)
+            for kind, refusals in find_rejected_types(problem, number)
         ],
         "notOffered": [
             {
@@ -57,7 +57,7 @@ def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     }
 
 
-def fate(plan: ScaleUpPlan, key: str) -> Json:
+def describe_outcome(plan: ScaleUpPlan, key: str) -> Json:
     """What the plan does for the pods of one entry."""
     grown = {
         scale_up.option.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in scale_up.patterns)
@@ -72,8 +72,8 @@ def fate(plan: ScaleUpPlan, key: str) -> Json:
     }
 
 
-def _option(option: ScaleUpOption, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
-    node = planned_node(option, 0)
+def _describe_option(option: ScaleUpOption, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
+    node = build_planned_node(option, 0)
     place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
     context = view.with_node(node)
     refusals = prepared(pod, context, profile=DEFAULT_PROFILE).refusals(place)

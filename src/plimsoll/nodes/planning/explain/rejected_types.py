@@ -11,7 +11,7 @@ import numpy as np
 
 from plimsoll.nodes.model.node_templates import MachineTemplate
 from plimsoll.nodes.model.scale_up_plan import GroupProfile
-from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
+from plimsoll.nodes.planning.autoprovisioning.label_sets import remove_machine_type
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
 from plimsoll.nodes.planning.problem.verifier import depends_on_other_pods
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.verdicts import Refusal
 
 
-def rejected_types(problem: ScaleUpProblem, number: int) -> Iterator[tuple[MachineType, tuple[Refusal, ...]]]:
+def find_rejected_types(problem: ScaleUpProblem, number: int) -> Iterator[tuple[MachineType, tuple[Refusal, ...]]]:
     """Types that auto-provisioning may use and has no place on for this class; nothing where it is off."""
     policy = problem.policy
     if not policy.nap.enabled or problem.option_set.new_groups_left <= 0:
         return
-    known = _types_with_a_place(problem, number)
+    known = _find_accepting_types(problem, number)
     pod = problem.table.classes[number].pod
     requirements = RequirementReader(policy, problem.snapshot.machine_types).read(pod)
     if requirements.impossible is not None:
@@ -46,23 +46,23 @@ def rejected_types(problem: ScaleUpProblem, number: int) -> Iterator[tuple[Machi
     daemons = DaemonSets(problem.snapshot.daemon_sets)
     for kind in problem.snapshot.machine_types:
         if kind.name not in known and (not wanted or kind.name in wanted):
-            refusals = _refusals(problem, pod, _nodes(problem, kind, requirements), daemons)
+            refusals = _collect_refusals(problem, pod, _build_nodes(problem, kind, requirements), daemons)
             if refusals:
                 yield kind, refusals
 
 
-def _types_with_a_place(problem: ScaleUpProblem, number: int) -> set[str]:
+def _find_accepting_types(problem: ScaleUpProblem, number: int) -> set[str]:
     return {problem.options[option].machine_type for option in np.flatnonzero(problem.allowed[:, number]).tolist()}
 
 
-def _nodes(problem: ScaleUpProblem, kind: MachineType, requirements: NodeRequirements) -> list[NodeState]:
+def _build_nodes(problem: ScaleUpProblem, kind: MachineType, requirements: NodeRequirements) -> list[NodeState]:
     """One a zone, as a group made for this pod alone would have them."""
-    profile = GroupProfile(labels=without_machine_type(requirements.selector), taints=requirements.taints)
+    profile = GroupProfile(labels=remove_machine_type(requirements.selector), taints=requirements.taints)
     template = MachineTemplate(kind, problem.option_set.regions)
-    return [NodeState(template.node("", zone, profile)) for zone in kind.zones or ("",)]
+    return [NodeState(template.build_node("", zone, profile)) for zone in kind.zones or ("",)]
 
 
-def _refusals(
+def _collect_refusals(
     problem: ScaleUpProblem, pod: Pod, nodes: Sequence[NodeState], daemons: DaemonSets
 ) -> tuple[Refusal, ...]:
     """Those of the zone that has the fewest."""
@@ -70,7 +70,7 @@ def _refusals(
     alone = None if depends_on_other_pods(pod) else prepared(pod, view, profile=DEFAULT_PROFILE)
     found: list[tuple[Refusal, ...]] = []
     for empty in nodes:
-        carried = daemons.overhead_on(empty.node)
+        carried = daemons.compute_overhead(empty.node)
         place = empty.with_pods(PlacedPod(daemon) for daemon in carried.pods)
         rules = alone or prepared(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
         found.append(name_daemons(rules.refusals(place), pod_demand(pod), place.free, carried.pods))

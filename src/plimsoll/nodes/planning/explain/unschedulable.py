@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
-from plimsoll.nodes.planning.explain.rejected_types import rejected_types
+from plimsoll.nodes.planning.explain.rejected_types import find_rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepared
@@ -51,22 +51,22 @@ def may_interact(problem: ScaleUpProblem, number: int) -> bool:
     )
 
 
-def rejections_on_new_nodes(
+def find_rejections_on_new_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int, options: Sequence[int]
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, what refuses), for one more empty node of each of the first options; nothing refuses where one fits."""
     filled = _Filled.of(problem, placement)
     for option in options[:ASKED]:
-        yield option, filled.refusals(number, filled.empty_node(option))
+        yield option, filled.find_refusals(number, filled.empty_node(option))
 
 
-def rejections_on_planned_nodes(
+def find_rejections_on_planned_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, what refuses), for nodes the placement adds where nothing but other pods is in the way."""
     filled = _Filled.of(problem, placement)
     for option, place in filled.planned[:ASKED]:
-        refusals = filled.refusals(number, place)
+        refusals = filled.find_refusals(number, place)
         if refusals and all(refusal.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for refusal in refusals):
             yield option, refusals
 
@@ -86,17 +86,17 @@ class _Filled:
         placements = sum(1 + sum(batch.content.values()) * batch.nodes + batch.nodes for batch in placement.batches)
         placements += sum(1 + sum(content.values()) for content in placement.existing.values())
         whole = placements <= _WHOLE
-        samples = {number: PlacedPod(problem.table.classes[number].pod) for number in _classes(placement)}
+        samples = {number: PlacedPod(problem.table.classes[number].pod) for number in _collect_classes(placement)}
         states: list[NodeState] = []
         for row, content in list(placement.existing.items())[:_WHOLE]:
             state = problem.snapshot.view.nodes[problem.arrays.names[row]]
-            states.append(state.with_pods(_pods(samples, content, state.name, whole=whole)))
+            states.append(state.with_pods(_iterate_pods(samples, content, state.name, whole=whole)))
         planned: list[tuple[int, NodeState]] = []
         for number, batch in enumerate(placement.batches[:_WHOLE]):
             for index in range(batch.nodes if whole else 1):
-                node = planned_node(problem.options[batch.option], number * _WHOLE + index)
+                node = build_planned_node(problem.options[batch.option], number * _WHOLE + index)
                 empty = NodeState(node).with_pods(PlacedPod(pod) for pod in problem.options[batch.option].daemons)
-                states.append(empty.with_pods(_pods(samples, batch.content, empty.name, whole=whole)))
+                states.append(empty.with_pods(_iterate_pods(samples, batch.content, empty.name, whole=whole)))
                 if not index:
                     planned.append((batch.option, states[-1]))
         return cls(
@@ -104,22 +104,22 @@ class _Filled:
         )
 
     def empty_node(self, option: int) -> NodeState:
-        one = self.problem.options[option]
-        return NodeState(planned_node(one, -1)).with_pods(PlacedPod(daemon) for daemon in one.daemons)
+        chosen = self.problem.options[option]
+        return NodeState(build_planned_node(chosen, -1)).with_pods(PlacedPod(daemon) for daemon in chosen.daemons)
 
-    def refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
+    def find_refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
         """Where only a part is looked at, counts of pods say nothing."""
         context = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
         found = prepared(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
         return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
 
 
-def _classes(placement: Placement) -> set[int]:
+def _collect_classes(placement: Placement) -> set[int]:
     contents = (*placement.existing.values(), *(batch.content for batch in placement.batches))
     return {number for content in contents for number in content}
 
 
-def _pods(
+def _iterate_pods(
     samples: Mapping[int, PlacedPod], content: Mapping[int, int], node: str, *, whole: bool
 ) -> Iterable[PlacedPod]:
     for number, pods in content.items():
@@ -139,16 +139,16 @@ def explain_unschedulable(
     problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags
 ) -> tuple[Reason, ...]:
     """The reasons, the most specific first: the pods, the plan, the groups, the limits of the cluster."""
-    one = problem.table.classes[number]
-    if one.problem is not None:
-        return (Reason(code=one.problem.code, message=str(one.problem)),)
+    pod_class = problem.table.classes[number]
+    if pod_class.problem is not None:
+        return (Reason(code=pod_class.problem.code, message=str(pod_class.problem)),)
     found = [
-        *_impossible(problem, number),
+        *_explain_impossible(problem, number),
         *placement.refused.get(number, ()),
         *_explain_rules(problem, number),
         *_explain_types(problem, number),
         *_explain_full(problem, placement, number, usable),
-        *_skipped_groups(problem),
+        *_explain_skipped_groups(problem),
     ]
     if not placement.refused.get(number) and may_interact(problem, number):
         found += _explain_other_pods(problem, placement, number, usable)
@@ -170,7 +170,7 @@ def _lacks_a_group(problem: ScaleUpProblem, number: int) -> bool:
     )
 
 
-def _impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
+def _explain_impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
     keys = [problem.table.pending[member.pending].key for member in problem.table.classes[number].members]
     return [problem.option_set.impossible[key] for key in keys if key in problem.option_set.impossible]
 
@@ -190,7 +190,7 @@ def _explain_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
         message = ", ".join(refusal.messages)
         groups.setdefault(message, []).append(_name(problem, index))
         codes_of[message] = refusal.code
-    return [_reason(codes_of[message], message, names) for message, names in groups.items()]
+    return [_build_reason(codes_of[message], message, names) for message, names in groups.items()]
 
 
 def _explain_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
@@ -199,11 +199,11 @@ def _explain_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
         return []
     types: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
-    for kind, refusals in rejected_types(problem, number):
+    for kind, refusals in find_rejected_types(problem, number):
         text = ", ".join(dict.fromkeys(message for refusal in refusals for message in refusal.messages))
         types.setdefault(text, []).append(kind.name)
         codes_of[text] = refusals[0].code
-    return [_reason(codes_of[text], text, names) for text, names in types.items()]
+    return [_build_reason(codes_of[text], text, names) for text, names in types.items()]
 
 
 def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
@@ -226,9 +226,9 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
         for ceiling in [problem.limits.resource_limits[limit]]
     ]
     if full:
-        found.append(_reason(MAX_SIZE_REACHED, "max size reached", full))
+        found.append(_build_reason(MAX_SIZE_REACHED, "max size reached", full))
     if capped:
-        found.append(_reason(MAX_NEW_GROUPS, "no more node groups may be made", capped))
+        found.append(_build_reason(MAX_NEW_GROUPS, "no more node groups may be made", capped))
     return found
 
 
@@ -249,35 +249,35 @@ def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: i
     ]
     groups: dict[tuple[str, str], list[str]] = {}
     asked = (
-        *rejections_on_new_nodes(problem, placement, number, growing),
-        *rejections_on_planned_nodes(problem, placement, number),
+        *find_rejections_on_new_nodes(problem, placement, number, growing),
+        *find_rejections_on_planned_nodes(problem, placement, number),
     )
     for option, refusals in asked:
         for refusal in refusals:
             groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_name(problem, option))
-    return [_reason(code, message, names) for (code, message), names in groups.items()]
+    return [_build_reason(code, message, names) for (code, message), names in groups.items()]
 
 
 def _explain_used_up(ceiling: ResourceLimit, problem: ScaleUpProblem, placement: Placement, limit: int) -> str:
     planned = int(placement.nodes_of(len(problem.options)) @ problem.limits.use[:, limit])
-    return f"{ceiling}" if not planned else f"{ceiling.with_more(planned)}"
+    return f"{ceiling}" if not planned else f"{ceiling.add_use(planned)}"
 
 
-def _skipped_groups(problem: ScaleUpProblem) -> list[Reason]:
+def _explain_skipped_groups(problem: ScaleUpProblem) -> list[Reason]:
     groups: dict[tuple[str, str], list[str]] = {}
     for skipped_groups in problem.option_set.skipped_groups:
         groups.setdefault((skipped_groups.code, skipped_groups.reason), []).append(
             skipped_groups.group or skipped_groups.machine_type
         )
-    return [_reason(code, message, names) for (code, message), names in groups.items()]
+    return [_build_reason(code, message, names) for (code, message), names in groups.items()]
 
 
 def _name(problem: ScaleUpProblem, option: int) -> str:
-    one = problem.options[option]
-    return one.group if one.exists else one.machine_type
+    chosen = problem.options[option]
+    return chosen.group if chosen.exists else chosen.machine_type
 
 
-def _reason(code: str, text: str, names: Iterable[str]) -> Reason:
+def _build_reason(code: str, text: str, names: Iterable[str]) -> Reason:
     listed = [name for name in dict.fromkeys(names) if name]
     message = f"{text} ({shorten_names(listed)})" if listed else text
     facts: dict[str, object] = {"groups": len(listed)}

@@ -42,14 +42,14 @@ def place_with_affinity_targets(request: PlacementRequest, placement: Placement)
     before = np.zeros_like(demand) if onto is None else onto.placed(len(demand))
     missing = demand + before - placement.placed(len(demand))
     best = placement
-    for plan in _target_plans(problem, request.relations, demand, missing):
+    for plan in _iterate_target_plans(problem, request.relations, demand, missing):
         tried = _place(request, plan)
         if score(problem, tried) > score(problem, best):
             best = tried
     return improve_placement(request, best)
 
 
-def _target_plans(
+def _iterate_target_plans(
     problem: ScaleUpProblem, relations: PodRelations, demand: Ints, missing: Ints
 ) -> Iterator[_TargetPlan]:
     """For targets whose dependents are left over: the fewest targets that leave room for all of them, and the most."""
@@ -63,17 +63,19 @@ def _target_plans(
         ]
         if not missing[ours].any() or group in {relations.label_group_of[number] for number in ours}:
             continue
-        spaces = _spaces(problem, target, ours)
+        spaces = _compute_spaces(problem, target, ours)
         most = int(demand[target])
         few, many = 1, most
         while few < many:
             middle = (few + many) // 2
-            few, many = (few, middle) if _fits(problem, spaces, _shares(demand, ours, middle)) else (middle + 1, many)
+            few, many = (
+                (few, middle) if _fits(problem, spaces, _compute_shares(demand, ours, middle)) else (middle + 1, many)
+            )
         for targets in sorted({few, most}):
-            beside = _shares(demand, ours, targets)
+            beside = _compute_shares(demand, ours, targets)
             if _fits(problem, spaces, beside):
                 yield _TargetPlan(target=target, targets=targets, beside=beside)
-        if len(ours) == 1 and (fitting := _most_beside(problem, spaces, ours[0])):
+        if len(ours) == 1 and (fitting := _count_beside(problem, spaces, ours[0])):
             targets = min(most, -(-int(demand[ours[0]]) // fitting))
             yield _TargetPlan(target=target, targets=targets, beside={ours[0]: fitting})
 
@@ -85,11 +87,11 @@ def _is_dependent(problem: ScaleUpProblem, number: int) -> bool:
     )
 
 
-def _shares(demand: Ints, dependents: Sequence[int], targets: int) -> dict[int, int]:
+def _compute_shares(demand: Ints, dependents: Sequence[int], targets: int) -> dict[int, int]:
     return {dependent: -(-int(demand[dependent]) // targets) for dependent in dependents}
 
 
-def _spaces(problem: ScaleUpProblem, target: int, dependents: Sequence[int]) -> Ints:
+def _compute_spaces(problem: ScaleUpProblem, target: int, dependents: Sequence[int]) -> Ints:
     """[S, R]: what existing and new nodes that accept all these classes have left beside one target."""
     classes = [target, *dependents]
     rows = np.logical_and.reduce(
@@ -107,7 +109,7 @@ def _fits(problem: ScaleUpProblem, spaces: Ints, beside: Mapping[int, int]) -> b
     return bool((spaces >= requested).all(axis=1).any())
 
 
-def _most_beside(problem: ScaleUpProblem, spaces: Ints, dependent: int) -> int:
+def _count_beside(problem: ScaleUpProblem, spaces: Ints, dependent: int) -> int:
     """How many dependent pods the largest node has room for."""
     requested = problem.requests[dependent] > 0
     beside = (spaces[:, requested] // problem.requests[dependent][requested]).min(axis=1, initial=UNBOUNDED)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
-from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, most_constrained_first
+from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, order_most_constrained_first
 from plimsoll.solver.pack import pack
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 
@@ -71,7 +71,7 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
     batches = np.stack([demand_slice.places.batches for demand_slice in slices])
     allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in slices]), batches), axis=1).T
     demand = FillDemand(
-        requests=_requests(problem, slices),
+        requests=_build_requests(problem, slices),
         counts=items,
         allowed=allowed,
         per_bin=np.array(
@@ -81,18 +81,18 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
             ],
             dtype=np.int64,
         ),
-        exclusive=_exclusive(slices),
-        tighter=_tighter(slices),
+        exclusive=_find_exclusive(slices),
+        tighter=_find_tighter_caps(slices),
     )
     free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
     sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
     standing = ExistingNodes(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    class_order = _rank_slices(problem, slices, _nodes_open(sizes, allowed))
-    answer = fill(demand, standing, most_constrained_first(demand, standing, class_order))
-    return _with_filled(placement, slices, answer, rows), answer.left
+    class_order = _rank_slices(problem, slices, _count_allowed_nodes(sizes, allowed))
+    answer = fill(demand, standing, order_most_constrained_first(demand, standing, class_order))
+    return _add_filled(placement, slices, answer, rows), answer.left
 
 
-def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
+def _count_allowed_nodes(sizes: Ints, allowed: Flags) -> Ints:
     """[S]: the number of nodes open to each slice. Multiplied as floats, which is exact here and much faster."""
     return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
@@ -108,8 +108,8 @@ def _rank_slices(problem: ScaleUpProblem, slices: Sequence[DemandSlice], choice:
     return np.array([rank_of[key] for key in ranked], dtype=np.int64)
 
 
-def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: FillResult, rows: int) -> Placement:
-    added = _contents(slices, answer)
+def _add_filled(placement: Placement, slices: Sequence[DemandSlice], answer: FillResult, rows: int) -> Placement:
+    added = _collect_contents(slices, answer)
     existing = dict(placement.existing)
     for row in (part for part in added if part < rows):
         before = existing.get(row)
@@ -123,7 +123,7 @@ def _with_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Fi
     return replace(placement, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
 
 
-def _contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, dict[int, int]]:
+def _collect_contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, dict[int, int]]:
     """Row of the answer to pods by class in each of its nodes, both ascending; slices of one class together."""
     if not len(answer.placements):
         return {}
@@ -144,7 +144,7 @@ def _contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, di
     }
 
 
-def _tighter(slices: Sequence[DemandSlice]) -> Ints | None:
+def _find_tighter_caps(slices: Sequence[DemandSlice]) -> Ints | None:
     entries = [
         (index, row, int(demand_slice.caps[row]))
         for index, demand_slice in enumerate(slices)
@@ -161,7 +161,7 @@ def _open_nodes(
     problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
     """Pack onto new nodes. Groups that are resized as a whole are used only where nothing cheaper serves the same."""
-    placement, left = _whole(problem, slices, items, onto, packing)
+    placement, left = _complete_atomic_groups(problem, slices, items, onto, packing)
     whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
     if not placement.nodes_of(len(problem.options))[whole].any() or onto.nodes_of(len(problem.options))[whole].any():
         return placement, left
@@ -171,7 +171,7 @@ def _open_nodes(
     return placement, left
 
 
-def _whole(
+def _complete_atomic_groups(
     problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
     """Where a group is resized to its maximum or not at all, its idle nodes are added too."""
@@ -201,7 +201,7 @@ def _pack_new_nodes(
         return onto, items
     packed = [slices[index] for index in chosen.tolist()]
     packing_problem = PackingProblem(
-        requests=_requests(problem, packed),
+        requests=_build_requests(problem, packed),
         counts=items[chosen],
         capacity=problem.capacity[types],
         price=problem.planning_prices[types],
@@ -209,7 +209,7 @@ def _pack_new_nodes(
         per_bin=np.array(
             [max(1, demand_slice.per_node // demand_slice.pods_per_item) for demand_slice in packed], dtype=np.int64
         ),
-        exclusive=_exclusive(packed),
+        exclusive=_find_exclusive(packed),
         available=np.minimum(problem.available - onto.nodes_of(len(problem.options)), UNBOUNDED)[types],
         use=problem.limits.use[types],
         room=onto.room_left(problem),
@@ -222,7 +222,7 @@ def _pack_new_nodes(
         NodeBatch(
             option=int(types[pattern.type]),
             nodes=pattern.bins,
-            content=_content(
+            content=_count_items(
                 (packed[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
             ),
         )
@@ -231,11 +231,11 @@ def _pack_new_nodes(
     # Dual values for some of the options prove nothing about the others.
     worths = {}
     if len(types) == len(problem.options):
-        worths = {**onto.worths, **_worths(packed, items[chosen] - answer.left, found.worth)}
+        worths = {**onto.worths, **_compute_values(packed, items[chosen] - answer.left, found.worth)}
     return replace(onto, batches=(*onto.batches, *batches), worths=worths), left
 
 
-def _worths(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
+def _compute_values(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
     """Of one pod, by class; where its shares differ, on average."""
     pods: dict[int, int] = {}
     total: dict[int, float] = {}
@@ -245,20 +245,20 @@ def _worths(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[i
     return {number: total[number] / pods[number] for number in pods if pods[number]}
 
 
-def _content(items: Iterable[tuple[DemandSlice, int]]) -> dict[int, int]:
+def _count_items(items: Iterable[tuple[DemandSlice, int]]) -> dict[int, int]:
     content: dict[int, int] = {}
     for demand_slice, count in items:
         content[demand_slice.number] = content.get(demand_slice.number, 0) + count * demand_slice.pods_per_item
     return merge_pods(content, {})
 
 
-def _requests(problem: ScaleUpProblem, slices: Sequence[DemandSlice]) -> Ints:
+def _build_requests(problem: ScaleUpProblem, slices: Sequence[DemandSlice]) -> Ints:
     numbers = [demand_slice.number for demand_slice in slices]
     pods_per_item = np.array([demand_slice.pods_per_item for demand_slice in slices], dtype=np.int64)
     return problem.requests[numbers] * pods_per_item[:, None]
 
 
-def _exclusive(slices: Sequence[DemandSlice]) -> Flags:
+def _find_exclusive(slices: Sequence[DemandSlice]) -> Flags:
     keys: dict[str, int] = {}
     for demand_slice in slices:
         for key in demand_slice.keys:

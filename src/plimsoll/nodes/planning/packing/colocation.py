@@ -57,10 +57,10 @@ class Colocation:
         self._lowered = lowered
         self._prices = PodPrices(view.problem)
 
-    def near(self, number: int, places: Places) -> Places | None:
+    def find_places(self, number: int, places: Places) -> Places | None:
         """Places with affinity targets, or where it may be the first; None if it is refused or placed pod by pod."""
         view, label_group = self._view, self._relations.label_group_of[number]
-        near = view.affinity_places(number)
+        near = view.find_affinity_places(number)
         if near is not None:
             return places.within(near)
         mutual_group = self._relations.mutual_group(label_group)
@@ -77,9 +77,9 @@ class Colocation:
         if len(keys) > 1:
             self._lowered.complex.append(number)
             return None
-        return places.within(view.inside(keys[0], {self._shared_domain(mutual_group, keys[0])})) if keys else places
+        return places.within(view.inside(keys[0], {self._choose_domain(mutual_group, keys[0])})) if keys else places
 
-    def _shared_domain(self, mutual_group: tuple[int, ...], key: str) -> str:
+    def _choose_domain(self, mutual_group: tuple[int, ...], key: str) -> str:
         """The domain for a mutual group: where most of its pods fit, then where they cost least."""
         if mutual_group not in self._lowered.shared_domains:
             members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
@@ -109,7 +109,7 @@ class Colocation:
         if len(members) > 1 or self._view.problem.rules.spreads(demand_slice.number) or own_keys:
             self._lowered.complex.append(demand_slice.number)
             return
-        together = min(demand_slice.pods, self._largest_group(demand_slice))
+        together = min(demand_slice.pods, self._find_largest_group(demand_slice))
         if together < demand_slice.pods:
             self._lowered.refuse(
                 demand_slice.number,
@@ -119,7 +119,7 @@ class Colocation:
         if together:
             self._lowered.slices.append(replace(demand_slice, pods=together, pods_per_item=together))
 
-    def _largest_group(self, demand_slice: DemandSlice) -> int:
+    def _find_largest_group(self, demand_slice: DemandSlice) -> int:
         problem = self._view.problem
         request = np.maximum(problem.requests[demand_slice.number], 1)
         requested = problem.requests[demand_slice.number] > 0

@@ -23,7 +23,7 @@ from plimsoll.nodes.planning.packing.demand_slices import (
     Feedback,
     LoweredConstraints,
 )
-from plimsoll.nodes.planning.packing.node_caps import NodeTerms, hopeful_caps, over_nodes, split_evenly
+from plimsoll.nodes.planning.packing.node_caps import NodeTerms, compute_optimistic_caps, over_nodes, split_evenly
 from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
 
 if TYPE_CHECKING:
@@ -58,25 +58,25 @@ class _Lowering:
 
     def take(self, number: int, pods: int, places: Places) -> None:
         """Pods of a class that may be in these places, as far as nodes are concerned."""
-        one = self._view.problem.table.classes[number]
-        if one.is_simple and not self._relations.avoided[self._relations.label_group_of[number]]:
+        pod_class = self._view.problem.table.classes[number]
+        if pod_class.is_simple and not self._relations.avoided[self._relations.label_group_of[number]]:
             self.lowered.slices.append(DemandSlice(number=number, pods=pods, places=places))
             return
-        if one.one_pod_only and pods > 1:
+        if pod_class.one_pod_only and pods > 1:
             self.lowered.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
             pods = 1
-        near = self._colocation.near(number, places) if one.has_affinity else places
+        near = self._colocation.find_places(number, places) if pod_class.has_affinity else places
         if near is None:
             return
         plain = DemandSlice(
             number=number,
             pods=pods,
             places=near,
-            per_node=self._on_node.cap(one),
-            keys=self._on_node.keys(one),
-            caps=self._on_node.caps(one),
+            per_node=self._on_node.cap(pod_class),
+            keys=self._on_node.keys(pod_class),
+            caps=self._on_node.caps(pod_class),
         )
-        if self._colocation.is_on_a_node(number) and self._view.affinity_places(number) is None:
+        if self._colocation.is_on_a_node(number) and self._view.find_affinity_places(number) is None:
             self._colocation.keep_together(plain, own_keys=self._on_node.own_keys(number))
         else:
             self._spread_out(plain)
@@ -93,13 +93,13 @@ class _Lowering:
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
             self.lowered.complex.append(number)
         elif apart:
-            self._one_per_domain(demand_slice, apart[0])
+            self._limit_to_one_per_domain(demand_slice, apart[0])
         elif spreads:
-            self._level(demand_slice, spreads[0])
+            self._level_over_domains(demand_slice, spreads[0])
         else:
-            self._level_nodes(demand_slice)
+            self._level_over_nodes(demand_slice)
 
-    def _level_nodes(self, demand_slice: DemandSlice) -> None:
+    def _level_over_nodes(self, demand_slice: DemandSlice) -> None:
         even = (
             split_evenly(self._view, demand_slice, self._feedback.heights.get(demand_slice.number))
             if self._may_rise(demand_slice)
@@ -115,17 +115,19 @@ class _Lowering:
         lone = len(spreads) == 1 and spreads[0].counts_itself and demand_slice.number not in self._feedback.uneven
         return lone and demand_slice.per_node == spreads[0].max_skew and not demand_slice.keys
 
-    def _level(self, demand_slice: DemandSlice, spread: SpreadCount) -> None:
+    def _level_over_domains(self, demand_slice: DemandSlice, spread: SpreadCount) -> None:
         view, number = self._view, demand_slice.number
-        levels = view.spread_levels(number, spread)
-        for label_group in {self._relations.label_group_of[other] for other in self._relations.counted_classes(spread)}:
+        levels = view.count_spread_levels(number, spread)
+        for label_group in {
+            self._relations.label_group_of[other] for other in self._relations.find_counted_classes(spread)
+        }:
             for name, pods in self._running.get(label_group, {}).items():
                 levels[name] = levels.get(name, 0) + pods
         if self._may_rise(demand_slice) and spread.counts_itself and not self._feedback.held_down:
-            demand_slice = replace(demand_slice, caps=hopeful_caps(view, demand_slice), rises=True)
+            demand_slice = replace(demand_slice, caps=compute_optimistic_caps(view, demand_slice), rises=True)
         for name in self._feedback.present.get(number, ()):
             levels.setdefault(name, 0)
-        places = self._by_domain(demand_slice, spread.key)
+        places = self._group_places_by_domain(demand_slice, spread.key)
         spreading = Spreading(
             max_skew=spread.max_skew, min_domains=spread.min_domains, counts_itself=spread.counts_itself, counts=levels
         )
@@ -133,16 +135,18 @@ class _Lowering:
         # A domain without nodes that gets none in this plan does not exist, so it limits no class.
         able = [name for name in places if name in levels or most.get(name, 1)]
         if not spread.counts_itself:
-            self._where_even(demand_slice, spreading, able)
+            self._restrict_to_even_domains(demand_slice, spreading, able)
             return
-        answer = self._without_growing(demand_slice, spreading, places, most) or self._by_price(
-            demand_slice, spreading, {name: places[name] for name in able}, most
-        )
+        answer = self._compute_quotas_on_existing_nodes(
+            demand_slice, spreading, places, most
+        ) or self._compute_quotas_by_price(demand_slice, spreading, {name: places[name] for name in able}, most)
         self._add_slices(demand_slice, answer, places)
         if answer.left:
-            self.lowered.refuse(number, SPREAD_HELD, _held(spread, answer, domains={*levels, *able}))
+            self.lowered.refuse(
+                number, SPREAD_HELD, _describe_limiting_domains(spread, answer, domains={*levels, *able})
+            )
 
-    def _by_price(
+    def _compute_quotas_by_price(
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas:
         """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
@@ -156,7 +160,7 @@ class _Lowering:
         self.lowered.shifted |= found.pods != even.pods
         return found
 
-    def _without_growing(
+    def _compute_quotas_on_existing_nodes(
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas | None:
         """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
@@ -168,27 +172,29 @@ class _Lowering:
         answer = quotas(demand_slice.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
         return None if answer.left else answer
 
-    def _where_even(self, demand_slice: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
+    def _restrict_to_even_domains(self, demand_slice: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
         key = next(
             spread_count.key
             for spread_count in self._view.problem.rules.spreads(demand_slice.number)
             if spread_count.key != HOSTNAME
         )
-        standing = _even_among([name for name in names if name in of.counts], of.counts, of)
+        standing = _find_even_domains([name for name in names if name in of.counts], of.counts, of)
         inside = demand_slice.places.within(self._view.inside(key, standing))
         if int(self._view.room(demand_slice.number)[inside.rows].sum()) >= demand_slice.pods:
             allowed = standing
         else:
-            allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
+            allowed = _find_even_domains(names, {**dict.fromkeys(names, 0), **of.counts}, of)
         if not allowed:
             self.lowered.refuse(
                 demand_slice.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
             )
             return
-        self._level_nodes(replace(demand_slice, places=demand_slice.places.within(self._view.inside(key, allowed))))
+        self._level_over_nodes(
+            replace(demand_slice, places=demand_slice.places.within(self._view.inside(key, allowed)))
+        )
 
-    def _by_domain(self, demand_slice: DemandSlice, key: str) -> dict[str, Places]:
+    def _group_places_by_domain(self, demand_slice: DemandSlice, key: str) -> dict[str, Places]:
         """Open domains: those with existing nodes first, then where pods seem to cost least."""
         places = {name: demand_slice.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
         order = sorted(
@@ -204,7 +210,7 @@ class _Lowering:
                 self.lowered.slices.append(replace(demand_slice, pods=pods, places=places[name], domain=name))
                 running[name] = running.get(name, 0) + pods
 
-    def _one_per_domain(self, demand_slice: DemandSlice, key: str) -> None:
+    def _limit_to_one_per_domain(self, demand_slice: DemandSlice, key: str) -> None:
         clique = self._relations.clique(self._relations.label_group_of[demand_slice.number])
         if not clique:
             self.lowered.complex.append(demand_slice.number)
@@ -212,7 +218,7 @@ class _Lowering:
         taken = self._taken.setdefault((clique, key), set())
         places = {
             name: domain
-            for name, domain in self._by_domain(demand_slice, key).items()
+            for name, domain in self._group_places_by_domain(demand_slice, key).items()
             if name not in taken and self._feedback.most.get((demand_slice.number, name), 1)
         }
         there = [name for name, domain in places.items() if domain.rows.any()][: demand_slice.pods]
@@ -236,18 +242,19 @@ class _Lowering:
             self.lowered.refuse(demand_slice.number, ONE_PER_DOMAIN, message)
 
 
-def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:
+def _find_even_domains(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:
     """Domains that are within the skew of the lowest."""
     lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
     return {name for name in names if levels[name] - lowest <= of.max_skew}
 
 
-def _held(one: SpreadCount, answer: Quotas, *, domains: Collection[str]) -> str:
-    many = f"{answer.left} pod{'s' * (answer.left != 1)} cannot be spread over {one.key} with maxSkew {one.max_skew}"
+def _describe_limiting_domains(spread: SpreadCount, answer: Quotas, *, domains: Collection[str]) -> str:
+    pods = f"{answer.left} pod{'s' * (answer.left != 1)}"
+    many = f"{pods} cannot be spread over {spread.key} with maxSkew {spread.max_skew}"
     if answer.held_by:
         verb = "holds" if len(answer.held_by) == 1 else "hold"
         return f"{many}: {', '.join(answer.held_by)} can take no more and {verb} the others back"
     if not domains:
         return f"{many}: no node that is there or could be added has that label"
-    few = f"{len(domains)} domain{'s' * (len(domains) != 1)}, which may hold {one.max_skew} each"
-    return f"{many} and minDomains {one.min_domains}: there can be but {few}"
+    few = f"{len(domains)} domain{'s' * (len(domains) != 1)}, which may hold {spread.max_skew} each"
+    return f"{many} and minDomains {spread.min_domains}: there can be but {few}"

@@ -58,12 +58,12 @@ class ExactFallback:
         problem = self._problem
         missing = np.maximum(wanted - placement.placed(len(wanted)), 0)
         if not missing.any():
-            return self._on_standing(placement, wanted, packing)
+            return self._improve_on_existing_nodes(placement, wanted, packing)
         if not self._left:
             return placement
-        movable = self._movable(packing)
+        movable = self._find_movable(packing)
         numbers = np.flatnonzero(movable & (wanted > 0))
-        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
+        view = PlacementView(problem, _remove_movable(problem, placement, movable), self._relations)
         lost = [number for number in numbers.tolist() if missing[number] and not view.open_places(number).any]
         numbers = np.setdiff1d(numbers, lost)
         size = len(numbers) * (len(problem.arrays) + len(view.placement.batches) + len(problem.options))
@@ -77,14 +77,14 @@ class ExactFallback:
         place_pending = question.answered(found.filled)
         return place_pending if _is_within(problem, place_pending) else placement
 
-    def _on_standing(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
+    def _improve_on_existing_nodes(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The placement, or a cheaper one in which nodes that stand take all pods that they take at all."""
         problem = self._problem
         new = placement.on_new_nodes(len(wanted))
         if not self._savings or not len(problem.arrays) or not is_worth_searching(wanted, new):
             return placement
-        movable = self._movable(packing)
-        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
+        movable = self._find_movable(packing)
+        view = PlacementView(problem, _remove_movable(problem, placement, movable), self._relations)
         for number in np.flatnonzero(movable & (new > 0)).tolist():
             movable[number] = view.open_places(number).rows.any()
         new = new * movable
@@ -93,7 +93,7 @@ class ExactFallback:
         size = len(numbers) * (len(problem.arrays) + len(placement.batches))
         if not new.any() or (new @ problem.requests > free).any() or size > _MOST_PAIRS:
             return placement
-        view = PlacementView(problem, _without(problem, placement, movable), self._relations)
+        view = PlacementView(problem, _remove_movable(problem, placement, movable), self._relations)
         closed = replace(packing, usable=np.zeros_like(packing.usable))
         question = _ExactProblem.of(view, numbers, wanted, closed)
         effort = replace(packing.effort, branch_nodes=min(packing.effort.branch_nodes, _SAVING_BRANCHES))
@@ -104,7 +104,7 @@ class ExactFallback:
         place_pending = question.answered(found.filled)
         return place_pending if place_pending.cost(problem) < placement.cost(problem) else placement
 
-    def _movable(self, packing: PackingOptions) -> Flags:
+    def _find_movable(self, packing: PackingOptions) -> Flags:
         """[C]: classes that depend on no other pods, and on which no other pods depend."""
         problem, relations = self._problem, self._relations
         alone = ~problem.rules.interacts
@@ -121,18 +121,20 @@ class ExactFallback:
         )
 
 
-def _without(problem: ScaleUpProblem, placement: Placement, movable: Flags) -> Placement:
+def _remove_movable(problem: ScaleUpProblem, placement: Placement, movable: Flags) -> Placement:
     """The placement without movable pods and without nodes that only they need; atomic groups stay whole."""
-    existing = {row: kept for row, content in placement.existing.items() if (kept := _kept(content, movable))}
+    existing = {
+        row: kept for row, content in placement.existing.items() if (kept := _filter_unmovable(content, movable))
+    }
     batches = [
         replace(batch, content=kept)
         for batch in placement.batches
-        if (kept := _kept(batch.content, movable)) or problem.options[batch.option].zero_or_max
+        if (kept := _filter_unmovable(batch.content, movable)) or problem.options[batch.option].zero_or_max
     ]
     return replace(placement, existing=existing, batches=tuple(batches))
 
 
-def _kept(content: Mapping[int, int], movable: Flags) -> dict[int, int]:
+def _filter_unmovable(content: Mapping[int, int], movable: Flags) -> dict[int, int]:
     return {number: pods for number, pods in content.items() if not movable[number]}
 
 
@@ -162,7 +164,7 @@ class _ExactProblem:
     def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _ExactProblem:
         problem, base = view.problem, view.placement
         places = [view.open_places(number) for number in numbers.tolist()]
-        growing = packing.usable & view.in_existing_domains() & ~_grow_whole(problem)
+        growing = packing.usable & view.find_options_in_existing_domains() & ~_find_atomic_options(problem)
         rooms = np.minimum(problem.available - base.nodes_of(len(problem.options)), int(wanted[numbers].sum()))
         options = np.flatnonzero(growing & (rooms > 0))
         allowed = np.stack(
@@ -173,7 +175,7 @@ class _ExactProblem:
         sizes = [*[1] * len(problem.arrays), *(batch.nodes for batch in base.batches), *rooms[options].tolist()]
         # Options stay apart: each has its own price.
         apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(options))))
-        members = _alike(np.column_stack((apart, free, allowed)))
+        members = _group_equal_rows(np.column_stack((apart, free, allowed)))
         first = np.array([member[0] for member in members], dtype=np.int64)
         return cls(
             problem=problem,
@@ -203,7 +205,7 @@ class _ExactProblem:
         existing = dict(self.base.existing)
         batches: list[NodeBatch] = []
         rows, planned = len(self.problem.arrays), len(self.base.batches)
-        for at, nodes, part in self._dealt(filled):
+        for at, nodes, part in self._assign_rows(filled):
             more = added.get(part, {})
             if at < rows:
                 existing[at] = merge_pods(existing.get(at, {}), more)
@@ -211,18 +213,20 @@ class _ExactProblem:
                 batch = self.base.batches[at - rows]
                 batches.append(replace(batch, nodes=nodes, content=merge_pods(batch.content, more)))
             elif more:
-                batches.append(NodeBatch(option=self._option(at), nodes=nodes, content=merge_pods(more, {})))
+                batches.append(NodeBatch(option=self._get_option(at), nodes=nodes, content=merge_pods(more, {})))
         kept = {row: existing[row] for row in sorted(existing) if existing[row]}
         return replace(self.base, existing=kept, batches=tuple(batches))
 
-    def _dealt(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
+    def _assign_rows(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
         """(node, batch or option; how many nodes of it; part that they are filled as)."""
         rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
         for row, alike in waiting.items():
             for member in alike:
                 batch = member[0] - rows
-                member[1] = 1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._size(row)
+                member[1] = (
+                    1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._get_row_size(row)
+                )
         for part, row in enumerate(filled.origin.tolist()):
             nodes = int(filled.multiplicity[part])
             while nodes:
@@ -234,18 +238,18 @@ class _ExactProblem:
                 if not head[1]:
                     waiting[row].pop(0)
 
-    def _size(self, row: int) -> int:
+    def _get_row_size(self, row: int) -> int:
         return int(self.standing.multiplicity[row]) if self.standing.multiplicity is not None else 1
 
-    def _option(self, at: int) -> int:
+    def _get_option(self, at: int) -> int:
         return int(self.options[at - len(self.problem.arrays) - len(self.base.batches)])
 
 
-def _grow_whole(problem: ScaleUpProblem) -> Flags:
+def _find_atomic_options(problem: ScaleUpProblem) -> Flags:
     return np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
 
 
-def _alike(table: Ints) -> list[Ints]:
+def _group_equal_rows(table: Ints) -> list[Ints]:
     """Numbers of rows that are equal, in the order of the first of each."""
     _, kind = np.unique(table, axis=0, return_inverse=True)
     found: dict[int, list[int]] = {}

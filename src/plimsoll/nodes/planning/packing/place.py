@@ -19,10 +19,10 @@ from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions, pack_slices
 from plimsoll.nodes.planning.packing.constraints import lower_constraints
 from plimsoll.nodes.planning.packing.demand_slices import Feedback
-from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
+from plimsoll.nodes.planning.packing.node_caps import count_on_largest_node, is_level
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import place_pod_by_pod
-from plimsoll.nodes.planning.packing.pod_relations import PodRelations, layers, split_layer
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations, sort_into_layers, split_layer
 from plimsoll.nodes.planning.problem.placement import Placement
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def place_layer(
     evenly = False
     if lowered.shifted and work <= _WORK:
         tried, other = _pack_with_feedback(view, demand, packing, Feedback(evenly=True))
-        if evenly := _penalty(problem, demand, tried) <= _penalty(problem, demand, best):
+        if evenly := _compute_penalty(problem, demand, tried) <= _compute_penalty(problem, demand, best):
             best, lowered = tried, other
     shared_domains: dict[tuple[int, ...], str] = {}
     tries = _WORK // (work * max(len(lowered.shared_domains), 1))
@@ -65,12 +65,12 @@ def place_layer(
             tried, other = _pack_with_feedback(
                 view, demand, packing, Feedback(shared_domains={**shared_domains, mutual_group: name}, evenly=evenly)
             )
-            if _penalty(problem, demand, tried) < _penalty(problem, demand, best):
+            if _compute_penalty(problem, demand, tried) < _compute_penalty(problem, demand, best):
                 best, lowered, shared_domains[mutual_group] = tried, other, name
     return best, tuple(lowered.complex)
 
 
-def _penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
+def _compute_penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
     """Less is better: pods without a place, then money."""
     placed = placement.placed(len(problem.table))
     prices = problem.planning_prices
@@ -93,7 +93,7 @@ def _pack_with_feedback(
             break
     for number, reasons in lowered.refused.items():
         for reason in reasons:
-            tried = tried.with_rejection(number, reason)
+            tried = tried.add_rejection(number, reason)
     return tried, lowered
 
 
@@ -147,11 +147,13 @@ def _update_domains(
         for spread_count in after.problem.rules.spreads(number):
             if (
                 spread_count.key == HOSTNAME
-                or not after.planned_domains(spread_count.key) - before.existing_domains(spread_count.key) - known
+                or not after.find_planned_domains(spread_count.key)
+                - before.find_existing_domains(spread_count.key)
+                - known
             ):
                 continue
-            empty = {name for name, pods in after.spread_levels(number, spread_count).items() if not pods}
-            if appeared := empty - before.spread_levels(number, spread_count).keys() - known:
+            empty = {name for name, pods in after.count_spread_levels(number, spread_count).items() if not pods}
+            if appeared := empty - before.count_spread_levels(number, spread_count).keys() - known:
                 feedback.present.setdefault(number, set()).update(appeared)
                 news = True
     return news
@@ -164,7 +166,7 @@ def _find_height(view: PlacementView, slices: Sequence[tuple[DemandSlice, int]])
     if not nodes or not any(left for _, left in new):
         return 0
     height = -(-sum(demand_slice.pods for demand_slice, _ in new) // nodes)
-    return height if height <= max(tallest(view, demand_slice) for demand_slice, _ in new) else 0
+    return height if height <= max(count_on_largest_node(view, demand_slice) for demand_slice, _ in new) else 0
 
 
 __all__ = ["FailedClasses", "PackingOptions", "place"]
@@ -196,11 +198,11 @@ def place(
     before, after = PlacementView(problem, onto, relations), PlacementView(problem, placement, relations)
     if not _opens_domains(before, after) or spread_holds(after, onto):
         return placement
-    narrower = replace(packing, usable=packing.usable & before.in_existing_domains())
+    narrower = replace(packing, usable=packing.usable & before.find_options_in_existing_domains())
     placement = _place_onto(problem, relations, demand, narrower, onto)
     short = demand - (placement.placed(len(demand)) - onto.placed(len(demand)))
     for number in np.flatnonzero(short > 0).tolist():
-        placement = placement.with_rejection(number, _WOULD_UNBALANCE)
+        placement = placement.add_rejection(number, _WOULD_UNBALANCE)
     return placement
 
 
@@ -242,8 +244,8 @@ def _place_in_order(
     placement = onto or Placement()
     failed = packing.failed
     for number in failed.given_up.intersection(numbers):
-        placement = placement.with_rejection(number, _GIVEN_UP)
-    found, later = layers(
+        placement = placement.add_rejection(number, _GIVEN_UP)
+    found, later = sort_into_layers(
         [class_number for class_number in numbers if class_number not in failed.pod_by_pod], relations
     )
     later += [class_number for class_number in numbers if class_number in failed.pod_by_pod - failed.given_up]
@@ -279,7 +281,7 @@ def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
         spread_count for pods in problem.table if pods.has_spread for spread_count in problem.rules.spreads(pods.index)
     )
     keys = {spread_count.key for spread_count in spreads} - {HOSTNAME}
-    return any(after.existing_domains(key) - before.existing_domains(key) for key in keys)
+    return any(after.find_existing_domains(key) - before.find_existing_domains(key) for key in keys)
 
 
 def spread_holds(view: PlacementView, of: Placement) -> bool:
@@ -288,11 +290,11 @@ def spread_holds(view: PlacementView, of: Placement) -> bool:
         for spread_count in view.problem.rules.spreads(number):
             if spread_count.key == HOSTNAME or not spread_count.counts_itself:
                 continue
-            levels = view.spread_levels(number, spread_count)
+            levels = view.count_spread_levels(number, spread_count)
             lowest = min(levels.values(), default=0) if len(levels) >= spread_count.min_domains else 0
             if any(
                 levels.get(name, 0) > lowest + spread_count.max_skew
-                for name in view.domains_with(number, spread_count.key)
+                for name in view.find_domains_with(number, spread_count.key)
             ):
                 return False
     return True

@@ -77,7 +77,7 @@ class PlacementView:
 
     def open_places_of(self, numbers: Sequence[int]) -> dict[int, Places]:
         """The open places of many classes at once, which is much faster."""
-        rows = self.problem.rules.node_predicates.fits_of(numbers, self._free, self._placed)
+        rows = self.problem.rules.node_predicates.find_fitting_of_all(numbers, self._free, self._placed)
         return {number: self._open(number, rows[place]) for place, number in enumerate(numbers)}
 
     def _open(self, number: int, rows: Flags) -> Places:
@@ -85,10 +85,10 @@ class PlacementView:
         problem = self.problem
         options = problem.allowed[:, number].copy()
         batches: Flags = options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
-        for key, names in self._avoided_domains(number).items():
-            rows &= ~self._in(problem.arrays.label_ids(key), problem.arrays.label_values(key), names)
+        for key, names in self._find_avoided_domains(number).items():
+            rows &= ~self._flag_values(problem.arrays.label_ids(key), problem.arrays.label_values(key), names)
             if key != HOSTNAME:
-                flagged = self._options_in(key, names)
+                flagged = self._find_options_in(key, names)
                 options &= ~flagged
                 batches = batches & ~flagged[self._batch_options] if len(batches) else batches
         if not len(batches):
@@ -103,11 +103,11 @@ class PlacementView:
         )
         if ports := problem.table.classes[number].scheduling_key.ports:
             batches = batches & ~np.array(
-                [self._clash(ports, batch) for batch in self.placement.batches], dtype=np.bool_
+                [self._is_conflicting(ports, batch) for batch in self.placement.batches], dtype=np.bool_
             )
         return Places(rows=rows, batches=batches, options=options)
 
-    def _clash(self, ports: Iterable[HostPort], batch: NodeBatch) -> bool:
+    def _is_conflicting(self, ports: Iterable[HostPort], batch: NodeBatch) -> bool:
         taken = TakenPorts(
             port for other in batch.content for port in self.problem.table.classes[other].scheduling_key.ports
         )
@@ -131,19 +131,19 @@ class PlacementView:
         problem = self.problem
         return tuple(sorted({*problem.arrays.label_values(key), *problem.option_arrays.label_values(key)}))
 
-    def planned_domains(self, key: str) -> set[str]:
+    def find_planned_domains(self, key: str) -> set[str]:
         """Domains in which the placement adds nodes."""
-        return {*self._option_names(key, self._batch_options)}
+        return {*self._iterate_option_names(key, self._batch_options)}
 
-    def existing_domains(self, key: str) -> set[str]:
+    def find_existing_domains(self, key: str) -> set[str]:
         """Domains with nodes, existing or planned."""
-        return {*self.problem.arrays.label_values(key), *self.planned_domains(key)}
+        return {*self.problem.arrays.label_values(key), *self.find_planned_domains(key)}
 
     def inside(self, key: str, names: set[str]) -> Places:
         problem = self.problem
-        options = self._options_in(key, names)
+        options = self._find_options_in(key, names)
         return Places(
-            rows=self._in(problem.arrays.label_ids(key), problem.arrays.label_values(key), names),
+            rows=self._flag_values(problem.arrays.label_ids(key), problem.arrays.label_values(key), names),
             batches=options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_),
             options=options,
         )
@@ -157,12 +157,12 @@ class PlacementView:
             options=options,
         )
 
-    def _options_in(self, key: str, names: set[str]) -> Flags:
+    def _find_options_in(self, key: str, names: set[str]) -> Flags:
         arrays = self.problem.option_arrays
-        return self._in(arrays.label_ids(key), arrays.label_values(key), names)
+        return self._flag_values(arrays.label_ids(key), arrays.label_values(key), names)
 
     @staticmethod
-    def _in(ids: Ints, values: tuple[str, ...], names: set[str]) -> Flags:
+    def _flag_values(ids: Ints, values: tuple[str, ...], names: set[str]) -> Flags:
         chosen = np.array([*(value in names for value in values), False], dtype=np.bool_)
         found: Flags = chosen[ids]
         return found
@@ -177,10 +177,10 @@ class PlacementView:
                 rows |= placed > 0
         return rows, np.array([bool(label_group & label_groups) for label_group in self._label_groups], dtype=np.bool_)
 
-    def _names(self, key: str, rows: Flags, batches: Flags) -> set[str]:
-        return {*self._row_names(key, rows), *self._option_names(key, self._batch_options[batches])}
+    def _collect_names(self, key: str, rows: Flags, batches: Flags) -> set[str]:
+        return {*self._iterate_row_names(key, rows), *self._iterate_option_names(key, self._batch_options[batches])}
 
-    def _row_names(self, key: str, rows: Flags) -> Iterator[str]:
+    def _iterate_row_names(self, key: str, rows: Flags) -> Iterator[str]:
         values = self.problem.arrays.label_values(key)
         return (
             values[value_id]
@@ -188,7 +188,7 @@ class PlacementView:
             if value_id >= 0
         )
 
-    def _option_names(self, key: str, options: Ints) -> Iterator[str]:
+    def _iterate_option_names(self, key: str, options: Ints) -> Iterator[str]:
         values = self.problem.option_arrays.label_values(key)
         return (
             values[value_id]
@@ -196,7 +196,7 @@ class PlacementView:
             if value_id >= 0
         )
 
-    def _avoided_domains(self, number: int) -> dict[str, set[str]]:
+    def _find_avoided_domains(self, number: int) -> dict[str, set[str]]:
         """By topology key: domains with pods that the class avoids or that avoid it."""
         found: dict[str, set[str]] = {}
         known = self.problem.rules.affinity_counts(number) if self._has_avoided_domains(number) else None
@@ -207,7 +207,11 @@ class PlacementView:
         for label_group, keys in self.relations.avoided[self.relations.label_group_of[number]].items():
             rows, batches = self._find_pods({label_group})
             for key in keys:
-                names = {*self._row_names(key, rows)} if key == HOSTNAME else self._names(key, rows, batches)
+                names = (
+                    {*self._iterate_row_names(key, rows)}
+                    if key == HOSTNAME
+                    else self._collect_names(key, rows, batches)
+                )
                 if names:
                     found.setdefault(key, set()).update(names)
         return found
@@ -216,61 +220,65 @@ class PlacementView:
         problem = self.problem
         return problem.table.classes[number].has_anti_affinity or bool(problem.arrays.running_pods.anti_affinity_rows)
 
-    def affinity_places(self, number: int) -> Places | None:
+    def find_affinity_places(self, number: int) -> Places | None:
         """Places with the affinity targets of a class; None if there are none anywhere yet."""
         known = self.problem.rules.affinity_counts(number)
         rows, batches = self._find_pods({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
         rows = rows | (known.targets > 0)
-        if not any(self._names(key, rows, batches) for key in known.affinity_keys):
+        if not any(self._collect_names(key, rows, batches) for key in known.affinity_keys):
             # Targets on nodes without the label are in no domain, so they do not count.
             return None
         found = self.everywhere()
         for key in known.affinity_keys:
             near = (
-                self.inside(key, self._names(key, rows, batches))
+                self.inside(key, self._collect_names(key, rows, batches))
                 if key != HOSTNAME
-                else self._on_same_nodes(rows, batches)
+                else self._select_nodes(rows, batches)
             )
             found = found.within(near)
         return found
 
-    def _on_same_nodes(self, rows: Flags, batches: Flags) -> Places:
+    def _select_nodes(self, rows: Flags, batches: Flags) -> Places:
         return Places(rows=rows, batches=batches, options=np.zeros(len(self.problem.options), dtype=np.bool_))
 
-    def spread_levels(self, number: int, one: SpreadCount) -> dict[str, int]:
+    def count_spread_levels(self, number: int, spread: SpreadCount) -> dict[str, int]:
         """Pods that a constraint counts, by domain that exists by now, planned nodes included."""
-        values = self.problem.arrays.label_values(one.key)
-        levels = {values[domain]: int(one.base[domain]) for domain in np.flatnonzero(one.exists).tolist()}
-        meant = self.relations.counted_classes(one)
+        values = self.problem.arrays.label_values(spread.key)
+        levels = {values[domain]: int(spread.base[domain]) for domain in np.flatnonzero(spread.exists).tolist()}
+        meant = self.relations.find_counted_classes(spread)
         for other, rows in self._placed.items():
             if other in meant:
-                for domain, pods in enumerate(one.count_by_domain(rows).tolist()):
+                for domain, pods in enumerate(spread.count_by_domain(rows).tolist()):
                     if pods:
                         levels[values[domain]] = levels.get(values[domain], 0) + pods
-        for batch in self.placement.batches if one.key != HOSTNAME else ():
-            self._count_batch(number, one, batch.option, levels, batch.nodes * self._meant(one, batch.content))
+        for batch in self.placement.batches if spread.key != HOSTNAME else ():
+            self._count_batch(
+                number, spread, batch.option, levels, batch.nodes * self._count_matching(spread, batch.content)
+            )
         return levels
 
-    def levels_of_batches(self, one: SpreadCount) -> Ints:
+    def count_on_batches(self, spread: SpreadCount) -> Ints:
         """[B]: pods that a constraint counts on each node of a batch."""
-        return np.array([self._meant(one, batch.content) for batch in self.placement.batches], dtype=np.int64)
+        return np.array(
+            [self._count_matching(spread, batch.content) for batch in self.placement.batches], dtype=np.int64
+        )
 
-    def counts_batches(self, number: int, one: SpreadCount) -> Flags:
+    def find_counted_batches(self, number: int, spread: SpreadCount) -> Flags:
         """[B]: nodes that are domains for the constraint of a class."""
-        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == one.key)
+        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == spread.key)
         found: Flags = twin.eligible[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
         return found
 
-    def rows_with(self, number: int) -> Flags:
-        """[N]: rows where the placement put pods of the class; `batches_with` likewise."""
+    def find_rows_with(self, number: int) -> Flags:
+        """[N]: rows where the placement put pods of the class; `find_batches_with` likewise."""
         placed = self._placed.get(number)
         return np.zeros(len(self.problem.arrays), dtype=np.bool_) if placed is None else placed > 0
 
-    def domains_with(self, number: int, key: str) -> set[str]:
+    def find_domains_with(self, number: int, key: str) -> set[str]:
         """Where the placement put pods of the class."""
-        return self._names(key, self.rows_with(number), self.batches_with(number))
+        return self._collect_names(key, self.find_rows_with(number), self.find_batches_with(number))
 
-    def in_existing_domains(self) -> Flags:
+    def find_options_in_existing_domains(self) -> Flags:
         """[T]: options in zones (of every key that a waiting class is spread over) where nodes are by now."""
         found = np.ones(len(self.problem.options), dtype=np.bool_)
         spreads = (
@@ -280,22 +288,22 @@ class PlacementView:
             for spread_count in self.problem.rules.spreads(pods.index)
         )
         for key in sorted({spread_count.key for spread_count in spreads} - {HOSTNAME}):
-            found &= self._options_in(key, self.existing_domains(key)) | self.outside(key).options
+            found &= self._find_options_in(key, self.find_existing_domains(key)) | self.outside(key).options
         return found
 
-    def batches_with(self, number: int) -> Flags:
+    def find_batches_with(self, number: int) -> Flags:
         return np.array([number in batch.content for batch in self.placement.batches], dtype=np.bool_)
 
-    def _meant(self, one: SpreadCount, content: Mapping[int, int]) -> int:
-        meant = self.relations.counted_classes(one)
+    def _count_matching(self, spread: SpreadCount, content: Mapping[int, int]) -> int:
+        meant = self.relations.find_counted_classes(spread)
         return sum(pods for other, pods in content.items() if other in meant)
 
-    def _count_batch(self, number: int, one: SpreadCount, option: int, levels: dict[str, int], pods: int) -> None:
+    def _count_batch(self, number: int, spread: SpreadCount, option: int, levels: dict[str, int], pods: int) -> None:
         arrays = self.problem.option_arrays
-        domain = int(arrays.label_ids(one.key)[option])
-        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == one.key)
+        domain = int(arrays.label_ids(spread.key)[option])
+        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == spread.key)
         if domain >= 0 and twin.eligible[option]:
-            name = arrays.label_values(one.key)[domain]
+            name = arrays.label_values(spread.key)[domain]
             levels[name] = levels.get(name, 0) + pods
 
 
@@ -312,4 +320,4 @@ if TYPE_CHECKING:
 def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
     """Whether there are nodes wherever the first view has some, as far as any of these classes is spread over it."""
     keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.spreads(number)} - {HOSTNAME}
-    return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
+    return all(first.find_existing_domains(key) <= second.find_existing_domains(key) for key in keys)

@@ -17,10 +17,10 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
-from plimsoll.nodes.planning.problem.pod_names import unexplained_plan
+from plimsoll.nodes.planning.problem.pod_names import build_unexplained_plan
 from plimsoll.nodes.planning.problem.served import serve_placement
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.scheduling import Fits, feasible
@@ -121,7 +121,7 @@ class _PodByPodPlacer:
             spots.reverse()
         first = 0
         for taken in range(pods):
-            found = self._first_fit(number, spots, first)
+            found = self._find_first_fit(number, spots, first)
             if found is None:
                 opened = self._open_for(number)
                 if not opened:
@@ -149,10 +149,10 @@ class _PodByPodPlacer:
             ),
         )
         for number, reason in self._refused.items():
-            made = made.with_rejection(number, reason)
+            made = made.add_rejection(number, reason)
         return made
 
-    def _first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
+    def _find_first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
         group = self._group(number)
         for place in chain(range(first, len(spots)), range(first)):
             self._questions -= 1
@@ -185,27 +185,32 @@ class _PodByPodPlacer:
         if self._questions < 0:
             return []
         problem = self._problem
-        free = self._usable & problem.allowed[:, number] & (self._nodes < problem.available) & self._within_limits()
+        free = (
+            self._usable
+            & problem.allowed[:, number]
+            & (self._nodes < problem.available)
+            & self._find_options_within_limits()
+        )
         demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
         cost = np.round((1 if self._strategy.smallest_price else demand_slice) * problem.planning_prices, 9)
         view = self._replay.view()
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
         ):
-            if isinstance(feasible(self._group(number).pod, self._node(option), view), Fits):
+            if isinstance(feasible(self._group(number).pod, self._build_node(option), view), Fits):
                 return [self._open_nodes(option) for _ in range(int(self._step[option]))]
         return []
 
-    def _within_limits(self) -> Flags:
+    def _find_options_within_limits(self) -> Flags:
         limits = self._problem.limits
         left: Ints = limits.room - self._nodes @ limits.use
         return np.asarray((limits.use * self._step[:, None] <= left[None, :]).all(axis=1), dtype=np.bool_)
 
-    def _node(self, option: int) -> Node:
-        return planned_node(self._problem.options[option], int(self._nodes[option]))
+    def _build_node(self, option: int) -> Node:
+        return build_planned_node(self._problem.options[option], int(self._nodes[option]))
 
     def _open_nodes(self, option: int) -> _Spot:
-        node = self._node(option)
+        node = self._build_node(option)
         self._replay.add_node(node, self._problem.options[option].daemons)
         self._nodes[option] += 1
         spot = _Spot(name=node.metadata.name, option=option, content={})
@@ -223,14 +228,14 @@ class _PodByPodPlacer:
     def _group(self, number: int) -> Alike:
         """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
         pods = self._problem.table.classes[number]
-        pending = self._next_member(pods) if pods.volumes else pods.members[0].pending
+        pending = self._get_next_member(pods) if pods.volumes else pods.members[0].pending
         found = self._groups.get((number, pending))
         if found is None:
             pod = self._problem.table.pending[pending].pod if pods.volumes else pods.pod
             found = self._groups[number, pending] = self._replay.alike(pod)
         return found
 
-    def _next_member(self, pods: PodClass) -> int:
+    def _get_next_member(self, pods: PodClass) -> int:
         passed = self._put.get(pods.index, 0)
         for member in pods.members:
             if passed < member.count:
@@ -323,4 +328,4 @@ def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placeme
 
 def _holds(request: PlacementRequest, placement: Placement) -> bool:
     problem = request.problem
-    return not verify(problem.snapshot, unexplained_plan(problem, serve_placement(problem, placement)))
+    return not verify(problem.snapshot, build_unexplained_plan(problem, serve_placement(problem, placement)))

@@ -36,14 +36,14 @@ class PodRelations:
         self._rules = rules
         self._namespaces = view.namespaces
         numbers: dict[tuple[Any, ...], int] = {}
-        self.label_group_of = [numbers.setdefault(self._key(pod_class), len(numbers)) for pod_class in table]
+        self.label_group_of = [numbers.setdefault(self._build_key(pod_class), len(numbers)) for pod_class in table]
         self.members: list[list[int]] = [[] for _ in numbers]
         for index, label_group in enumerate(self.label_group_of):
             self.members[label_group].append(index)
         self._pods = [table.classes[members[0]].pod for members in self.members]
         self._counted_classes: dict[SpreadCount, frozenset[int]] = {}
 
-    def _key(self, pod_class: PodClass) -> tuple[Any, ...]:
+    def _build_key(self, pod_class: PodClass) -> tuple[Any, ...]:
         meta, form = pod_class.pod.metadata, pod_class.scheduling_key
         seen = sorted((key, value) for key, value in meta.labels.items() if key in self._table.visible.label_keys)
         return meta.namespace, tuple(seen), form.affinity, form.anti_affinity, form.spread
@@ -60,13 +60,13 @@ class PodRelations:
     @cached_property
     def affinity_targets(self) -> list[tuple[int, ...]]:
         """Per label group: the label groups that match its affinity terms, possibly itself."""
-        return [self._affinity_targets(label_group) for label_group in self.label_groups]
+        return [self._find_affinity_targets(label_group) for label_group in self.label_groups]
 
-    def _affinity_targets(self, label_group: int) -> tuple[int, ...]:
+    def _find_affinity_targets(self, label_group: int) -> tuple[int, ...]:
         if not self.sample(label_group).has_affinity:
             return ()
         terms = self._rules.terms(self.members[label_group][0])
-        possible = self._candidates(term.selector for term in terms.affinity)
+        possible = self._find_candidates(term.selector for term in terms.affinity)
         return tuple(other for other in possible if terms.is_affinity_target(self._pods[other], self._namespaces))
 
     @cached_property
@@ -77,8 +77,8 @@ class PodRelations:
             if not self.sample(label_group).has_anti_affinity:
                 continue
             terms = self._rules.terms(self.members[label_group][0])
-            for other in self._candidates(term.selector for term in terms.anti_affinity):
-                if keys := terms.anti_affinity_keys(self._pods[other], self._namespaces):
+            for other in self._find_candidates(term.selector for term in terms.anti_affinity):
+                if keys := terms.collect_anti_affinity_keys(self._pods[other], self._namespaces):
                     for first, second in ((label_group, other), (other, label_group)):
                         found[first][second] = tuple(sorted({*found[first].get(second, ()), *keys}))
         return found
@@ -86,30 +86,32 @@ class PodRelations:
     @cached_property
     def counted(self) -> list[tuple[int, ...]]:
         """Per label group: the label groups whose pods its spread constraints count."""
-        return [self._counted(label_group) for label_group in self.label_groups]
+        return [self._find_counted_groups(label_group) for label_group in self.label_groups]
 
-    def _counted(self, label_group: int) -> tuple[int, ...]:
+    def _find_counted_groups(self, label_group: int) -> tuple[int, ...]:
         spreads = self._rules.spreads(self.members[label_group][0])
         return tuple(
             sorted(
                 {
                     self.label_group_of[number]
                     for spread_count in spreads
-                    for number in self.counted_classes(spread_count)
+                    for number in self.find_counted_classes(spread_count)
                 }
             )
         )
 
-    def counted_classes(self, spread: SpreadCount) -> frozenset[int]:
+    def find_counted_classes(self, spread: SpreadCount) -> frozenset[int]:
         """The classes whose pods a constraint counts."""
         if spread not in self._counted_classes:
-            label_groups = [other for other in self._candidates([spread.selector]) if spread.matches(self._pods[other])]
+            label_groups = [
+                other for other in self._find_candidates([spread.selector]) if spread.matches(self._pods[other])
+            ]
             self._counted_classes[spread] = frozenset(
                 number for label_group in label_groups for number in self.members[label_group]
             )
         return self._counted_classes[spread]
 
-    def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
+    def _find_candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
         """Label groups that a selector may match, by an index: most selectors require one value of some label."""
         found: set[int] = set()
         for selector in selectors:
@@ -151,7 +153,7 @@ class PodRelations:
         )
 
 
-def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
+def sort_into_layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
     """Classes in planning order by layer, and the classes whose affinity targets form a cycle, which have no order.
 
     `classes` are in queue order. Classes that only avoid others, and are no class's target, keep that order.
@@ -161,7 +163,7 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
     for label_group in relations.label_groups:
         _visit(label_group, relations, level, circular, path=())
     chosen: dict[int, int] = {}
-    for label_group in _counted_first(
+    for label_group in _sort_counted_first(
         dict.fromkeys(relations.label_group_of[number] for number in classes), relations, level
     ):
         clique = relations.clique(label_group)
@@ -183,7 +185,9 @@ def layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[i
     return [layer for layer in found if layer], left_over
 
 
-def _counted_first(label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
+def _sort_counted_first(
+    label_groups: Iterable[int], relations: PodRelations, level: Mapping[int, int]
+) -> Iterator[int]:
     """Affinity targets come first, then label groups that others count; otherwise queue order."""
     for _, alike in groupby(sorted(label_groups, key=level.__getitem__), key=level.__getitem__):
         waiting = dict.fromkeys(alike)
@@ -228,7 +232,7 @@ def split_layer(problem: ScaleUpProblem, relations: PodRelations, layer: Sequenc
     waiting = dict.fromkeys(relations.label_group_of[number] for number in layer)
     part_of: dict[int, int] = {}
     while waiting:
-        label_group = _next_independent(waiting, relations)
+        label_group = _find_next_independent(waiting, relations)
         del waiting[label_group]
         earlier = [
             part_of[other] for other in relations.counted[label_group] if other in part_of and other != label_group
@@ -250,7 +254,7 @@ def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, nu
     )
 
 
-def _next_independent(waiting: Mapping[int, None], relations: PodRelations) -> int:
+def _find_next_independent(waiting: Mapping[int, None], relations: PodRelations) -> int:
     """The first label group whose constraints count none of the others; if there is none, the first."""
     free = (
         candidate

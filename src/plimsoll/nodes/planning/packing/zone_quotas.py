@@ -43,7 +43,7 @@ class Quotas:
 def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], most: Mapping[str, int]) -> Quotas:
     """Share `count` pods out over `open_domains`, each of which takes at most `most` more (missing: any number)."""
     if not spreading.counts_itself:
-        return _anywhere_allowed(count, spreading, open_domains)
+        return _compute_uncounted_quotas(count, spreading, open_domains)
     level = {name: spreading.counts.get(name, 0) for name in open_domains}
     state = _Levels(
         level=level,
@@ -54,7 +54,7 @@ def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], mos
     left = count
     while left and (able := [name for name in open_domains if _can_rise(name, state, spreading)]):
         left = _raise_lowest(able, state, spreading, left)
-    return Quotas(pods=state.given, left=left, held_by=_holding(state) if left else ())
+    return Quotas(pods=state.given, left=left, held_by=_find_limiting_domains(state) if left else ())
 
 
 def shift_to_cheap_domains(
@@ -74,13 +74,13 @@ def shift_to_cheap_domains(
     lowest = min(levels.values()) if len(names) >= spreading.min_domains else 0
     best = dict(even.pods)
     for floor in range(lowest, max(lowest - min(spreading.max_skew, _DEPTH), 0, highest - spreading.max_skew) - 1, -1):
-        found = _cheapest(sum(even.pods[name] for name in movable), movable, spreading, floor, most)
-        if found is not None and _cost(found, prices) < _cost(best, prices) * (1 - _SAME_PRICE):
+        found = _fill_cheapest(sum(even.pods[name] for name in movable), movable, spreading, floor, most)
+        if found is not None and _compute_cost(found, prices) < _compute_cost(best, prices) * (1 - _SAME_PRICE):
             best |= found
     return replace(even, pods=best)
 
 
-def _cheapest(
+def _fill_cheapest(
     pods: int, names: Sequence[str], of: Spreading, floor: int, most: Mapping[str, int]
 ) -> dict[str, int] | None:
     """Pods for domains, the cheapest of which stands first, if none is to lie below the floor; None: it cannot be."""
@@ -96,7 +96,7 @@ def _cheapest(
     return given if fits and not left else None
 
 
-def _cost(given: Mapping[str, int], prices: Mapping[str, float]) -> float:
+def _compute_cost(given: Mapping[str, int], prices: Mapping[str, float]) -> float:
     return sum(prices[name] * pods for name, pods in given.items() if name in prices)
 
 
@@ -114,10 +114,10 @@ def _can_rise(name: str, state: _Levels, of: Spreading) -> bool:
     most = state.ceiling[name]
     if most is not None and state.level[name] >= most:
         return False
-    return state.level[name] + 1 - _minimum(state.level, state.frozen, of) <= of.max_skew
+    return state.level[name] + 1 - _compute_minimum(state.level, state.frozen, of) <= of.max_skew
 
 
-def _minimum(level: Mapping[str, int], frozen: Mapping[str, int], of: Spreading) -> int:
+def _compute_minimum(level: Mapping[str, int], frozen: Mapping[str, int], of: Spreading) -> int:
     """The minimum over domains that exist for the next pod: existing ones, and open ones with pods in them.
 
     An open domain without a node does not exist yet, but planning will use it, so it counts as empty.
@@ -152,7 +152,7 @@ def _free_rounds(rising: Sequence[str], lowest: int, state: _Levels, of: Spreadi
     return bounds
 
 
-def _holding(state: _Levels) -> tuple[str, ...]:
+def _find_limiting_domains(state: _Levels) -> tuple[str, ...]:
     """The domains at the minimum that can rise no more."""
     full = {
         name: state.level[name]
@@ -164,9 +164,9 @@ def _holding(state: _Levels) -> tuple[str, ...]:
     return tuple(sorted(name for name, number in stuck.items() if number == lowest))
 
 
-def _anywhere_allowed(count: int, of: Spreading, open_domains: Sequence[str]) -> Quotas:
+def _compute_uncounted_quotas(count: int, of: Spreading, open_domains: Sequence[str]) -> Quotas:
     """Pods that the constraint does not count change no level: where one may go, all may."""
-    minimum = _minimum({name: of.counts.get(name, 0) for name in open_domains}, of.counts, of)
+    minimum = _compute_minimum({name: of.counts.get(name, 0) for name in open_domains}, of.counts, of)
     allowed = [name for name in open_domains if of.counts.get(name, 0) - minimum <= of.max_skew]
     if not allowed:
         return Quotas(pods=dict.fromkeys(open_domains, 0), left=count, held_by=tuple(sorted(of.counts)))

@@ -53,15 +53,15 @@ class AffinityTerms:
         """Whether `other` is an affinity target: it matches all terms."""
         return bool(self.affinity) and all(term_matches(term, other, namespaces) for term in self.affinity)
 
-    def anti_affinity_keys(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    def collect_anti_affinity_keys(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
         """Topology keys over which it must be apart from `other`."""
         return tuple(term.topology_key for term in self.anti_affinity if term_matches(term, other, namespaces))
 
 
-def matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
+def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
     """Rows with a running pod that matches the term."""
     running_pods = arrays.running_pods
-    selected = running_pods.none_selected()
+    selected = running_pods.build_empty_selection()
     for number, label_group in enumerate(running_pods.label_groups.label_groups):
         selected[number] = term.means(
             label_group.namespace, label_group.labels, namespaces.get(label_group.namespace, {})
@@ -89,7 +89,7 @@ class AffinityCounts:
         """
         self.repelling_domains: dict[str, Flags] = {}
         for term in terms.anti_affinity:
-            rows = matching_rows(term, arrays, namespaces)
+            rows = find_matching_rows(term, arrays, namespaces)
             _flag(self.anti_affinity_domains, term.topology_key, rows, arrays)
         for number, rows in arrays.running_pods.anti_affinity_rows.items():
             for term in arrays.running_pods.label_groups.anti_affinity_groups[number].terms:
@@ -98,7 +98,7 @@ class AffinityCounts:
 
     def _count_targets(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
         running_pods = self._arrays.running_pods
-        selected = running_pods.none_selected()
+        selected = running_pods.build_empty_selection()
         if self.terms.affinity:
             for number, label_group in enumerate(running_pods.label_groups.label_groups):
                 own = namespaces.get(label_group.namespace, {})
@@ -107,7 +107,7 @@ class AffinityCounts:
                 )
         return running_pods.counts(selected, skip_terminating=False)
 
-    def unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
+    def find_unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
         """[N]: rows where required affinity is not met; `more` are [N] targets that a trial has placed."""
         if not self.affinity_keys:
             return np.zeros(len(self._arrays), dtype=np.bool_)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.errors import InvalidQuantity
-from plimsoll.nodes.model.gpus import gpu_count, is_gpu
+from plimsoll.nodes.model.gpus import count_gpus, is_gpu
 from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType
-from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
+from plimsoll.nodes.planning.autoprovisioning.label_sets import remove_machine_type
 from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import tolerates
@@ -33,14 +33,14 @@ _COMMON: Final = "amd64"
 _ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
 
 
-def allowed_options(
+def find_allowed_options(
     options: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
 ) -> Flags:
     """[options, pods]: False if a new group is for other pods, or if it has a trait that the pod did not ask for.
 
     Such traits are spot capacity, and an architecture that the images may not be built for.
     """
-    foreign = _foreign_architectures(options)
+    foreign = _find_uncommon_architectures(options)
     allowed = np.ones((len(options), len(pods)), dtype=np.bool_)
     reader = RequirementReader(policy, machine_types)
     requirement_sets = [reader.read(pod) for pod in pods] if any(option.profile for option in options) else []
@@ -64,7 +64,7 @@ def allowed_options(
     return allowed
 
 
-def _foreign_architectures(options: Sequence[ScaleUpOption]) -> frozenset[int]:
+def _find_uncommon_architectures(options: Sequence[ScaleUpOption]) -> frozenset[int]:
     """New groups whose architecture is not the common one, if new groups of the common one exist too."""
     new = {
         row: option.node.metadata.labels.get(ARCH, _COMMON) for row, option in enumerate(options) if not option.exists
@@ -78,7 +78,11 @@ def names_architecture(pod: Pod) -> bool:
     """Whether the pod selects an architecture: it is not known what its images are built for."""
     return bool(
         _ARCHITECTURE_KEYS
-        & {*pod.spec.node_selector, *_required_keys(pod), *(toleration.key for toleration in pod.spec.tolerations)}
+        & {
+            *pod.spec.node_selector,
+            *_collect_required_keys(pod),
+            *(toleration.key for toleration in pod.spec.tolerations),
+        }
     )
 
 
@@ -86,15 +90,15 @@ def serves(profile: GroupProfile, requirements: NodeRequirements, nap: AutoProvi
     """Whether a new group with this profile is for these pods; scheduling rules check machine types."""
     if requirements.impossible is not None or not _taints_agree(profile, requirements, merge=nap.taints_merge):
         return False
-    wanted = without_machine_type(requirements.selector)
+    wanted = remove_machine_type(requirements.selector)
     if nap.label_merge == "alpha":
-        return wanted == without_machine_type(profile.labels)
+        return wanted == remove_machine_type(profile.labels)
     return all(profile.labels.get(key) == value for key, value in wanted.items())
 
 
 def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
     """Whether the pod selects by capacity type, or tolerates by key the taints of such nodes."""
-    if CAPACITY_TYPE_KEYS & {*pod.spec.node_selector, *_required_keys(pod)}:
+    if CAPACITY_TYPE_KEYS & {*pod.spec.node_selector, *_collect_required_keys(pod)}:
         return True
     named = [toleration for toleration in pod.spec.tolerations if toleration.key]
     if any(toleration.key in CAPACITY_TYPE_KEYS for toleration in named):
@@ -103,12 +107,12 @@ def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
     return any(tolerates(toleration, taint) for toleration in named for taint in spot_taints)
 
 
-def spare_gpus(allowed: Flags, options: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
+def reserve_gpu_nodes(allowed: Flags, options: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
     """`allowed` without accelerator nodes for pods that request none, unless nothing else would take them.
 
     `allowed` [options, pods] must already include the scheduling rules.
     """
-    with_gpus = np.array([gpu_count(option.capacity) > 0 for option in options], dtype=np.bool_)
+    with_gpus = np.array([count_gpus(option.capacity) > 0 for option in options], dtype=np.bool_)
     if not with_gpus.any():
         return allowed
     asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)
@@ -118,7 +122,7 @@ def spare_gpus(allowed: Flags, options: Sequence[ScaleUpOption], pods: Sequence[
 
 def _asks_for_gpus(pod: Pod) -> bool:
     try:
-        return gpu_count(pod_demand(pod)) > 0
+        return count_gpus(pod_demand(pod)) > 0
     except InvalidQuantity:
         return False
 
@@ -129,7 +133,7 @@ def _taints_agree(profile: GroupProfile, requirements: NodeRequirements, *, merg
     return set(profile.taints) == set(requirements.taints)
 
 
-def _required_keys(pod: Pod) -> set[str]:
+def _collect_required_keys(pod: Pod) -> set[str]:
     """Keys that required node affinity asks for; NotIn and DoesNotExist ask for nothing."""
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution

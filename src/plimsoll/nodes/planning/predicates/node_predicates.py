@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from plimsoll.core.resources import PODS
-from plimsoll.nodes.planning.equivalence.volume_keys import pod_claims
+from plimsoll.nodes.planning.equivalence.volume_keys import list_pod_claims
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache, StaticPredicates
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node
@@ -61,7 +61,7 @@ class AttachDemand:
     def of(cls, pods: PodClass, storage: Storage) -> AttachDemand:
         own: Counter[str] = Counter()
         shared: list[Handle] = []
-        claims = pod_claims(pods.pod)
+        claims = list_pod_claims(pods.pod)
         named = {part[_IDENTITY[part[0]]] for part in pods.volumes if part[0] in _IDENTITY}
         for namespace, name in claims:
             handles = attachments(namespace, (name,), storage)
@@ -96,8 +96,8 @@ class AttachLimits:
             for namespace, names in arrays.running_pods.nodes[row].claims:
                 present |= attachments(namespace, names, storage)
             for handle in sorted(present):
-                self._column(self.used, handle[0])[row] += 1
-                self._held(handle)[row] += 1
+                self._get_column(self.used, handle[0])[row] += 1
+                self._find_rows_holding(handle)[row] += 1
 
     def _read_limits(self, arrays: NodeArrays) -> list[int]:
         rows: list[int] = []
@@ -110,10 +110,10 @@ class AttachLimits:
                     rows.append(row)
         return sorted(set(rows))
 
-    def _column(self, columns: dict[str, Ints], driver: str) -> Ints:
+    def _get_column(self, columns: dict[str, Ints], driver: str) -> Ints:
         return columns.setdefault(driver, np.zeros(self._count, dtype=np.int64))
 
-    def _held(self, handle: Handle) -> Ints:
+    def _find_rows_holding(self, handle: Handle) -> Ints:
         return self.holders.setdefault(handle, np.zeros(self._count, dtype=np.int64))
 
     def left(self, driver: str) -> Ints:
@@ -122,7 +122,9 @@ class AttachLimits:
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
         return np.where(limits >= 0, np.maximum(limits - used, 0), MANY_VOLUMES)
 
-    def over_limit(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Flags | None:
+    def find_rows_over_limit(
+        self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()
+    ) -> Flags | None:
         """[N]: rows where one more pod exceeds a limit; `placed` are pods a trial has put on rows ([N])."""
         found: Flags | None = None
         for driver in sorted({*wanted.own, *(driver for driver, _ in wanted.shared)} & self.limits.keys()):
@@ -203,11 +205,11 @@ class NodePredicates:
         pods = self.table.classes[number]
         if pods.problem is not None:
             return np.full(len(self.arrays), self.refusals.code(pods.problem), dtype=np.int64)
-        codes = self._before_resources(number)[0]
-        codes = self._with_clashes(NODE_PORTS, number, codes, placed) if pods.scheduling_key.ports else codes
-        codes = then(codes, self._resources(number, free))
+        codes = self._check_before_resources(number)[0]
+        codes = self._add_conflict_codes(NODE_PORTS, number, codes, placed) if pods.scheduling_key.ports else codes
+        codes = then(codes, self._check_resources(number, free))
         if pods.volumes:
-            codes = self._with_volumes(number, codes, placed)
+            codes = self._add_volume_codes(number, codes, placed)
         return codes
 
     def fits(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
@@ -215,10 +217,10 @@ class NodePredicates:
         if not self._asks_for_amounts_only(number):
             found: Flags = self.codes(number, free, placed) == 0
             return found
-        open_ = self._before_resources(number)[1]
+        open_ = self._check_before_resources(number)[1]
         return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
 
-    def fits_of(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
+    def find_fitting_of_all(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[len(numbers), N]: the same of many classes, resources of all of them compared at once."""
         alike = [place for place, number in enumerate(numbers) if self._asks_for_amounts_only(number)]
         found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
@@ -240,7 +242,7 @@ class NodePredicates:
 
     def _open_to(self, numbers: Sequence[int]) -> Flags:
         """[len(numbers), N]: what is open before resources are looked at."""
-        return np.stack([self._before_resources(number)[1] for number in numbers])
+        return np.stack([self._check_before_resources(number)[1] for number in numbers])
 
     def room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""
@@ -254,16 +256,20 @@ class NodePredicates:
         if self.excludes_itself(number):
             room = np.minimum(room, 1)
         if pods.volumes and not self._is_off(VOLUME_LIMITS):
-            left = self.attach_limits.room(self.attach_demand(number), self._attached(placed))
+            left = self.attach_limits.room(self.attach_demand(number), self._list_attached(placed))
             room = room if left is None else np.minimum(room, left)
         return room
 
     def excludes_itself(self, number: int) -> bool:
         """Whether two pods of the class cannot be on one node, because of a port, a disk or a claim."""
         pods = self.table.classes[number]
-        if pods.scheduling_key.ports and not self._is_off(NODE_PORTS) and any(self._clash(NODE_PORTS, number, number)):
+        if (
+            pods.scheduling_key.ports
+            and not self._is_off(NODE_PORTS)
+            and any(self._get_conflict_codes(NODE_PORTS, number, number))
+        ):
             return True
-        return bool(pods.volumes) and any(self._clash(VOLUME_RESTRICTIONS, number, number))
+        return bool(pods.volumes) and any(self._get_conflict_codes(VOLUME_RESTRICTIONS, number, number))
 
     @property
     def attach_limits(self) -> AttachLimits:
@@ -280,7 +286,7 @@ class NodePredicates:
     def _is_off(self, plugin: str) -> bool:
         return plugin in self._profile.disabled
 
-    def _before_resources(self, number: int) -> tuple[Ints, Flags]:
+    def _check_before_resources(self, number: int) -> tuple[Ints, Flags]:
         """Cordon, pin, taints, node affinity and the ports taken by running pods: nothing a trial changes.
 
         Codes, and where there is none; the same for all classes with these wishes.
@@ -300,20 +306,20 @@ class NodePredicates:
                 self.static.node_name,
                 self.static.taints,
                 self.static.node_affinity,
-                self._ports,
+                self._check_ports,
             ):
                 codes = then(codes, rule(pods))
             found = self._before[requirements] = (codes, np.equal(codes, 0))
         return found
 
-    def _ports(self, pods: PodClass) -> Ints | None:
+    def _check_ports(self, pods: PodClass) -> Ints | None:
         if not pods.scheduling_key.ports or self._is_off(NODE_PORTS):
             return None
         rule = RULES[NODE_PORTS](pods.pod, self._view)
         taken = [row for row, home in enumerate(self.arrays.running_pods.nodes) if home.ports]
-        return self._asked(rule, taken)
+        return self._ask_rows(rule, taken)
 
-    def _asked(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
+    def _ask_rows(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
         if rule is None or isinstance(rule, Refusal) or not rows:
             return None
         codes = np.zeros(len(self.arrays), dtype=np.int64)
@@ -321,7 +327,7 @@ class NodePredicates:
             codes[row] = self.refusals.code(rule.refuse(self.arrays.states[row]))
         return codes
 
-    def _resources(self, number: int, free: Ints) -> Ints | None:
+    def _check_resources(self, number: int, free: Ints) -> Ints | None:
         if self._is_off(RESOURCES_FIT):
             return None
         request = self.requests[number]
@@ -330,52 +336,56 @@ class NodePredicates:
         codes = np.zeros(len(self.arrays), dtype=np.int64)
         lacking = np.flatnonzero(short.any(axis=1))
         if len(lacking):
-            rows, kind_of = _distinct(short[lacking])
+            rows, kind_of = _find_distinct_rows(short[lacking])
             names = [self.arrays.columns.names[column] for column in asked.tolist()]
-            known = [self.refusals.code(_insufficient(names, short[lacking[row]])) for row in rows.tolist()]
+            known = [
+                self.refusals.code(_build_insufficient_refusal(names, short[lacking[row]])) for row in rows.tolist()
+            ]
             codes[lacking] = np.array(known, dtype=np.int64)[kind_of]
         for row in self._unreadable.tolist():
             codes[row] = self.refusals.code(malformed(RESOURCES_FIT, self.arrays.states[row].problem))
         return codes
 
-    def _with_volumes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def _add_volume_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         pods = self.table.classes[number]
         if not self._is_off(VOLUME_RESTRICTIONS):
             if number not in self._conflicts:
                 rule = RULES[VOLUME_RESTRICTIONS](pods.pod, self._view)
-                self._conflicts[number] = self._asked(rule, range(len(self.arrays)))
+                self._conflicts[number] = self._ask_rows(rule, range(len(self.arrays)))
             codes = then(codes, self._conflicts[number])
-            codes = self._with_clashes(VOLUME_RESTRICTIONS, number, codes, placed)
+            codes = self._add_conflict_codes(VOLUME_RESTRICTIONS, number, codes, placed)
         if not self._is_off(VOLUME_LIMITS):
-            over = self.attach_limits.over_limit(self.attach_demand(number), self._attached(placed))
+            over = self.attach_limits.find_rows_over_limit(self.attach_demand(number), self._list_attached(placed))
             codes = codes if over is None else then(codes, over * self.refusals.code(OVER_LIMIT))
         codes = then(codes, self.static.volume_binding(pods))
-        return then(codes, self.static.volume_zone(pods))
+        return then(codes, self.static.check_volume_zone(pods))
 
-    def _attached(self, placed: Mapping[int, Ints]) -> list[tuple[AttachDemand, Ints]]:
+    def _list_attached(self, placed: Mapping[int, Ints]) -> list[tuple[AttachDemand, Ints]]:
         return [
             (self.attach_demand(other), rows) for other, rows in placed.items() if self.table.classes[other].volumes
         ]
 
-    def _with_clashes(self, plugin: str, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def _add_conflict_codes(self, plugin: str, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         """With what the pods of a trial take: a port, a disk, a claim."""
         if self._is_off(plugin):
             return codes
         for other, rows in placed.items():
-            together, elsewhere = self._clash(plugin, number, other)
+            together, elsewhere = self._get_conflict_codes(plugin, number, other)
             if together or elsewhere:
                 codes = then(codes, np.where(rows > 0, together, elsewhere if rows.any() else 0))
         return codes
 
-    def _clash(self, plugin: str, number: int, other: int) -> tuple[int, int]:
+    def _get_conflict_codes(self, plugin: str, number: int, other: int) -> tuple[int, int]:
         """Codes for a pod of a class where a pod of another class is on the node, and where it is on another node."""
         key = (plugin, number, other)
         found = self._clashes.get(key)
         if found is None:
-            found = self._clashes[key] = self._clash_of(plugin, self.table.classes[number], self.table.classes[other])
+            found = self._clashes[key] = self._check_conflict(
+                plugin, self.table.classes[number], self.table.classes[other]
+            )
         return found
 
-    def _clash_of(self, plugin: str, pods: PodClass, other: PodClass) -> tuple[int, int]:
+    def _check_conflict(self, plugin: str, pods: PodClass, other: PodClass) -> tuple[int, int]:
         if plugin == NODE_PORTS and not other.scheduling_key.ports:
             return (0, 0)
         if plugin == VOLUME_RESTRICTIONS and not other.volumes:
@@ -406,7 +416,7 @@ def _has_room(free: Ints, request: Ints, among: Flags) -> Flags:
     return room
 
 
-def _distinct(flags: Flags) -> tuple[Ints, Ints]:
+def _find_distinct_rows(flags: Flags) -> tuple[Ints, Ints]:
     """One row of each distinct kind, and which kind each row is. Few columns are numbers: sorting those is quick."""
     if flags.shape[1] > _BITS:
         _, rows, kind_of = np.unique(flags, axis=0, return_index=True, return_inverse=True)
@@ -416,7 +426,7 @@ def _distinct(flags: Flags) -> tuple[Ints, Ints]:
     return rows, kind_of.reshape(-1)
 
 
-def _insufficient(names: Sequence[str], short: Flags) -> Refusal:
+def _build_insufficient_refusal(names: Sequence[str], short: Flags) -> Refusal:
     """The words of the rule: pods first, then the others in canonical order."""
     lacking = [name for name, lacks in zip(names, short.tolist(), strict=True) if lacks]
     lacking.sort(key=lambda name: name != PODS)

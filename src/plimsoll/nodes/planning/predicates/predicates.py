@@ -103,7 +103,7 @@ class Predicates:
         for pod_class in self.table:
             if not found[pod_class.index]:
                 found[pod_class.index] = any(
-                    terms.anti_affinity_keys(pod_class.pod, self._view.namespaces) for terms in avoiding
+                    terms.collect_anti_affinity_keys(pod_class.pod, self._view.namespaces) for terms in avoiding
                 )
         return found
 
@@ -118,9 +118,9 @@ class Predicates:
         if pods.problem is not None:
             return codes
         if pods.has_spread and TOPOLOGY_SPREAD not in self._profile.disabled:
-            codes = self._with_spread(number, codes, others)
+            codes = self._add_spread_codes(number, codes, others)
         if INTER_POD_AFFINITY not in self._profile.disabled and self._may_interact(pods, others):
-            codes = self._with_affinity(number, codes, others)
+            codes = self._add_affinity_codes(number, codes, others)
         return codes
 
     def fits(self, number: int) -> Flags:
@@ -134,11 +134,11 @@ class Predicates:
         if pods.problem is not None:
             return room
         if pods.has_anti_affinity and INTER_POD_AFFINITY not in self._profile.disabled:
-            for key in self.terms(number).anti_affinity_keys(pods.pod, self._view.namespaces):
+            for key in self.terms(number).collect_anti_affinity_keys(pods.pod, self._view.namespaces):
                 room = np.where(self.arrays.label_ids(key) >= 0, np.minimum(room, 1), room)
         if TOPOLOGY_SPREAD not in self._profile.disabled:
             for spread_count in self.spreads(number):
-                room = np.minimum(room, self._headroom(spread_count, others))
+                room = np.minimum(room, self._count_headroom(spread_count, others))
         return room
 
     def fit_error(self, number: int) -> FitError:
@@ -153,7 +153,7 @@ class Predicates:
             said = tuple((message, total) for message in pods.problem.messages)
             return FitError(nodes=total, reasons=said, message=refused_everywhere(pods.problem, total))
         counts: Counter[str] = Counter()
-        kinds, numbers = np.unique(self._named_only(pods, self.codes(number)), return_counts=True)
+        kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):
             if code:
                 for words in (_NOT_ASKED,) if code < 0 else self.refusal(code).messages:
@@ -163,7 +163,7 @@ class Predicates:
         message = f"0/{total} nodes are available:{f' {listed_text}.' if listed_text else ''}"
         return FitError(nodes=total, reasons=tuple(listed), message=message)
 
-    def _named_only(self, pods: PodClass, codes: Ints) -> Ints:
+    def _restrict_to_named_nodes(self, pods: PodClass, codes: Ints) -> Ints:
         """Where the pod's affinity names nodes, kube-scheduler asks only these; -1 stands for the others."""
         required = RequiredNodes.of(pods.pod) if NODE_AFFINITY not in self._profile.disabled else None
         if required is None or required.named is None:
@@ -200,7 +200,7 @@ class Predicates:
             return True
         return any(self.table.classes[other].has_anti_affinity for other in placed)
 
-    def current_spread(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
+    def count_current_spread(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[D]: what a constraint counts by domain, with what a trial has placed."""
         counts = spread.base
         for other, rows in placed.items():
@@ -208,41 +208,43 @@ class Predicates:
                 counts = counts + spread.count_by_domain(rows)
         return counts
 
-    def affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
+    def find_affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
         """[N] each: rows with unmet affinity, with pods that the class avoids, with pods that avoid it."""
         known = self.affinity_counts(number)
         spaces = self._view.namespaces
         pod = self.table.classes[number].pod
         others = [(self.table.classes[other].pod, self.terms(other), rows) for other, rows in placed.items()]
         targets = [rows for other, _, rows in others if known.terms.is_affinity_target(other, spaces)]
-        avoided = [(key, rows) for other, _, rows in others for key in known.terms.anti_affinity_keys(other, spaces)]
-        avoiding = [(key, rows) for _, terms, rows in others for key in terms.anti_affinity_keys(pod, spaces)]
+        avoided = [
+            (key, rows) for other, _, rows in others for key in known.terms.collect_anti_affinity_keys(other, spaces)
+        ]
+        avoiding = [(key, rows) for _, terms, rows in others for key in terms.collect_anti_affinity_keys(pod, spaces)]
         return (
-            known.unmet_affinity(targets),
+            known.find_unmet_affinity(targets),
             known.conflicts(known.anti_affinity_domains, avoided),
             known.conflicts(known.repelling_domains, avoiding),
         )
 
-    def _with_spread(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def _add_spread_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         for spread_count in self.spreads(number):
             codes = then(codes, (spread_count.domains < 0) * self.node_predicates.refusals.code(MISSING_LABEL))
-            skewed = spread_count.too_skewed(self.current_spread(spread_count, placed))
+            skewed = spread_count.find_skewed_rows(self.count_current_spread(spread_count, placed))
             codes = then(codes, skewed * self.node_predicates.refusals.code(TOO_SKEWED))
         return codes
 
-    def _headroom(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
+    def _count_headroom(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
         """[N]: pods that can come to the row's domain before the skew binds, if the emptiest domain stays as it is."""
         if not spread.counts_itself or not len(spread.base):
             return np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
-        counts = self.current_spread(spread, placed)
+        counts = self.count_current_spread(spread, placed)
         left = np.maximum(spread.max_skew + spread.minimum(counts) - counts, 0)
         # A row that does not count itself never fills its domain.
         return np.where(spread.eligible, left[np.maximum(spread.domains, 0)], UNBOUNDED)
 
-    def _with_affinity(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def _add_affinity_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
         for refusal, rows in zip(
             (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET),
-            self.affinity_conflicts(number, placed),
+            self.find_affinity_conflicts(number, placed),
             strict=True,
         ):
             codes = then(codes, rows * self.node_predicates.refusals.code(refusal))

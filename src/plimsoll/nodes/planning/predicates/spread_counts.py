@@ -70,7 +70,7 @@ class SpreadCount:
         present = counts[self.exists]
         return int(present.min()) if len(present) and len(present) >= self.min_domains else 0
 
-    def too_skewed(self, counts: Ints) -> Flags:
+    def find_skewed_rows(self, counts: Ints) -> Flags:
         """[N]: rows where one more pod of the class breaks the constraint; rows without the label are not among them.
 
         A domain without eligible rows counts as empty, and its rows are still asked.
@@ -94,13 +94,14 @@ def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) 
     has_keys = np.ones(len(arrays), dtype=np.bool_)
     for constraint in hard:
         has_keys &= arrays.label_ids(constraint.topology_key) >= 0
-    codes = {"affinity": static.required_nodes(pods), "taints": static.tolerated(pods)}
+    codes = {"affinity": static.find_unselected(pods), "taints": static.tolerated(pods)}
     return tuple(
-        _counted(spread_constraint, pods.pod, arrays, has_keys=has_keys, codes=codes) for spread_constraint in hard
+        _count_constraint(spread_constraint, pods.pod, arrays, has_keys=has_keys, codes=codes)
+        for spread_constraint in hard
     )
 
 
-def _counted(
+def _count_constraint(
     wire: TopologySpreadConstraint, pod: Pod, arrays: NodeArrays, *, has_keys: Flags, codes: Mapping[str, Ints | None]
 ) -> SpreadCount:
     labels = pod.metadata.labels
@@ -113,7 +114,7 @@ def _counted(
             eligible &= refused == 0
     domains = arrays.label_ids(wire.topology_key)
     known = len(arrays.label_values(wire.topology_key))
-    here = _matching(selector, pod.metadata.namespace, arrays)
+    here = _count_matching_pods(selector, pod.metadata.namespace, arrays)
     return SpreadCount(
         key=wire.topology_key,
         max_skew=wire.max_skew,
@@ -130,10 +131,10 @@ def _counted(
     )
 
 
-def _matching(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
+def _count_matching_pods(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
     """[N]: pods of the namespace that match and stay. An empty selector counts no pods."""
     running_pods = arrays.running_pods
-    selected = running_pods.none_selected()
+    selected = running_pods.build_empty_selection()
     if not selector.is_empty:
         for number in running_pods.label_groups.candidates(selector, namespace):
             label_group = running_pods.label_groups.label_groups[number]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from plimsoll.nodes.planning.equivalence.volume_keys import SELECTED_NODE, pod_claims
+from plimsoll.nodes.planning.equivalence.volume_keys import SELECTED_NODE, list_pod_claims
 from plimsoll.scheduling.feasibility import RULES
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
@@ -80,7 +80,7 @@ class RefusalCache:
 _MOST_VERDICTS: Final = 200_000
 
 
-def cached_refusals(cache: PlannerCache) -> RefusalCache:
+def get_refusal_cache(cache: PlannerCache) -> RefusalCache:
     """The verdicts of earlier loop iterations, unless there are too many of them."""
     if len(cache.get(RefusalCache).codes) > _MOST_VERDICTS:
         cache.drop(RefusalCache)
@@ -102,48 +102,48 @@ class StaticPredicates:
         self._view = view
         self._verdicts = refusal_cache
         self._disabled = disabled
-        self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _filed_taints(arrays))
+        self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _group_by_taints(arrays))
         self._by_requirement: dict[tuple[Any, ...], Ints | None] = {}
 
     def unschedulable(self, pods: PodClass) -> Ints | None:
         """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
         if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
             return None
-        return self._once(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._over_cordons(pods))
+        return self._memoize(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._ask_per_cordon(pods))
 
     def node_name(self, pods: PodClass) -> Ints | None:
         if not pods.scheduling_key.node_name or self._is_off(NODE_NAME):
             return None
         pin = pods.scheduling_key.node_name
         groups = self._arrays.group_rows((), names=(pin,))
-        return self._once(NODE_NAME, pin, lambda: self._asked(NODE_NAME, pods, groups, lambda _: ()))
+        return self._memoize(NODE_NAME, pin, lambda: self._ask_groups(NODE_NAME, pods, groups, lambda _: ()))
 
     def taints(self, pods: PodClass) -> Ints | None:
         return None if self._is_off(TAINT_TOLERATION) else self.tolerated(pods)
 
     def node_affinity(self, pods: PodClass) -> Ints | None:
-        return None if self._is_off(NODE_AFFINITY) else self.required_nodes(pods)
+        return None if self._is_off(NODE_AFFINITY) else self.find_unselected(pods)
 
     def tolerated(self, pods: PodClass) -> Ints | None:
         """The same whether or not the rule is off: topology spread asks which nodes count."""
-        return self._once(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._over_taints(pods))
+        return self._memoize(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._ask_per_taints(pods))
 
-    def required_nodes(self, pods: PodClass) -> Ints | None:
+    def find_unselected(self, pods: PodClass) -> Ints | None:
         """Likewise."""
         if not pods.scheduling_key.node_constraints:
             return None
-        return self._once(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._over_labels(pods))
+        return self._memoize(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._ask_per_labels(pods))
 
     def volume_binding(self, pods: PodClass) -> Ints | None:
-        return self._of_volumes(VOLUME_BINDING, pods)
+        return self._ask_per_volume_topology(VOLUME_BINDING, pods)
 
-    def volume_zone(self, pods: PodClass) -> Ints | None:
-        return self._of_volumes(VOLUME_ZONE, pods)
+    def check_volume_zone(self, pods: PodClass) -> Ints | None:
+        return self._ask_per_volume_topology(VOLUME_ZONE, pods)
 
     def _is_off(self, plugin: str) -> bool:
         return plugin in self._disabled
 
-    def _once(self, plugin: str, requirement: Any, ask: Callable[[], Ints]) -> Ints | None:
+    def _memoize(self, plugin: str, requirement: Any, ask: Callable[[], Ints]) -> Ints | None:
         """One answer for all classes with the same wish; all zeros become none."""
         key = (plugin, requirement)
         if key not in self._by_requirement:
@@ -151,25 +151,25 @@ class StaticPredicates:
             self._by_requirement[key] = codes if codes.any() else None
         return self._by_requirement[key]
 
-    def _over_cordons(self, pods: PodClass) -> Ints:
+    def _ask_per_cordon(self, pods: PodClass) -> Ints:
         groups = np.unique(self._cordoned, return_index=True, return_inverse=True)[1:]
-        return self._asked(
+        return self._ask_groups(
             NODE_UNSCHEDULABLE,
             pods,
             groups,
             lambda place: (pods.scheduling_key.tolerations, place.node.spec.unschedulable),
         )
 
-    def _over_taints(self, pods: PodClass) -> Ints:
+    def _ask_per_taints(self, pods: PodClass) -> Ints:
         groups = np.unique(self._taints, return_index=True, return_inverse=True)[1:]
-        return self._asked(
-            TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _taint_key(place))
+        return self._ask_groups(
+            TAINT_TOLERATION, pods, groups, lambda place: (pods.scheduling_key.tolerations, _build_taint_key(place))
         )
 
-    def _over_labels(self, pods: PodClass) -> Ints:
-        keys, names = _labels_read_by(pods.scheduling_key.node_constraints)
+    def _ask_per_labels(self, pods: PodClass) -> Ints:
+        keys, names = _collect_label_keys(pods.scheduling_key.node_constraints)
         listed = sorted(keys)
-        return self._asked(
+        return self._ask_groups(
             NODE_AFFINITY,
             pods,
             self._arrays.group_rows(keys, names=names),
@@ -180,15 +180,15 @@ class StaticPredicates:
             ),
         )
 
-    def _of_volumes(self, plugin: str, pods: PodClass) -> Ints | None:
+    def _ask_per_volume_topology(self, plugin: str, pods: PodClass) -> Ints | None:
         """Not cached between loops: the answer depends on claims and volumes, which are not part of the key."""
         if not pods.volumes or self._is_off(plugin):
             return None
         keys, names = _read_by_volumes(pods, self._view)
         groups = self._arrays.group_rows(keys, names=names)
-        return self._once(plugin, pods.volumes, lambda: self._asked(plugin, pods, groups, lambda _: ()))
+        return self._memoize(plugin, pods.volumes, lambda: self._ask_groups(plugin, pods, groups, lambda _: ()))
 
-    def _asked(
+    def _ask_groups(
         self,
         plugin: str,
         pods: PodClass,
@@ -203,10 +203,12 @@ class StaticPredicates:
             codes[:] = self._verdicts.refusals.code(rule)
         elif rule is not None:
             for position, row in enumerate(rows.tolist()):
-                codes[position] = self._answer(plugin, rule, self._arrays.states[row], read)
+                codes[position] = self._ask_place(plugin, rule, self._arrays.states[row], read)
         return codes[group_of]
 
-    def _answer(self, plugin: str, rule: Rule, place: NodeState, read: Callable[[NodeState], tuple[Any, ...]]) -> int:
+    def _ask_place(
+        self, plugin: str, rule: Rule, place: NodeState, read: Callable[[NodeState], tuple[Any, ...]]
+    ) -> int:
         content = read(place)
         if not content:
             return self._verdicts.refusals.code(rule.refuse(place))
@@ -217,16 +219,16 @@ class StaticPredicates:
         return known
 
 
-def _filed_taints(arrays: NodeArrays) -> tuple[Ints, Ints]:
+def _group_by_taints(arrays: NodeArrays) -> tuple[Ints, Ints]:
     cordoned = np.array([node_state.node.spec.unschedulable for node_state in arrays.states], dtype=np.int64)
     numbers: dict[tuple[Any, ...], int] = {}
     taints = np.array(
-        [numbers.setdefault(_taint_key(node_state), len(numbers)) for node_state in arrays.states], dtype=np.int64
+        [numbers.setdefault(_build_taint_key(node_state), len(numbers)) for node_state in arrays.states], dtype=np.int64
     )
     return cordoned, taints
 
 
-def _taint_key(place: NodeState) -> tuple[Any, ...]:
+def _build_taint_key(place: NodeState) -> tuple[Any, ...]:
     taints = place.node.spec.taints
     return (
         tuple((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in _KEEPS_OFF)
@@ -235,7 +237,7 @@ def _taint_key(place: NodeState) -> tuple[Any, ...]:
     )
 
 
-def _labels_read_by(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
+def _collect_label_keys(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
     """Label keys that the requirements read, and the node names they mention; other nodes are not distinguished."""
     selector, terms = nodes
     keys = {key for key, _ in selector}
@@ -247,10 +249,10 @@ def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[s
     """Likewise for the volumes of a class: what they can be used by, and where they may be provisioned."""
     keys = set(_ZONE_KEYS)
     names: set[str] = set()
-    found = (view.storage.claims.get(key) for key in pod_claims(pods.pod))
+    found = (view.storage.claims.get(key) for key in list_pod_claims(pods.pod))
     for claim in (volume_claim for volume_claim in found if volume_claim is not None):
         names.update(value for key, value in claim.metadata.annotations.items() if key == SELECTED_NODE)
-        for selector in _selectors_of_claim(claim, view):
+        for selector in _iterate_selectors_of_claim(claim, view):
             for term in selector.node_selector_terms:
                 keys.update(requirement.key for requirement in term.match_expressions)
                 names.update(name for requirement in term.match_fields for name in requirement.values)
@@ -260,7 +262,7 @@ def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[s
     return keys, names
 
 
-def _selectors_of_claim(claim: PersistentVolumeClaim, view: ClusterView) -> Iterable[NodeSelector]:
+def _iterate_selectors_of_claim(claim: PersistentVolumeClaim, view: ClusterView) -> Iterable[NodeSelector]:
     if is_bound(claim):
         bound = view.storage.volumes.get(claim.spec.volume_name)
         volumes = [] if bound is None else [bound]

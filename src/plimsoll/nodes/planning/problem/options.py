@@ -69,7 +69,7 @@ def find_options(
     asking = planner or policy.planning.effective_planner(prices_are_known=known)
     limits = find_limits(usage or measure_usage(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
-    found, left_out = _existing(snapshot, policy, limits, daemons)
+    found, left_out = _build_existing_options(snapshot, policy, limits, daemons)
     made = NewGroups()
     room = group_room(snapshot, policy)
     if policy.nap.enabled and room.left <= 0:
@@ -95,24 +95,24 @@ def find_options(
 # ---- groups that exist
 
 
-def _existing(
+def _build_existing_options(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets
 ) -> tuple[list[ScaleUpOption], list[SkippedGroup]]:
     found: list[ScaleUpOption] = []
     left_out: list[SkippedGroup] = []
     context = _Around(
-        limits=limits, daemons=daemons, passing=TransientTaints(policy.pods), witnesses=_attaching_nodes(snapshot)
+        limits=limits, daemons=daemons, passing=TransientTaints(policy.pods), witnesses=_find_attaching_nodes(snapshot)
     )
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
-        refusals = _refusals(group, sizes, limits)
+        refusals = _find_refusals(group, sizes, limits)
         if refusals or sizes is None:
             left_out += refusals
             continue
         try:
-            found.append(_option(group, sizes, policy, context))
+            found.append(_build_option(group, sizes, policy, context))
         except InvalidQuantity as error:
-            left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
+            left_out.append(_build_skipped_group(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
     there = {group.id for group in snapshot.groups}
     left_out += [
         SkippedGroup(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
@@ -133,7 +133,7 @@ class _Around:
     """By group: a node of it whose attach limits are known."""
 
 
-def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
+def _find_attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
     """New nodes attach as the one does that their template was made from; else as any node of the group."""
     known = snapshot.view.storage.csi_nodes
     found = {group: name for name, group in sorted(snapshot.group_of.items(), reverse=True) if name in known}
@@ -141,25 +141,25 @@ def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
     return found | {group: name for group, name in made_from.items() if name in known}
 
 
-def _refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
+def _find_refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
     """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
     if sizes is None:
-        return [_refused(group, NOT_AUTOSCALED, "not autoscaled")]
+        return [_build_skipped_group(group, NOT_AUTOSCALED, "not autoscaled")]
     if group.not_usable:
         code = IN_BACKOFF if "backoff" in group.not_usable.replace("-", "") else NOT_READY
-        return [_refused(group, code, group.not_usable)]
+        return [_build_skipped_group(group, code, group.not_usable)]
     room = sizes.most - group.target_size
     if room <= 0:
-        return [_refused(group, MAX_SIZE_REACHED, "max size reached")]
+        return [_build_skipped_group(group, MAX_SIZE_REACHED, "max size reached")]
     broken = find_exhausted(limits, CountedNode.of(group.template), nodes=room if group.zero_or_max else 1)
-    return [_refused(group, limit.code, str(limit)) for limit in broken]
+    return [_build_skipped_group(group, limit.code, str(limit)) for limit in broken]
 
 
-def _refused(group: NodeGroup, code: str, reason: str) -> SkippedGroup:
+def _build_skipped_group(group: NodeGroup, code: str, reason: str) -> SkippedGroup:
     return SkippedGroup(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
 
 
-def _option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Around) -> ScaleUpOption:
+def _build_option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Around) -> ScaleUpOption:
     node = make_template(group, context.passing, attaches_like=context.witnesses.get(group.id, ""))
     status = node.status
     allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")

@@ -102,7 +102,7 @@ class Placement:
     def cost(self, problem: ScaleUpProblem) -> float:
         return float(self.nodes_of(len(problem.options)) @ problem.prices)
 
-    def with_rejection(self, number: int, reason: Reason) -> Placement:
+    def add_rejection(self, number: int, reason: Reason) -> Placement:
         known = self.refused.get(number, ())
         return self if reason in known else replace(self, refused={**self.refused, number: (*known, reason)})
 

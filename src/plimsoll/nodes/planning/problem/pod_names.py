@@ -41,7 +41,7 @@ def name_pods(problem: ScaleUpProblem, served: ServedPlacement) -> NamedPods:
     patterns: dict[int, tuple[NodePattern, ...]] = {}
     for option in sorted({batch.option for batch in placement.batches if batch.nodes}):
         batches = [batch for batch in placement.batches if batch.option == option]
-        patterns[option] = _merged(
+        patterns[option] = _merge_patterns(
             pattern for batch in batches for pattern in queues.patterns(batch.nodes, batch.content)
         )
     return NamedPods(existing=existing, patterns=patterns)
@@ -70,7 +70,7 @@ def scale_up_of(
     )
 
 
-def unexplained_plan(problem: ScaleUpProblem, served: ServedPlacement) -> ScaleUpPlan:
+def build_unexplained_plan(problem: ScaleUpProblem, served: ServedPlacement) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
     named = name_pods(problem, served)
     scale_ups = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
@@ -115,12 +115,14 @@ class _KeyQueues:
             alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
             step = max(1, min(nodes, alike))
             found.append(
-                NodePattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content))
+                NodePattern(
+                    nodes=step, pods=self._take_for_equal_nodes(content, step) if alike else self.taken(content)
+                )
             )
             nodes -= step
         return found
 
-    def _taken_alike(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
+    def _take_for_equal_nodes(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
         per_node: dict[int, int] = {}
         for number, pods in content.items():
             head = self._waiting[number][0]
@@ -131,7 +133,7 @@ class _KeyQueues:
         return {self._keys[index]: per_node[index] for index in sorted(per_node)}
 
 
-def _merged(patterns: Iterable[NodePattern]) -> tuple[NodePattern, ...]:
+def _merge_patterns(patterns: Iterable[NodePattern]) -> tuple[NodePattern, ...]:
     """Each distinct pattern once."""
     nodes: dict[tuple[tuple[str, int], ...], int] = {}
     for pattern in patterns:

@@ -17,10 +17,10 @@ from plimsoll.nodes.config.policy import PRIORITY, Planner
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
-from plimsoll.nodes.planning.equivalence.scheduling_keys import pending_keys
-from plimsoll.nodes.planning.predicates.extra_constraints import allowed_options, spare_gpus
+from plimsoll.nodes.planning.equivalence.scheduling_keys import get_pending_keys
+from plimsoll.nodes.planning.predicates.extra_constraints import find_allowed_options, reserve_gpu_nodes
 from plimsoll.nodes.planning.predicates.predicates import Predicates
-from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
+from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cache
 from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions, find_options
 from plimsoll.nodes.planning.problem.queue import QueuePosition, class_order, queue_positions
@@ -82,26 +82,26 @@ class ScaleUpProblem:
         """`scheduling_keys` is set if the pods are not the pending pods of the cluster."""
         known = cache or snapshot.cache or PlannerCache()
         arrays_cache = known.get(NodeArraysCache)
-        avoided = arrays_cache.update(snapshot.view).running_pods.visible_labels()
+        avoided = arrays_cache.update(snapshot.view).running_pods.collect_visible_labels()
         table = ClassTable.of(
             snapshot.pending,
             snapshot.view,
-            scheduling_keys=scheduling_keys or pending_keys(known),
+            scheduling_keys=scheduling_keys or get_pending_keys(known),
             visible_to_running=avoided,
         )
         arrays = arrays_cache.update(snapshot.view, resources=table.resources)
-        planner = _planner(snapshot, policy)
-        option_set = _in_tiers(
+        planner = _choose_planner(snapshot, policy)
+        option_set = _group_into_tiers(
             find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays)), policy
         )
         option_arrays = NodeArrays.of_states(
             [_empty_node(option) for option in option_set.options], resources=table.resources
         )
-        rules = Predicates(table, arrays, snapshot.view, refusal_cache=cached_refusals(known))
-        option_rules = Predicates(table, option_arrays, snapshot.view, refusal_cache=cached_refusals(known))
+        rules = Predicates(table, arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
+        option_rules = Predicates(table, option_arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
         queue = queue_positions(table.pending)
-        drivers = _limited_drivers(snapshot.view.storage, rules, option_rules)
+        drivers = _find_limited_drivers(snapshot.view.storage, rules, option_rules)
         return cls(
             snapshot=snapshot,
             policy=policy,
@@ -113,12 +113,17 @@ class ScaleUpProblem:
             option_arrays=option_arrays,
             option_rules=option_rules,
             names=(*names, *drivers),
-            requests=np.hstack((_columns(rules.requests, arrays, names), _attached(rules, drivers))),
-            free=np.hstack((np.maximum(_columns(arrays.free, arrays, names), 0), _attachable(rules, drivers))),
-            capacity=np.hstack(
-                (np.maximum(_columns(option_arrays.free, option_arrays, names), 0), _attachable(option_rules, drivers))
+            requests=np.hstack((_build_columns(rules.requests, arrays, names), _count_attachments(rules, drivers))),
+            free=np.hstack(
+                (np.maximum(_build_columns(arrays.free, arrays, names), 0), _count_attachable(rules, drivers))
             ),
-            allowed=_allowed(option_rules, option_set.options, snapshot, policy),
+            capacity=np.hstack(
+                (
+                    np.maximum(_build_columns(option_arrays.free, option_arrays, names), 0),
+                    _count_attachable(option_rules, drivers),
+                )
+            ),
+            allowed=_find_allowed(option_rules, option_set.options, snapshot, policy),
             limits=build_limit_matrix(option_set.ceilings, option_set.options),
             queue=tuple(queue),
             class_order=class_order(queue, table.class_of.tolist()),
@@ -143,14 +148,14 @@ class ScaleUpProblem:
         return np.array([min(option.room, UNBOUNDED) for option in self.options], dtype=np.int64)
 
 
-def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
+def _choose_planner(snapshot: Snapshot, policy: Policy) -> Planner:
     """The planner to use. Bundles need the optimal planner, whatever the expander: it plans all groups at once."""
     if any(pending.bundle for pending in snapshot.pending):
         return Planner.OPTIMAL
     return policy.planning.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
 
 
-def _in_tiers(option_set: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
+def _group_into_tiers(option_set: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
     if not policy.priorities or PRIORITY not in policy.planning.expander:
         return option_set
     kept, left_out = assign_tiers(option_set.options, policy.priorities)
@@ -161,7 +166,7 @@ def _empty_node(option: ScaleUpOption) -> NodeState:
     return NodeState(option.node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
 
 
-def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
+def _build_columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
     found = np.zeros((len(amounts), len(names)), dtype=np.int64)
     for column, name in enumerate(names):
         if name in arrays.columns.index:
@@ -172,7 +177,7 @@ def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
 # ---- attach limits: one more amount for each driver that has any (performance.md 3.1)
 
 
-def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:
+def _find_limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:
     """Drivers that pending pods use and that some node or option limits."""
     using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
@@ -183,7 +188,7 @@ def _limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicat
     return tuple(sorted(asked & limited))
 
 
-def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
+def _count_attachments(rules: Predicates, drivers: Sequence[str]) -> Ints:
     """[C, D]: the attachments that one pod of a class needs."""
     found = np.zeros((len(rules.table), len(drivers)), dtype=np.int64)
     for pod_class in rules.table if drivers else ():
@@ -195,13 +200,13 @@ def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
     return found
 
 
-def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
+def _count_attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
     """[N, D]: the attachments that each row still allows."""
     left = [rules.node_predicates.attach_limits.left(driver) for driver in drivers]
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
-def _allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
+def _find_allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
     """[T, C]: by the rules of an empty node with its daemons. Spread and affinity are left to the packing."""
     table = rules.table
     if not option_set or not len(table):
@@ -211,8 +216,8 @@ def _allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapshot: S
     )
     for pod_class in table:
         if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):
-            _, avoided, avoiding = rules.affinity_conflicts(pod_class.index, {})
+            _, avoided, avoiding = rules.find_affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [pod_class.pod for pod_class in table]
-    allowed: Flags = by_rules & allowed_options(option_set, pods, policy, snapshot.machine_types)
-    return spare_gpus(allowed, option_set, pods)
+    allowed: Flags = by_rules & find_allowed_options(option_set, pods, policy, snapshot.machine_types)
+    return reserve_gpu_nodes(allowed, option_set, pods)

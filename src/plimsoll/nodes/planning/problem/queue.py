@@ -44,12 +44,12 @@ class QueuePosition(NamedTuple):
 def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     """The position of each entry. The pod sets of a request stay together, in the order of the request."""
     positions: dict[tuple[str, int], UnitPosition] = {}
-    units = [_unit(pods) for pods in pending]
+    units = [_build_unit(pods) for pods in pending]
     for pending_pods, unit in zip(pending, units, strict=True):
         mine = UnitPosition(
             pending_pods.rank,
             -priority_of(pending_pods.pod),
-            _since(pending_pods),
+            _read_creation_time(pending_pods),
             not pending_pods.bundle,
             pending_pods.bundle,
         )
@@ -62,7 +62,10 @@ def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
             bundle=mine.bundle,
         )
     return [
-        QueuePosition(positions[unit], *((_since(pods), pods.key) if not pods.bundle else (positions[unit].since, "")))
+        QueuePosition(
+            positions[unit],
+            *((_read_creation_time(pods), pods.key) if not pods.bundle else (positions[unit].since, "")),
+        )
         for pods, unit in zip(pending, units, strict=True)
     ]
 
@@ -83,9 +86,9 @@ def order_bundles(pending: Sequence[PendingPods]) -> list[str]:
     return [unit.bundle for unit in sorted({place.unit for place in queue_positions(pending)}) if unit.bundle]
 
 
-def _unit(pods: PendingPods) -> tuple[str, int]:
+def _build_unit(pods: PendingPods) -> tuple[str, int]:
     return pods.bundle, 0 if pods.bundle else priority_of(pods.pod)
 
 
-def _since(pods: PendingPods) -> datetime:
+def _read_creation_time(pods: PendingPods) -> datetime:
     return pods.created or pods.pod.metadata.creation_timestamp or _LATEST

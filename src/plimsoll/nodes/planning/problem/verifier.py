@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import ZONE
-from plimsoll.nodes.model.node_templates import planned_node
+from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.problem.queue import queue_positions
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import affinity_terms, existing_anti_affinity
@@ -58,7 +58,9 @@ def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
     refuted = tuple(_replay_alone(snapshot, plan, pods))
     if refuted:
         return refuted
-    interact = snapshot.view.has_anti_affinity or any(depends_on_other_pods(pods[key].pod) for key in _keys(plan))
+    interact = snapshot.view.has_anti_affinity or any(
+        depends_on_other_pods(pods[key].pod) for key in _collect_keys(plan)
+    )
     return tuple(_replay_together(snapshot, plan, pods)) if interact else ()
 
 
@@ -70,7 +72,7 @@ def depends_on_other_pods(pod: Pod) -> bool:
     return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
 
 
-def _keys(plan: ScaleUpPlan) -> set[str]:
+def _collect_keys(plan: ScaleUpPlan) -> set[str]:
     fillings = [
         *plan.existing.values(),
         *(pattern.pods for scale_up in plan.scale_ups for pattern in scale_up.patterns),
@@ -83,17 +85,17 @@ def _keys(plan: ScaleUpPlan) -> set[str]:
 
 def _replay_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:
     for scale_up in plan.scale_ups:
-        node = planned_node(scale_up.option, 0)
+        node = build_planned_node(scale_up.option, 0)
         for pattern in scale_up.patterns:
-            replay = Replay(_only(snapshot.view, NodeState(node)))
+            replay = Replay(_restrict_view(snapshot.view, NodeState(node)))
             replay.add_node(node, scale_up.option.daemons)
             yield from _find_misfits(replay, node.metadata.name, pattern.pods, pods)
     for name, filling in plan.existing.items():
         state = snapshot.view.nodes[name]
-        yield from _find_misfits(Replay(_only(snapshot.view, state)), name, filling, pods)
+        yield from _find_misfits(Replay(_restrict_view(snapshot.view, state)), name, filling, pods)
 
 
-def _only(view: ClusterView, state: NodeState) -> ClusterView:
+def _restrict_view(view: ClusterView, state: NodeState) -> ClusterView:
     anti = {state.name: None} if any(placed_pod.anti_affinity for placed_pod in state.pods.values()) else {}
     return ClusterView({state.name: state}, namespaces=view.namespaces, storage=view.storage, anti_affine=anti)
 
@@ -102,7 +104,7 @@ def _find_misfits(
     replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
 ) -> Iterator[RefutedPod]:
     for key, count in filling.items():
-        group = replay.alike(_alone(pods[key].pod))
+        group = replay.alike(_remove_inter_pod_rules(pods[key].pod))
         for number in range(count):
             verdict = replay.verdict(group, node)
             if isinstance(verdict, DoesNotFit):
@@ -111,7 +113,7 @@ def _find_misfits(
             replay.place(group, node, f"{key}#{number}")
 
 
-def _alone(pod: Pod) -> Pod:
+def _remove_inter_pod_rules(pod: Pod) -> Pod:
     """The pod without affinity and spread, which cannot be checked on a single node."""
     affinity = pod.spec.affinity
     alone = None if affinity is None else structs.replace(affinity, pod_affinity=None)
@@ -144,7 +146,7 @@ def _replay_in_order(
     in_queue_order: bool,
 ) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
-    groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
+    groups = {key: replay.alike(pods[key].pod) for key in sorted(_collect_keys(plan))}
     replay.prepare()
     places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
@@ -157,15 +159,15 @@ def _replay_in_order(
     left: list[tuple[str, str]] = []
     budget = PODS_REPLAYED
     if existing_first:
-        first = _in_order(replay, [spot for spot in there if spot.key in looking], queue)[:budget]
+        first = _order_pods(replay, [spot for spot in there if spot.key in looking], queue)[:budget]
         left = _place_in_order(replay, groups, first)
         budget -= len(first)
     new = _add_new_nodes(replay, plan)
     spots = new if existing_first else [*there, *new]
-    second = _in_order(replay, [spot for spot in spots if spot.key in looking], queue)[:budget]
+    second = _order_pods(replay, [spot for spot in spots if spot.key in looking], queue)[:budget]
     left = _place_in_order(replay, groups, [*left, *second])
     # Pods that depend on no others fit at any time.
-    others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
+    others = _order_pods(replay, [spot for spot in (*there, *new) if spot.key not in looking], queue)
     left = _place_in_order(replay, groups, [*others[: budget - len(second)], *left])
     return [_refute(replay, groups, key, node) for key, node in left]
 
@@ -177,14 +179,14 @@ def _add_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
         number = 0
         for pattern in scale_up.patterns:
             for _ in range(pattern.nodes):
-                node = planned_node(scale_up.option, number)
+                node = build_planned_node(scale_up.option, number)
                 replay.add_node(node, scale_up.option.daemons)
                 number += 1
                 spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
     return spots
 
 
-def _in_order(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) -> list[tuple[str, str]]:
+def _order_pods(replay: Replay, spots: Sequence[_Spot], queue: Mapping[str, int]) -> list[tuple[str, str]]:
     """(key, node) per pod: one key after the other, each evenly over zones and nodes, as a scheduler spreads pods."""
     positions: list[tuple[int, int, int, str, str]] = []
     by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}

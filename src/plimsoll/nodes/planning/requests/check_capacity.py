@@ -62,7 +62,7 @@ def check_queued_requests(
     front = queue[: last + 1]
     scale_ups = [queued for queued in front if queued.can_scale_up]
     taken = place_nominated(snapshot)
-    served = _served(taken, policy, scale_ups) if scale_ups else frozenset()
+    served = _find_served_requests(taken, policy, scale_ups) if scale_ups else frozenset()
     checks = [
         Check(name=queued.name, pods=queued.pods, reserves=queued.reserves, is_scale_up=queued.can_scale_up)
         for queued in front
@@ -74,7 +74,7 @@ def check_queued_requests(
     return kept, {checked.name: checked for checked in found.answers}
 
 
-def _served(snapshot: Snapshot, policy: Policy, scale_ups: Sequence[QueuedRequest]) -> frozenset[str]:
+def _find_served_requests(snapshot: Snapshot, policy: Policy, scale_ups: Sequence[QueuedRequest]) -> frozenset[str]:
     """Names of the requests that a scale-up would serve completely if there were no other pods."""
     pods = tuple(pod for queued in scale_ups for pod in queued.pods)
     plan = plan_scale_up(replace(snapshot, pending=pods, nominations={}), policy)
@@ -93,7 +93,9 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
     doubts = FailedClasses()
     for _ in range(_ROUNDS):
         queue = CheckQueue(problem, checks, doubts)
-        keys = {refuted.key for plan in queue.plans() for refuted in verify(alone, _representative(problem, plan))}
+        keys = {
+            refuted.key for plan in queue.plans() for refuted in verify(alone, _choose_representatives(problem, plan))
+        }
         if not keys:
             break
         classes = frozenset(queue.class_of[key] for key in keys)
@@ -102,10 +104,10 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
         )
     else:
         queue = CheckQueue(problem, checks, replace(doubts, given_up=doubts.pod_by_pod))
-    return _kept(queue, checks)
+    return _remove_scale_up_room(queue, checks)
 
 
-def _representative(problem: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
+def _choose_representatives(problem: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
     """One of each set of equally filled nodes per group, if no pods depend on others (docs/design/nodes.md 7.4)."""
     interacts = problem.rules.interacts
     class_of = {pending.key: int(problem.table.class_of[index]) for index, pending in enumerate(problem.table.pending)}
@@ -118,7 +120,7 @@ def _representative(problem: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
     return replace(plan, existing={node: plan.existing[node] for node in found.values()})
 
 
-def _kept(queue: CheckQueue, checks: Sequence[Check]) -> CheckResults:
+def _remove_scale_up_room(queue: CheckQueue, checks: Sequence[Check]) -> CheckResults:
     """The results without the room of scale-up checks, which get their room elsewhere."""
     asked = {pending.key: check.name for check in checks if not check.is_scale_up for pending in check.pods}
     booked: dict[str, dict[str, int]] = {}

@@ -92,9 +92,9 @@ class CheckQueue:
         self._loose: list[ScaleUpPlan] = []
         self._known: dict[tuple[int, int], tuple[int, CheckResult]] = {}
         self.answers: list[CheckResult] = []
-        first = self._together(checks)
+        first = self._reserve_longest_prefix(checks)
         for check in checks[first:]:
-            self._answer(check)
+            self._answer_check(check)
 
     def plans(self) -> list[ScaleUpPlan]:
         """The reservations as a plan to verify; then one plan for each result without reservation, added to these."""
@@ -106,7 +106,7 @@ class CheckQueue:
 
     # ---- one after the other
 
-    def _together(self, checks: Sequence[Check]) -> int:
+    def _reserve_longest_prefix(self, checks: Sequence[Check]) -> int:
         """Reserve room for the longest prefix of checks that fits together, by binary search; returns its length."""
         keepers = next(
             (number for number, check in enumerate(checks) if check.is_scale_up or not check.reserves), len(checks)
@@ -128,10 +128,10 @@ class CheckQueue:
     def _accept(self, check: Check) -> None:
         for index in self._entries[check.name]:
             self._pods[index] = self._problem.table.pending[index].count
-        self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
+        self.answers.append(CheckResult(name=check.name, pods=_count_pods(check), placed=_count_pods(check)))
 
-    def _answer(self, check: Check) -> None:
-        number = self._only_class(check)
+    def _answer_check(self, check: Check) -> None:
+        number = self._find_only_class(check)
         if number is not None:
             self._count(check, number)
         elif check.is_scale_up:
@@ -139,7 +139,7 @@ class CheckQueue:
         else:
             self._pack(check)
 
-    def _only_class(self, check: Check) -> int | None:
+    def _find_only_class(self, check: Check) -> int | None:
         """The one class of its pods, where their places are a matter of what is free."""
         numbers = {self.class_of[pending.key] for pending in check.pods}
         if len(numbers) != 1:
@@ -150,7 +150,7 @@ class CheckQueue:
         return number if self._left.is_simple(number) and not doubted else None
 
     def _count(self, check: Check, number: int) -> None:
-        pods = _size(check)
+        pods = _count_pods(check)
         changes, known = self._known.get((number, pods), (-1, None))
         if known is not None and changes == self._left.changes and not check.is_scale_up:
             self.answers.append(replace(known, name=check.name))
@@ -161,7 +161,7 @@ class CheckQueue:
             self._record(check, {number: found})
             self._left.take(number, self._left.choose_rows(room, found))
         elif found < pods:
-            refused = self._uncounted(check, number, room)
+            refused = self._build_shortage_result(check, number, room)
             self._known[number, pods] = (self._left.changes, refused)
             self.answers.append(refused)
         elif check.reserves:
@@ -192,7 +192,7 @@ class CheckQueue:
         if not self._is_whole([check], tried):
             settled = self._search_exactly(check, tried)
             if isinstance(settled, Placed):
-                tried = self._with(settled)
+                tried = self._place_with(settled)
         if not self._is_whole([check], tried):
             missing = self._find_missing([check], tried)
             self.answers.append(self._refuse(check, settled, missing, tried))
@@ -204,14 +204,14 @@ class CheckQueue:
             for index in self._entries[check.name]:
                 pods[index] = self._problem.table.pending[index].count
             self._loose.append(self._plan(tried, pods))
-            self.answers.append(CheckResult(name=check.name, pods=_size(check), placed=_size(check)))
+            self.answers.append(CheckResult(name=check.name, pods=_count_pods(check), placed=_count_pods(check)))
 
     # ---- packing
 
     def _place_checks(self, checks: Sequence[Check]) -> Placement:
-        return place(self._problem, self._relations, self._demand(checks), self._packing, self._left.placement)
+        return place(self._problem, self._relations, self._sum_demand(checks), self._packing, self._left.placement)
 
-    def _demand(self, checks: Sequence[Check]) -> Ints:
+    def _sum_demand(self, checks: Sequence[Check]) -> Ints:
         demand = np.zeros(len(self._problem.table), dtype=np.int64)
         for check in checks:
             for pending in check.pods:
@@ -221,7 +221,7 @@ class CheckQueue:
     def _find_missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
         """[C]: pods of these checks without a place."""
         classes = len(self._problem.table)
-        missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
+        missing: Ints = self._sum_demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
         return missing.clip(0)
 
     def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
@@ -230,7 +230,7 @@ class CheckQueue:
     def _search_exactly(self, check: Check, tried: Placement) -> SearchResult:
         """An exact search, only for pods that depend on no others: each node can be checked by itself."""
         problem = self._problem
-        demand = self._demand([check])
+        demand = self._sum_demand([check])
         numbers = np.flatnonzero(demand)
         if self._packing.failed.given_up or problem.rules.interacts[numbers].any():
             return Unknown()
@@ -253,7 +253,7 @@ class CheckQueue:
         placements[:, 1] = numbers[placements[:, 1]]
         return Placed(filled=replace(found.filled, placements=placements))
 
-    def _with(self, settled: Placed) -> Placement:
+    def _place_with(self, settled: Placed) -> Placement:
         before = self._left.placement
         existing = dict(before.existing)
         for row, number, pods in settled.filled.placements.tolist():
@@ -263,9 +263,9 @@ class CheckQueue:
 
     # ---- why not
 
-    def _uncounted(self, check: Check, number: int, room: Ints) -> CheckResult:
+    def _build_shortage_result(self, check: Check, number: int, room: Ints) -> CheckResult:
         """Of pods whose room is a sum: that it is too small is the proof."""
-        counts = np.array([_size(check)], dtype=np.int64)
+        counts = np.array([_count_pods(check)], dtype=np.int64)
         missing = counts - room.sum()
         searched = len(self._problem.arrays) and is_worth_searching(counts, missing)
         settled: SearchResult = Impossible(proof=Proof.SUMS) if searched else Unknown()
@@ -284,17 +284,17 @@ class CheckQueue:
         self, check: Check, settled: SearchResult, missing: int, why: Mapping[int, Sequence[Reason]]
     ) -> CheckResult:
         """`why` by class, of those that found too little room."""
-        placed = _size(check) - missing
-        message = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
-        reasons = [Reason(code=NO_CAPACITY, message=message, facts={"fit": placed, "pods": _size(check)})]
+        placed = _count_pods(check) - missing
+        message = f"{placed} of {_count_pods(check)} pods fit on the nodes that are there, and all are wanted or none"
+        reasons = [Reason(code=NO_CAPACITY, message=message, facts={"fit": placed, "pods": _count_pods(check)})]
         if isinstance(settled, Impossible):
             reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
-        blocking = {number: _each_once((*reasons, *listed_)) for number, listed_ in why.items()}
+        blocking = {number: _remove_duplicates((*reasons, *listed_)) for number, listed_ in why.items()}
         return CheckResult(
             name=check.name,
-            pods=_size(check),
+            pods=_count_pods(check),
             placed=placed,
-            reasons=_each_once(reason for listed_ in blocking.values() for reason in listed_) or tuple(reasons),
+            reasons=_remove_duplicates(reason for listed_ in blocking.values() for reason in listed_) or tuple(reasons),
             blocking={
                 pending.key: blocking[of] for pending in check.pods if (of := self.class_of[pending.key]) in blocking
             },
@@ -316,11 +316,11 @@ class CheckQueue:
         return [Reason(code=NO_CAPACITY, message=message)]
 
 
-def _each_once(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+def _remove_duplicates(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple({reason.message: reason for reason in reasons}.values())
 
 
-def _size(check: Check) -> int:
+def _count_pods(check: Check) -> int:
     return sum(pending.count for pending in check.pods)
 
 

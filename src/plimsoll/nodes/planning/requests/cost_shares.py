@@ -69,20 +69,20 @@ def _divide(
     for pattern in scale_up.patterns:
         owner = first
         if pattern.pods:
-            owner = min(_bundles(pattern, weights), key=queue.__getitem__, default="")
+            owner = min(_list_bundles(pattern, weights), key=queue.__getitem__, default="")
             first = first or owner
-        for bundle, part in _parts(pattern, scale_up.option, weights, owner).items():
+        for bundle, part in _compute_shares(pattern, scale_up.option, weights, owner).items():
             found[bundle].cost_per_hour += part * price * pattern.nodes
             found[bundle].nodes.setdefault(group, 0)
         if owner:
             found[owner].nodes[group] = found[owner].nodes.get(group, 0) + pattern.nodes
 
 
-def _bundles(pattern: NodePattern, weights: _Weights) -> list[str]:
+def _list_bundles(pattern: NodePattern, weights: _Weights) -> list[str]:
     return [bundle for key in pattern.pods if (bundle := weights.bundle_of[key])]
 
 
-def _parts(pattern: NodePattern, option: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
+def _compute_shares(pattern: NodePattern, option: ScaleUpOption, weights: _Weights, owner: str) -> dict[str, float]:
     """The fraction of such a node per bundle; the sum is 1 if no ordinary pods are on it."""
     if not pattern.pods:
         return {owner: 1.0} if owner else {}

@@ -1,6 +1,6 @@
 """A plan without some of the requests it was made for, and its remaining pods packed onto fewer nodes. Pure.
 
-`without_requests` removes failed ProvisioningRequests from a plan: nodes that only they needed are not added, and all
+`remove_requests` removes failed ProvisioningRequests from a plan: nodes that only they needed are not added, and all
 other placements stay. `repack` packs the remaining pods again onto the same groups, none of which gets more nodes than
 before. The result is verified like any plan; where it is no better, the placements stay.
 """
@@ -40,7 +40,7 @@ def repack(
         replace(
             there,
             pending=_select_pending(loose.values(), there.pending),
-            groups=tuple(_with_nodes_of(loose, snapshot)),
+            groups=tuple(_limit_to_planned_sizes(loose, snapshot)),
             machine_types=(),
         ),
         policy,
@@ -69,7 +69,7 @@ def _select_pending(scale_ups: Collection[GroupScaleUp], pending: Sequence[Pendi
     )
 
 
-def _with_nodes_of(scale_ups: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
+def _limit_to_planned_sizes(scale_ups: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
     """The groups before their scale-up, with the size after it as their maximum."""
     known = {node_group.id: node_group for node_group in snapshot.groups}
     found: list[NodeGroup] = []
@@ -118,7 +118,7 @@ def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPl
     )
 
 
-def without_requests(
+def remove_requests(
     plan: ScaleUpPlan, withdrawn: Collection[str], *, pending: Sequence[PendingPods], why: Reason
 ) -> ScaleUpPlan:
     """The plan without the pods of the bundles `withdrawn`."""
@@ -137,7 +137,7 @@ def without_requests(
     scale_ups = tuple(
         kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None
     )
-    existing = {node: _without_keys(pods, had.keys()) for node, pods in plan.existing.items()}
+    existing = {node: _remove_keys(pods, had.keys()) for node, pods in plan.existing.items()}
     cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
@@ -156,7 +156,7 @@ def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScal
     """The scale-up without these pods; None if no others need it. A scale-up from zero to maximum stays whole."""
     patterns: list[NodePattern] = []
     for pattern in scale_up.patterns:
-        pods = _without_keys(pattern.pods, keys)
+        pods = _remove_keys(pattern.pods, keys)
         if pods or not pattern.pods or scale_up.option.zero_or_max:
             patterns.append(NodePattern(nodes=pattern.nodes, pods=pods))
     if not any(pattern.pods for pattern in patterns):
@@ -165,5 +165,5 @@ def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScal
     return replace(scale_up, patterns=tuple(patterns), after=after)
 
 
-def _without_keys(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:
+def _remove_keys(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:
     return {key: count for key, count in pods.items() if key not in keys}

@@ -111,7 +111,7 @@ class _Booking:
         trusted = {key for key, number in self._class_of.items() if number not in distrusted and self._is_plain(number)}
         lines = [
             [(row, self._class_of[key], key, pods) for key, pods in filling.pods.items() if key in trusted and pods > 0]
-            for row, filling in self._rows_of(before)
+            for row, filling in self._find_rows(before)
         ]
         free = self._problem.arrays.free.copy()
         found: list[tuple[int, str, int]] = []
@@ -125,7 +125,7 @@ class _Booking:
         pod_class = self._problem.table.classes[number]
         return pod_class.problem is None and not pod_class.volumes
 
-    def _rows_of(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
+    def _find_rows(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
         """Row and filling: on its own node if that exists, otherwise on a free node of its group."""
         row_of = self._problem.arrays.row_of
         found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
@@ -150,12 +150,12 @@ class _Booking:
             request = rules.requests[number]
             asked = np.flatnonzero(request > 0)
             room = (free[here][:, asked] // request[asked]).min(axis=1) if len(asked) else pods[at]
-            room = np.where(self._takes(number)[here], np.maximum(room, 0), 0)
+            room = np.where(self._find_accepting_rows(number)[here], np.maximum(room, 0), 0)
             pods[at] = np.minimum(pods[at], np.minimum(room, 1) if rules.excludes_itself(number) else room)
             free[here] -= pods[at][:, None] * request
         return [(queue[0], queue[2], count) for queue, count in zip(lines, pods.tolist(), strict=True) if count]
 
-    def _takes(self, number: int) -> Flags:
+    def _find_accepting_rows(self, number: int) -> Flags:
         """[N]: rows that would take a pod of the class if nothing were booked. Inter-pod rules are verified later."""
         if number not in self._open:
             rules = self._problem.rules
@@ -182,13 +182,13 @@ class _Booking:
         for _ in range(_QUEUE_LIMIT):
             if not queue:
                 return
-            first = self._longest_prefix(queue)
+            first = self._reserve_longest_prefix(queue)
             if first == len(queue):
                 return
             # The next in line gets what there is for it.
-            self._deal(queue[first : first + 1], self._pack(queue[first : first + 1]))
+            self._distribute(queue[first : first + 1], self._pack(queue[first : first + 1]))
             queue = queue[first + 1 :]
-        self._deal(queue, self._pack(queue))
+        self._distribute(queue, self._pack(queue))
 
     def _queue(self) -> list[list[str]]:
         """Keys of each request that lack places."""
@@ -198,7 +198,7 @@ class _Booking:
                 found.setdefault(pending.bundle or pending.key, []).append(pending.key)
         return list(found.values())
 
-    def _longest_prefix(self, queue: Sequence[list[str]]) -> int:
+    def _reserve_longest_prefix(self, queue: Sequence[list[str]]) -> int:
         """How many of the first find room together, by halving; they get it."""
         low, high = 0, len(queue)
         best: dict[int, Mapping[int, int]] = {}
@@ -209,7 +209,7 @@ class _Booking:
                 low, best = middle, packed
             else:
                 high = middle - 1
-        self._deal(queue[:low], best)
+        self._distribute(queue[:low], best)
         return low
 
     def _pack(self, queue: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
@@ -220,19 +220,19 @@ class _Booking:
             for key in keys:
                 demand[self._class_of[key]] += self._left[key]
         means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), failed=self._doubts)
-        before = Placement(existing=self._by_class())
+        before = Placement(existing=self._group_by_class())
         placement = place(problem, self._relations, demand, means, before)
         return {
             row: more
             for row, content in placement.existing.items()
-            if (more := _beyond(content, before.existing.get(row, {})))
+            if (more := _subtract(content, before.existing.get(row, {})))
         }
 
     @property
     def _relations(self) -> PodRelations:
         return PodRelations(self._problem.table, self._problem.rules, self._problem.snapshot.view)
 
-    def _by_class(self) -> dict[int, dict[int, int]]:
+    def _group_by_class(self) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
         for row in sorted(self._on):
             content: dict[int, int] = {}
@@ -246,7 +246,7 @@ class _Booking:
         wanted = sum(self._left[key] for keys in queue for key in keys)
         return sum(sum(content.values()) for content in packed.values()) >= wanted
 
-    def _deal(self, queue: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
+    def _distribute(self, queue: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
         """Places of a class go to its members as they stand in line."""
         waiting: dict[int, deque[str]] = defaultdict(deque)
         for keys in queue:
@@ -307,5 +307,5 @@ def _free_rows(problem: ScaleUpProblem, groups: set[str], used: set[int]) -> dic
     return {group: deque(row for _, row in sorted(rows)) for group, rows in found.items()}
 
 
-def _beyond(content: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:
+def _subtract(content: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:
     return {number: more for number, pods in content.items() if (more := pods - before.get(number, 0)) > 0}

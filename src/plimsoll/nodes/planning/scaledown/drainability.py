@@ -18,7 +18,7 @@ from plimsoll.nodes.model.pod_traits import (
     SAFE_TO_EVICT,
     is_daemon_pod,
     is_mirror_pod,
-    local_volumes,
+    list_local_volumes,
 )
 from plimsoll.nodes.model.reasons import WAITS_FOR_COMPLETION
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
@@ -117,7 +117,7 @@ class DrainRules:
         if found is not None:
             return found
         closed = (pdb for pdb in self.pdbs.matching(pod) if self.pdbs.allowed[pdb] < 1)
-        return next(map(self.pdb_exhausted, closed), MOVE)
+        return next(map(self.block_for_exhausted_pdb, closed), MOVE)
 
     def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
         """What every rule but the last says; None: it is for the budgets to say how many may go."""
@@ -127,9 +127,9 @@ class DrainRules:
                 return found
         return None
 
-    def pdb_exhausted(self, pdb: int) -> DrainabilityStatus:
+    def block_for_exhausted_pdb(self, pdb: int) -> DrainabilityStatus:
         """The last rule, about a budget that lets no pod go."""
-        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(pdb)} lets no pod go")
+        return _build_blocked_status(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(pdb)} lets no pod go")
 
     def find_controller(self, pod: Pod, owner: OwnerReference) -> ControllerInfo:
         return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)
@@ -140,48 +140,48 @@ _SKIP: Final = DrainabilityStatus(outcome=DrainOutcome.SKIP)
 _LET_GO: Final = DrainabilityStatus(outcome=DrainOutcome.LET_GO)
 
 
-def _blocked(code: str, why: str) -> DrainabilityStatus:
+def _build_blocked_status(code: str, why: str) -> DrainabilityStatus:
     return DrainabilityStatus(outcome=DrainOutcome.BLOCK, code=code, message=why)
 
 
 # ---- the rules, each None where it does not decide
 
 
-def _mirror(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_mirror(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _SKIP if is_mirror_pod(pod) else None
 
 
-def _overdue(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_overdue(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _SKIP if is_overdue(pod, rules.now) else None
 
 
-def _controller(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_controller(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     owner = controller_of(pod.metadata)
     if owner is None:
         return None
     known = rules.find_controller(pod, owner)
     if not known.exists:
-        return _blocked(CONTROLLER_NOT_FOUND, f"its {owner.kind} {owner.name} does not exist")
+        return _build_blocked_status(CONTROLLER_NOT_FOUND, f"its {owner.kind} {owner.name} does not exist")
     least = rules.options.min_replica_count
     if owner.kind in _COUNTED and known.replicas is not None and known.replicas < least:
         why = f"its {owner.kind} {owner.name} has {known.replicas} replicas, less than {least}"
-        return _blocked(MIN_REPLICAS_REACHED, why)
+        return _build_blocked_status(MIN_REPLICAS_REACHED, why)
     return None
 
 
-def _daemon(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_daemon(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _LET_GO if is_daemon_pod(pod) else None
 
 
-def _safe(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_safe_to_evict(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
-def _terminal(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_terminal(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     return _LET_GO if pod.status.phase in _ENDED else None
 
 
-def _on_completion(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_on_completion(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) != ON_COMPLETION:
         return None
     return DrainabilityStatus(
@@ -189,49 +189,49 @@ def _on_completion(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     )
 
 
-def _replicated(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_replicated(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     owner = controller_of(pod.metadata)
     if owner is None:
-        return _blocked(NOT_REPLICATED, "it has no controller that would make it again")
+        return _build_blocked_status(NOT_REPLICATED, "it has no controller that would make it again")
     if owner.kind in _REPLICATING or not rules.options.skip_custom_controllers:
         return None
-    return _blocked(NOT_REPLICATED, f"its controller is a {owner.kind}")
+    return _build_blocked_status(NOT_REPLICATED, f"its controller is a {owner.kind}")
 
 
-def _system(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_system(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.pdbs.matching(pod):
         return None
     created = pod.metadata.creation_timestamp
     if created is not None and created + timedelta(seconds=rules.options.system_pod_timeout_s) < rules.now:
         return None
-    return _blocked(SYSTEM_POD, "it is a young system pod without a disruption budget")
+    return _build_blocked_status(SYSTEM_POD, "it is a young system pod without a disruption budget")
 
 
-def _unsafe(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_unsafe_to_evict(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) != "false":
         return None
-    return _blocked(NOT_SAFE_TO_EVICT, 'it is annotated safe-to-evict "false"')
+    return _build_blocked_status(NOT_SAFE_TO_EVICT, 'it is annotated safe-to-evict "false"')
 
 
-def _local_storage(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
+def _check_local_storage(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if not rules.options.skip_local_storage:
         return None
     listed = pod.metadata.annotations.get(SAFE_LOCAL_VOLUMES, "")
     safe = {name.strip() for name in listed.split(",")}
-    at_risk = [name for name in local_volumes(pod) if name not in safe]
-    return _blocked(LOCAL_STORAGE, f"it has local storage ({', '.join(at_risk)})") if at_risk else None
+    at_risk = [name for name in list_local_volumes(pod) if name not in safe]
+    return _build_blocked_status(LOCAL_STORAGE, f"it has local storage ({', '.join(at_risk)})") if at_risk else None
 
 
 _RULES: Final[tuple[Callable[[DrainRules, Pod], DrainabilityStatus | None], ...]] = (
-    _mirror,
-    _overdue,
-    _controller,
-    _daemon,
-    _safe,
-    _terminal,
-    _on_completion,
-    _replicated,
-    _system,
-    _unsafe,
-    _local_storage,
+    _check_mirror,
+    _check_overdue,
+    _check_controller,
+    _check_daemon,
+    _check_safe_to_evict,
+    _check_terminal,
+    _check_on_completion,
+    _check_replicated,
+    _check_system,
+    _check_unsafe_to_evict,
+    _check_local_storage,
 )

@@ -63,7 +63,7 @@ class DrainabilityCache:
             self._add(kind, rules)
         for number in self._time_dependent:
             self._decide(number, rules.check_without_pdbs(pods_by_node.kinds[number].pod))
-        return self._with_exhausted_pdbs(rules)
+        return self._add_exhausted_pdbs(rules)
 
     def _decide(self, number: int, status: DrainabilityStatus | None) -> None:
         if self._decided[number] != status:
@@ -91,7 +91,7 @@ class DrainabilityCache:
 
     def _recheck_controllers(self, pods_by_node: PodsByNode, rules: DrainRules) -> None:
         for number, seen in enumerate(self._controllers):
-            now = _controller(pods_by_node.kinds[number].pod, rules.controllers)
+            now = _find_controller(pods_by_node.kinds[number].pod, rules.controllers)
             if now != seen:
                 self._controllers[number] = now
                 self._decide(number, rules.check_without_pdbs(pods_by_node.kinds[number].pod))
@@ -99,14 +99,14 @@ class DrainabilityCache:
     def _add(self, kind: PodKind, rules: DrainRules) -> None:
         number = len(self._decided)
         self._decided.append(rules.check_without_pdbs(kind.pod))
-        self._controllers.append(_controller(kind.pod, rules.controllers))
+        self._controllers.append(_find_controller(kind.pod, rules.controllers))
         meta = kind.pod.metadata
         if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
             self._time_dependent.append(number)
         for pdb in rules.pdbs.matching(kind.pod):
             self._by_pdb.setdefault(pdb, []).append(number)
 
-    def _with_exhausted_pdbs(self, rules: DrainRules) -> KindDrainability:
+    def _add_exhausted_pdbs(self, rules: DrainRules) -> KindDrainability:
         self._latest = latest = self._build()
         used_up = {
             number: pdb
@@ -118,7 +118,7 @@ class DrainabilityCache:
             return latest
         statuses, moves, keeps = list(latest.statuses), latest.moves.copy(), latest.blocks.copy()
         for number, pdb in used_up.items():
-            statuses[number] = status = rules.pdb_exhausted(pdb)
+            statuses[number] = status = rules.block_for_exhausted_pdb(pdb)
             moves[number], keeps[number] = status.outcome is DrainOutcome.MOVE, status.blocks_node
         return replace(latest, statuses=tuple(statuses), moves=moves, blocks=keeps)
 
@@ -139,6 +139,6 @@ class DrainabilityCache:
         )
 
 
-def _controller(pod: Pod, known: Mapping[ControllerKey, ControllerInfo]) -> ControllerInfo | None:
+def _find_controller(pod: Pod, known: Mapping[ControllerKey, ControllerInfo]) -> ControllerInfo | None:
     owner = controller_of(pod.metadata)
     return None if owner is None else known.get((pod.metadata.namespace, owner.kind, owner.name))

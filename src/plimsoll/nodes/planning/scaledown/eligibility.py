@@ -71,9 +71,9 @@ class ScaleDownState:
     """Of these."""
 
 
-def with_bookings(known: ScaleDownState, pods_by_node: PodsByNode) -> ScaleDownState:
+def add_bookings(known: ScaleDownState, pods_by_node: PodsByNode) -> ScaleDownState:
     """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
-    rows = pods_by_node.placeholder_rows().tolist()
+    rows = pods_by_node.find_placeholder_rows().tolist()
     return replace(known, booked=known.booked | {pods_by_node.states[row].name for row in rows}) if rows else known
 
 
@@ -85,7 +85,7 @@ class ShrinkableGroup:
     spare: int
 
 
-def shrinkable_groups(
+def find_shrinkable_groups(
     snapshot: Snapshot, policy: Policy, known: ScaleDownState, pods_by_node: PodsByNode
 ) -> dict[str, ShrinkableGroup]:
     """Groups that may shrink, by id. What is not autoscaled is missing."""
@@ -113,7 +113,7 @@ class EligibilityChecker:
     groups: Mapping[str, ShrinkableGroup]
     now: datetime
 
-    def unremovable_reasons(self, pods_by_node: Sequence[NodePods]) -> list[Reason | None]:
+    def find_unremovable_reasons(self, pods_by_node: Sequence[NodePods]) -> list[Reason | None]:
         """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
         known, group_of = self.state, self.snapshot.group_of
         noted = known.being_deleted | known.unready | known.booked
@@ -126,11 +126,11 @@ class EligibilityChecker:
                 and node_pods.state.name not in noted
                 and not node_pods.state.problem
             )
-            else self.unremovable_reason(node_pods)
+            else self.find_unremovable_reason(node_pods)
             for node_pods in pods_by_node
         ]
 
-    def unremovable_reason(self, node_pods: NodePods) -> Reason | None:
+    def find_unremovable_reason(self, node_pods: NodePods) -> Reason | None:
         """Why the node is no candidate whatever its pods do; None when it may be one."""
         state, flags = node_pods.state, node_pods.flags
         if flags.being_deleted or state.name in self.state.being_deleted:
@@ -156,7 +156,7 @@ class EligibilityChecker:
     def is_ready(self, node_pods: NodePods) -> bool:
         return node_pods.flags.ready and node_pods.state.name not in self.state.unready
 
-    def booked_reason(self, row: int, utilization: Utilization) -> Reason:
+    def build_booked_reason(self, row: int, utilization: Utilization) -> Reason:
         """Of a booked node: what is used, and apart from that what is only booked."""
         used, booked = float(utilization.share[row]), float(utilization.booked[row])
         message = "it is held for a provisioning request"
@@ -164,14 +164,14 @@ class EligibilityChecker:
             message += f": of {utilization.resource[row]} {booked:.1%} is booked and {used:.1%} used"
         return Reason(code=BOOKED, message=message, facts={"utilization": used, "booked": booked})
 
-    def utilization_reason(self, row: int, utilization: Utilization) -> Reason | None:
+    def check_utilization(self, row: int, utilization: Utilization) -> Reason | None:
         if utilization.is_low[row]:
             return None
         share, limit = float(utilization.share[row]), float(utilization.threshold[row])
         message = f"{utilization.resource[row]} is used to {share:.1%}, more than {limit:.1%}"
         return Reason(code=NOT_UNDERUTILIZED, message=message, facts={"utilization": share, "threshold": limit})
 
-    def recently_unremovable_reason(self, name: str) -> Reason | None:
+    def check_recently_unremovable(self, name: str) -> Reason | None:
         until = self.state.unremovable_until.get(name)
         if until is None or until <= self.now:
             return None
@@ -236,13 +236,13 @@ def compute_utilization(
     reserved = _sum_requests(arrays, pods_by_node, booked)
     asked -= reserved
     excluded = _sum_excluded(arrays, pods_by_node, rules, overdue)
-    shares = _shares(asked - excluded, allocatable - excluded)
-    reserved_shares = _shares(reserved, allocatable - excluded)
+    shares = _compute_shares(asked - excluded, allocatable - excluded)
+    reserved_shares = _compute_shares(reserved, allocatable - excluded)
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
     plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
     has_gpu: Flags = np.asarray((arrays.alloc[:, gpus] > 0).any(axis=1), dtype=np.bool_)
-    deciding = np.where(has_gpu, _largest(shares, gpus), _largest(shares, plain))
+    deciding = np.where(has_gpu, _find_largest_column(shares, gpus), _find_largest_column(shares, plain))
     rows = np.arange(len(arrays))
     share = shares[rows, deciding]
     threshold = np.where(has_gpu, rules.gpu, rules.plain)
@@ -279,14 +279,14 @@ def _sum_requests(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) ->
     return taken
 
 
-def _shares(asked: Floats, allocatable: Floats) -> Floats:
+def _compute_shares(asked: Floats, allocatable: Floats) -> Floats:
     """Shares, rounded so that half a node is exactly 0.5 whatever the order of summation."""
     shares = np.zeros(asked.shape, dtype=np.float64)
     np.divide(asked, allocatable, out=shares, where=allocatable > 0)
     return np.asarray(np.round(np.maximum(shares, 0.0), 12), dtype=np.float64)
 
 
-def _largest(shares: Floats, columns: list[int]) -> Ints:
+def _find_largest_column(shares: Floats, columns: list[int]) -> Ints:
     """[N]: the column of the largest share, the first of equals."""
     if not columns:
         return np.zeros(len(shares), dtype=np.int64)

@@ -37,7 +37,7 @@ class RemainingPdbs:
         self.allowed: Ints = np.zeros(len(self.budgets), dtype=np.int64)
         """[B]: pods that may go now."""
         for index, budget in enumerate(self.budgets):
-            selector, readable = _selector(budget)
+            selector, readable = _read_selector(budget)
             self.allowed[index] = max(budget.status.disruptions_allowed, 0) if readable else 0
             self._by_namespace.setdefault(budget.metadata.namespace, []).append((index, selector))
 
@@ -51,7 +51,7 @@ class RemainingPdbs:
         return f"{meta.namespace}/{meta.name}"
 
 
-def _selector(budget: PodDisruptionBudget) -> tuple[LabelSelector, bool]:
+def _read_selector(budget: PodDisruptionBudget) -> tuple[LabelSelector, bool]:
     try:
         return label_selector(budget.spec.selector), True
     except InvalidSelector:

@@ -25,9 +25,9 @@ from plimsoll.nodes.planning.scaledown.eligibility import (
     ShrinkableGroup,
     Utilization,
     UtilizationThresholds,
+    add_bookings,
     compute_utilization,
-    shrinkable_groups,
-    with_bookings,
+    find_shrinkable_groups,
 )
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
@@ -76,7 +76,7 @@ class ScaleDownSimulation:
         """For the next loop iteration."""
         return self.problem.cache
 
-    def pod_hints(self) -> dict[PodKey, str]:
+    def build_pod_hints(self) -> dict[PodKey, str]:
         """Where each pod would go: the next loop iteration tries there first."""
         moved_pods = self._moved_pods or apply_moves(self.problem, self._bulk)[0]
         names = self.problem.arrays.names
@@ -99,10 +99,10 @@ def find_unneeded(
 ) -> ScaleDownSimulation:
     state = state or ScaleDownState()
     problem = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
-    state = with_bookings(state, problem.pods_by_node)
+    state = add_bookings(state, problem.pods_by_node)
     rules = UtilizationThresholds.of(problem.arrays, policy.scale_down, snapshot)
     utilization = compute_utilization(problem.arrays, problem.pods_by_node, rules=rules, now=now)
-    rooms = shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
+    rooms = find_shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
     checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)
     candidates = _Candidates(problem, utilization, checker)
     candidates.try_empty()
@@ -125,12 +125,12 @@ class _Candidates:
         self._risky: set[int] = set()
         self._pdbs_left: Ints = problem.rules.pdbs.allowed.copy()
         self._pdb_use = pdb_use(problem)
-        self._receiving = receiving_nodes(problem, checker.state)
+        self._receiving = find_receiving_nodes(problem, checker.state)
         self._receives = self._receiving.copy()
         self._bulk: Ints = np.zeros((0, 4), dtype=np.int64)
         self._moved_pods: MovedPods = {}
         self._empty, self._occupied = self._check_eligibility()
-        self._left = self._useful() - len(self._empty)
+        self._left = self._count_useful() - len(self._empty)
 
     def _check_eligibility(self) -> tuple[list[int], list[int]]:
         """Rows of empty candidates and of others; everything else gets its reason."""
@@ -142,17 +142,17 @@ class _Candidates:
         tried = self._checker.state.unremovable_until
         pods_by_node = self._problem.pods_by_node.nodes
         for row, (node_pods, refusal) in enumerate(
-            zip(pods_by_node, self._checker.unremovable_reasons(pods_by_node), strict=True)
+            zip(pods_by_node, self._checker.find_unremovable_reasons(pods_by_node), strict=True)
         ):
             reason = refusal
             if reason is not None and reason.code == BOOKED:
-                reason = self._checker.booked_reason(row, self._utilization)
+                reason = self._checker.build_booked_reason(row, self._utilization)
             if reason is None and not is_low[row]:
-                reason = self._checker.utilization_reason(row, self._utilization)
+                reason = self._checker.check_utilization(row, self._utilization)
             if reason is None and tried:
-                reason = self._checker.recently_unremovable_reason(node_pods.state.name)
+                reason = self._checker.check_recently_unremovable(node_pods.state.name)
             if reason is None and (row in kept_by or node_pods.state.unreadable_pods):
-                reason = blocked_by_pod(self._problem, row)
+                reason = find_blocking_pod(self._problem, row)
                 if reason is not None:
                     self._retried.add(row)
             if reason is not None:
@@ -161,24 +161,24 @@ class _Candidates:
                 occupied.append(row)
             else:
                 empty.append(row)
-        return self._best_first(empty), self._shortlist(self._best_first(occupied))
+        return self._sort_best_first(empty), self._select_shortlist(self._sort_best_first(occupied))
 
-    def _best_first(self, rows: list[int]) -> list[int]:
+    def _sort_best_first(self, rows: list[int]) -> list[int]:
         known = self._checker.state.unneeded_since
         names = self._problem.arrays.names
         share = self._utilization.share.tolist()
         return sorted(rows, key=lambda row: (names[row] not in known, share[row], names[row]))
 
-    def _shortlist(self, rows: list[int]) -> list[int]:
+    def _select_shortlist(self, rows: list[int]) -> list[int]:
         """The occupied nodes that are checked in this loop iteration; the rest is reported as not tried."""
         options = self._policy
         pool = max(int(len(self._problem.arrays) * options.candidates_ratio), options.candidates_min)
         most = options.non_empty_candidates + pool
-        reason = _not_tried(f"only {most} occupied nodes are looked at in a turn")
+        reason = _build_not_tried_reason(f"only {most} occupied nodes are looked at in a turn")
         self._unremovable.update(dict.fromkeys(rows[most:], reason))
         return rows[:most]
 
-    def _useful(self) -> int:
+    def _count_useful(self) -> int:
         """The number of unneeded nodes beyond which more would not be removed any sooner."""
         options = self._policy
         interval = max(self._checker.policy.operation.scan_interval_s, 1.0)
@@ -212,13 +212,13 @@ class _Candidates:
         if verdict == _REMOVED:
             self._take(row)
         elif verdict == _NO_ROOM:
-            self._unremovable[row] = no_place_reason(self._problem.first_of_class(row, stuck))
+            self._unremovable[row] = build_no_place_reason(self._problem.find_first_of_class(row, stuck))
             self._retried.add(row)
         elif verdict == _LIMITED:
-            self._unremovable[row] = self._pdbs_exhausted(row)
+            self._unremovable[row] = self._explain_exhausted_pdbs(row)
             self._retried.add(row)
         else:
-            self._unremovable[row] = _not_tried("enough nodes were found unneeded")
+            self._unremovable[row] = _build_not_tried_reason("enough nodes were found unneeded")
 
     def try_others(self) -> None:
         """Nodes with pods that look at others, one at a time."""
@@ -240,18 +240,18 @@ class _Candidates:
 
     def _try_removal(self, row: int, simulator: RemovalSimulator) -> None:
         if self._left <= 0 or simulator.checks_left < 0:
-            self._unremovable[row] = _not_tried("enough nodes were looked at")
+            self._unremovable[row] = _build_not_tried_reason("enough nodes were looked at")
             return
         if (self._pdb_use[row] > self._pdbs_left).any():
-            self._unremovable[row] = self._pdbs_exhausted(row)
+            self._unremovable[row] = self._explain_exhausted_pdbs(row)
             self._retried.add(row)
             return
         found = simulator.simulate_removal(row)
         if isinstance(found, Unplaceable):
             if found.gave_up:
-                self._unremovable[row] = _not_tried("enough nodes were looked at")
+                self._unremovable[row] = _build_not_tried_reason("enough nodes were looked at")
             else:
-                self._unremovable[row] = no_place_reason(found.pod)
+                self._unremovable[row] = build_no_place_reason(found.pod)
                 self._retried.add(row)
             return
         self._take(row)
@@ -266,7 +266,7 @@ class _Candidates:
             self._risky.add(row)
         self._pdbs_left -= use
 
-    def _pdbs_exhausted(self, row: int) -> Reason:
+    def _explain_exhausted_pdbs(self, row: int) -> Reason:
         over = np.flatnonzero(self._pdb_use[row] > self._pdbs_left)
         name = self._problem.rules.pdbs.name(int(over[0])) if len(over) else ""
         detail = Reason(code=NOT_ENOUGH_PDB, message=f"disruption budget {name} is used up by other nodes")
@@ -278,7 +278,7 @@ class _Candidates:
         names = self._problem.arrays.names
         pods, shares = self._problem.moving.tolist(), self._utilization.share.tolist()
         return ScaleDownSimulation(
-            unneeded=tuple(self._described(row, pods[row], shares[row]) for row in sorted(self._removed)),
+            unneeded=tuple(self._build_unneeded_node(row, pods[row], shares[row]) for row in sorted(self._removed)),
             unremovable=tuple(
                 UnremovableNode(
                     node=names[row], reason=self._unremovable[row], retry_at=retry_at if row in self._retried else None
@@ -293,7 +293,7 @@ class _Candidates:
             _moved_pods=self._moved_pods,
         )
 
-    def _described(self, row: int, pods: int, share: float) -> UnneededNode:
+    def _build_unneeded_node(self, row: int, pods: int, share: float) -> UnneededNode:
         node_pods = self._problem.pods_by_node.nodes[row]
         return UnneededNode(
             node=node_pods.state.name,
@@ -306,7 +306,7 @@ class _Candidates:
         )
 
 
-def receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Flags:
+def find_receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Flags:
     """[N]: nodes that pods may be moved to; taints and the like are asked apart."""
     receives = np.array(
         [
@@ -329,7 +329,7 @@ def pdb_use(problem: ScaleDownProblem) -> Ints:
     return np.minimum(problem.pdb_use, np.maximum(problem.rules.pdbs.allowed, 1))
 
 
-def blocked_by_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
+def find_blocking_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
     """The first pod that keeps the node, and why it does."""
     state = problem.arrays.states[row]
     if state.unreadable_pods:
@@ -346,11 +346,11 @@ def blocked_by_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
     return Reason(code=code, message=f"pod {pod} keeps it", facts=facts, because=(why,))
 
 
-def no_place_reason(pod: PodKey | None) -> Reason:
+def build_no_place_reason(pod: PodKey | None) -> Reason:
     who = "a pod" if pod is None else f"pod {pod}"
     facts = {} if pod is None else {"pod": str(pod)}
     return Reason(code=NO_PLACE, message=f"{who} fits on no other node", facts=facts)
 
 
-def _not_tried(why: str) -> Reason:
+def _build_not_tried_reason(why: str) -> Reason:
     return Reason(code=NOT_TRIED, message=why)

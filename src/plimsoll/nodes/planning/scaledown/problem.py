@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.model.planner_cache import PlannerCache
-from plimsoll.nodes.planning.equivalence.scheduling_keys import running_keys
+from plimsoll.nodes.planning.equivalence.scheduling_keys import get_running_keys
 from plimsoll.nodes.planning.predicates.predicates import Predicates
-from plimsoll.nodes.planning.predicates.static_predicates import cached_refusals
+from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cache
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.scaledown.drainability_cache import DrainabilityCache
 from plimsoll.nodes.planning.scaledown.running_classes import RunningClassesCache
@@ -66,14 +66,16 @@ class ScaleDownProblem:
         view = snapshot.view
         arrays = known.get(NodeArraysCache).update(view)
         pods_by_node = known.get(PodsByNodeCache).update(view)
-        kinds = known.get(RunningClassesCache).update(view, arrays, pods_by_node, forms=running_keys(known))
-        predicates = Predicates(kinds.table, arrays, view, refusal_cache=cached_refusals(known))
-        first = _first_pods(pods_by_node, kinds)
+        kinds = known.get(RunningClassesCache).update(view, arrays, pods_by_node, forms=get_running_keys(known))
+        predicates = Predicates(kinds.table, arrays, view, refusal_cache=get_refusal_cache(known))
+        first = _find_first_pods(pods_by_node, kinds)
         # Classes that are only remembered count for nothing: not even for how large the others are.
         requests = np.where((first < len(pods_by_node.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
         drainability = known.get(DrainabilityCache).update(pods_by_node, rules)
-        interacting_kinds = drainability.moves & (kinds.class_of >= 0) & _at(kinds.interacting, kinds.class_of)
+        interacting_kinds = (
+            drainability.moves & (kinds.class_of >= 0) & _select_flags(kinds.interacting, kinds.class_of)
+        )
         return cls(
             snapshot=snapshot,
             rules=rules,
@@ -85,10 +87,10 @@ class ScaleDownProblem:
             first_pod=first,
             requests=np.ascontiguousarray(requests[:, columns]),
             free=np.ascontiguousarray(arrays.free[:, columns]),
-            moving=_counted(pods_by_node, drainability.moves),
-            pdb_use=_pdb_use_of_nodes(pods_by_node, rules, drainability),
-            blocking_kind=_first_blocking(pods_by_node, drainability.blocks),
-            interacting=_counted(pods_by_node, interacting_kinds) > 0,
+            moving=_count_pods(pods_by_node, drainability.moves),
+            pdb_use=_count_pdb_use(pods_by_node, rules, drainability),
+            blocking_kind=_find_first_blocking(pods_by_node, drainability.blocks),
+            interacting=_count_pods(pods_by_node, interacting_kinds) > 0,
             cache=known,
         )
 
@@ -97,7 +99,7 @@ class ScaleDownProblem:
         """By kind [K]."""
         return self.drainability.statuses
 
-    def pods_to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
+    def list_pods_to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node that need a place when it goes, with their classes."""
         return [
             (placed, int(self.running_classes.class_of[kind]))
@@ -105,18 +107,18 @@ class ScaleDownProblem:
             if self.statuses[kind].outcome is DrainOutcome.MOVE
         ]
 
-    def first_of_class(self, row: int, number: int) -> PodKey | None:
+    def find_first_of_class(self, row: int, number: int) -> PodKey | None:
         """A pod of a class on a node; None where the class only came there by moves."""
         class_of = self.running_classes.class_of
         return next((placed.key for placed, kind in self.pods_by_node.pods(row) if class_of[kind] == number), None)
 
-    def disposable_pods(self, row: int) -> list[PlacedPod]:
+    def list_disposable_pods(self, row: int) -> list[PlacedPod]:
         """Daemon pods and the like: they may be evicted, and need no place."""
         return [
             placed for placed, kind in self.pods_by_node.pods(row) if self.statuses[kind].outcome is DrainOutcome.LET_GO
         ]
 
-    def class_counts(self, rows: Flags) -> tuple[Ints, Ints]:
+    def count_classes(self, rows: Flags) -> tuple[Ints, Ints]:
         """Where each row's lines begin [N + 1], and lines (class, pods): what chosen rows have to move."""
         chosen = rows[self.pods_by_node.row]
         chosen[chosen] = self.drainability.moves[self.pods_by_node.kind[chosen]]
@@ -126,7 +128,7 @@ class ScaleDownProblem:
         starts = np.searchsorted(found, np.arange(len(self.arrays) + 1) * classes)
         return starts.astype(np.int64), np.column_stack((found % classes, pods)).astype(np.int64)
 
-    def static_fit(self, pod_class: PodClass) -> Flags:
+    def find_static_fit(self, pod_class: PodClass) -> Flags:
         """[N]: rows that cordon, taints and node affinity leave to a class."""
         fits = np.ones(len(self.arrays), dtype=np.bool_)
         if pod_class.problem is not None:
@@ -142,7 +144,7 @@ class ScaleDownProblem:
                 fits &= codes == 0
         return fits
 
-    def node_kinds(self) -> tuple[Ints, Flags]:
+    def find_node_kinds(self) -> tuple[Ints, Flags]:
         """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
         constraints: dict[object, int] = {}
         rows: list[Flags] = []
@@ -159,7 +161,7 @@ class ScaleDownProblem:
             )
             if constraint not in constraints:
                 constraints[constraint] = len(rows)
-                rows.append(self.static_fit(pod_class))
+                rows.append(self.find_static_fit(pod_class))
             read[pod_class.index] = constraints[constraint]
         if not rows:
             return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
@@ -168,7 +170,7 @@ class ScaleDownProblem:
         return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
 
 
-def _first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
+def _find_first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
     """[C]: the place of the first pod of each class; behind all pods where there is none."""
     pods = len(pods_by_node.kind)
     first = np.full(len(kinds.table), pods, dtype=np.int64)
@@ -179,25 +181,25 @@ def _first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
     return first
 
 
-def _at(flags: Flags, numbers: Ints) -> Flags:
+def _select_flags(flags: Flags, numbers: Ints) -> Flags:
     return flags[np.maximum(numbers, 0)] if len(flags) else np.zeros(len(numbers), dtype=np.bool_)
 
 
-def _counted(pods_by_node: PodsByNode, kinds: Flags) -> Ints:
+def _count_pods(pods_by_node: PodsByNode, kinds: Flags) -> Ints:
     """[N]: pods of some kinds."""
     return np.bincount(pods_by_node.row[kinds[pods_by_node.kind]], minlength=len(pods_by_node.nodes)).astype(np.int64)
 
 
-def _pdb_use_of_nodes(pods_by_node: PodsByNode, rules: DrainRules, drainability: KindDrainability) -> Ints:
+def _count_pdb_use(pods_by_node: PodsByNode, rules: DrainRules, drainability: KindDrainability) -> Ints:
     use = np.zeros((len(pods_by_node.nodes), len(rules.pdbs.allowed)), dtype=np.int64)
     for pdb, kinds in drainability.by_pdb.items():
         meant = np.zeros(len(pods_by_node.kinds), dtype=np.bool_)
         meant[list(kinds)] = True
-        use[:, pdb] = _counted(pods_by_node, meant & drainability.moves)
+        use[:, pdb] = _count_pods(pods_by_node, meant & drainability.moves)
     return use
 
 
-def _first_blocking(pods_by_node: PodsByNode, keeps: Flags) -> dict[int, int]:
+def _find_first_blocking(pods_by_node: PodsByNode, keeps: Flags) -> dict[int, int]:
     if not keeps.any():
         return {}
     places = np.flatnonzero(keeps[pods_by_node.kind])

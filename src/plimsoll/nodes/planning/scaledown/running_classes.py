@@ -97,7 +97,7 @@ def classify_kinds(
     )
     there = np.bincount(pods_by_node.kind, minlength=len(pods_by_node.kinds)) > 0
     if before is not None and before.inputs.equals(made_from) and there[before.distinguishing].all():
-        found = _extended(before, view, pods_by_node, there, forms)
+        found = _extend_classes(before, view, pods_by_node, there, forms)
         if found is not None:
             return found
     ours = [
@@ -105,8 +105,8 @@ def classify_kinds(
         for kind, is_there in zip(pods_by_node.kinds, there.tolist(), strict=True)
         if is_there and not kind.stays_on_node
     ]
-    avoided = arrays.running_pods.visible_labels()
-    table = ClassTable.of(_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
+    avoided = arrays.running_pods.collect_visible_labels()
+    table = ClassTable.of(_build_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
     class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
     telling = [
@@ -117,13 +117,13 @@ def classify_kinds(
     return RunningClasses(
         table=table,
         class_of=class_of,
-        interacting=_looks(table.classes, made_from, view),
+        interacting=_find_dependent_kinds(table.classes, made_from, view),
         distinguishing=np.array(telling, dtype=np.int64),
         inputs=made_from,
     )
 
 
-def _extended(
+def _extend_classes(
     before: RunningClasses, view: ClusterView, pods_by_node: PodsByNode, there: Flags, forms: SchedulingKeys
 ) -> RunningClasses | None:
     """With the kinds that are new; None where these could change how the others are sorted."""
@@ -135,20 +135,20 @@ def _extended(
         return before if len(class_of) == len(before.class_of) else replace(before, class_of=class_of)
     if any(_has_storage(pod_kind) for pod_kind in new):
         return None
-    table = before.table.extend(_entries(new), view, scheduling_keys=forms)
+    table = before.table.extend(_build_entries(new), view, scheduling_keys=forms)
     if table is None:
         return None
     class_of[[pod_kind.number for pod_kind in new]] = table.class_of[len(before.table.class_of) :]
     fresh = table.classes[len(before.interacting) :]
-    looks = np.concatenate((before.interacting, _looks(fresh, before.inputs, view)))
+    looks = np.concatenate((before.interacting, _find_dependent_kinds(fresh, before.inputs, view)))
     return replace(before, table=table, class_of=class_of, interacting=looks)
 
 
-def _entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
+def _build_entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
     return [PendingPods(key=str(pod_kind.number), pod=pod_kind.pod, count=1) for pod_kind in kinds]
 
 
-def _looks(classes: Sequence[PodClass], made_from: ClassInputs, view: ClusterView) -> Flags:
+def _find_dependent_kinds(classes: Sequence[PodClass], made_from: ClassInputs, view: ClusterView) -> Flags:
     terms = made_from.terms
     found = [
         not pod_class.is_simple or any(term_matches(term, pod_class.pod, view.namespaces) for term in terms)

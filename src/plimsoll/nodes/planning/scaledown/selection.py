@@ -43,11 +43,11 @@ def nodes_to_delete(
     simulation: ScaleDownSimulation, policy: Policy, *, now: datetime, state: ScaleDownState | None = None
 ) -> NodesToDelete:
     choice = _Selection(simulation, policy, state or ScaleDownState(), now)
-    choice.pick(_in_removal_order(simulation.unneeded))
+    choice.pick(_sort_by_removal_order(simulation.unneeded))
     return choice.result()
 
 
-def _in_removal_order(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
+def _sort_by_removal_order(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
     return sorted(
         unneeded, key=lambda unneeded_node: (not unneeded_node.is_empty, unneeded_node.is_risky, unneeded_node.node)
     )
@@ -97,7 +97,7 @@ class _Selection:
             self._reject(candidate, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
         elif self._spare[candidate.group] <= 0:
             self._reject(candidate, MIN_SIZE_REACHED, f"group {candidate.group} would fall below its minimum size")
-        elif broken := find_broken_minimums(self._minimums, self._counted(candidate)):
+        elif broken := find_broken_minimums(self._minimums, self._build_counted_node(candidate)):
             self._reject(candidate, BELOW_MINIMUM, str(broken[0]))
         else:
             self._take([candidate])
@@ -115,7 +115,7 @@ class _Selection:
             is_first = not self._chosen and not self._known.removals_under_way and self._left > 0
             may_drain = not drains or self._drains > 0
             reason = "" if is_first and may_drain else "no more nodes are removed at once"
-        if not reason and (broken := self._broken(due)):
+        if not reason and (broken := self._find_broken_minimum(due)):
             reason = str(broken)
         if not reason:
             self._take(due)
@@ -123,10 +123,10 @@ class _Selection:
         for unneeded_node in due:
             self._reject(unneeded_node, ATOMIC_FAILED, reason)
 
-    def _broken(self, due: Sequence[UnneededNode]) -> MinimumLimit | None:
+    def _find_broken_minimum(self, due: Sequence[UnneededNode]) -> MinimumLimit | None:
         left = self._minimums
         for unneeded_node in due:
-            node = self._counted(unneeded_node)
+            node = self._build_counted_node(unneeded_node)
             if broken := find_broken_minimums(left, node):
                 return broken[0]
             left = tuple(limit.without(node) for limit in left)
@@ -135,7 +135,7 @@ class _Selection:
     def _take(self, nodes: Sequence[UnneededNode]) -> None:
         self._chosen += nodes
         for unneeded_node in nodes:
-            node = self._counted(unneeded_node)
+            node = self._build_counted_node(unneeded_node)
             self._left -= 1
             self._drains -= not unneeded_node.is_empty
             self._spare[unneeded_node.group] -= 1
@@ -165,7 +165,7 @@ class _Selection:
             problem,
             receives=self._simulation.receives,
             removed=[row_of[node.node] for node in self._chosen],
-            hints=self._simulation.pod_hints(),
+            hints=self._simulation.build_pod_hints(),
         )
         for unneeded_node in drained:
             found = simulator.simulate_removal(row_of[unneeded_node.node])
@@ -175,22 +175,22 @@ class _Selection:
             self._moves[unneeded_node.node] = found
         return None
 
-    def _counted(self, candidate: UnneededNode) -> CountedNode:
+    def _build_counted_node(self, candidate: UnneededNode) -> CountedNode:
         return CountedNode.of(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
 
     def _reject(self, candidate: UnneededNode, code: str, message: str) -> None:
         self._unremovable[candidate.node] = Reason(code=code, message=message)
 
     def result(self) -> NodesToDelete:
-        ordered = _in_removal_order(self._chosen)
+        ordered = _sort_by_removal_order(self._chosen)
         return NodesToDelete(
-            removals=tuple(self._removal(unneeded_node) for unneeded_node in ordered),
+            removals=tuple(self._build_removal(unneeded_node) for unneeded_node in ordered),
             unremovable=tuple(
                 UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._unremovable.items())
             ),
         )
 
-    def _removal(self, candidate: UnneededNode) -> NodeRemoval:
+    def _build_removal(self, candidate: UnneededNode) -> NodeRemoval:
         problem = self._simulation.problem
         row = problem.arrays.row_of[candidate.node]
         share = f"used to {candidate.utilization:.1%}"
@@ -201,7 +201,7 @@ class _Selection:
             group=candidate.group,
             is_empty=candidate.is_empty,
             moves=self._moves.get(candidate.node, ()),
-            daemons=tuple(placed.key for placed in problem.disposable_pods(row)),
+            daemons=tuple(placed.key for placed in problem.list_disposable_pods(row)),
             is_risky=candidate.is_risky,
             atomic=self._simulation.groups[candidate.group].group.zero_or_max,
             reason=Reason(code=code, message=message, facts={"utilization": candidate.utilization}),

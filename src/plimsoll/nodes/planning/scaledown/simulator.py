@@ -52,8 +52,8 @@ def build_node_set(
     problem: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
 ) -> NodeSet:
     """The solver's view. Rows with pods that look at others are to be left out of `removable`."""
-    starts, lines = problem.class_counts(removable)
-    kind, allowed = problem.node_kinds()
+    starts, lines = problem.count_classes(removable)
+    kind, allowed = problem.find_node_kinds()
     return NodeSet(
         requests=problem.requests,
         free=problem.free,
@@ -102,7 +102,7 @@ def _remove_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals)
     assert cluster.receives is not None
     gone = np.zeros(len(cluster.free), dtype=np.bool_)
     gone[first.removed] = True
-    starts, lines = _with_moved(cluster, first.moves, ~gone & cluster.removable)
+    starts, lines = _add_moved_pods(cluster, first.moves, ~gone & cluster.removable)
     left = replace(
         cluster,
         free=first.free,
@@ -124,7 +124,7 @@ def _remove_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals)
     )
 
 
-def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]:
+def _add_moved_pods(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]:
     """The movable pods of chosen rows after some moves onto them."""
     classes = max(len(cluster.requests), 1)
     nodes = np.concatenate((np.repeat(np.arange(len(rows)), np.diff(cluster.starts)), moves[:, 2]))
@@ -141,7 +141,7 @@ def apply_moves(problem: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tupl
     """The final node of each moved pod, and all moves by name, from the solver's moves (class, from, to, pods)."""
     waiting: dict[tuple[int, int], list[tuple[PlacedPod, int]]] = defaultdict(list)
     for row in dict.fromkeys(moves[:, 1].tolist()):
-        for placed, number in reversed(problem.pods_to_move(row)):
+        for placed, number in reversed(problem.list_pods_to_move(row)):
             waiting[row, number].append((placed, row))
     for number, source, target, pods in moves.tolist():
         there = waiting[source, number]
@@ -210,24 +210,24 @@ class RemovalSimulator:
 
     def simulate_removal(self, row: int) -> tuple[PodMove, ...] | Unplaceable:
         """Everything that has to leave the row onto others, or nothing."""
-        pods = [*self._problem.pods_to_move(row), *self.moved_pods.get(row, ())]
-        replay = Replay(self._view(without=row))
+        pods = [*self._problem.list_pods_to_move(row), *self.moved_pods.get(row, ())]
+        replay = Replay(self._build_view(without=row))
         groups: dict[object, Alike] = {}
         free = self.free.copy()
         placed_at: list[tuple[PlacedPod, int, int]] = []
-        for placed, number in self._largest_first(pods):
+        for placed, number in self._sort_largest_first(pods):
             # Pods of a class are exchangeable but for their claims.
             alike = placed.key if placed.claims else number
             group = groups.get(alike) or groups.setdefault(alike, replay.alike(without_node(placed.pod)))
-            found = self._first_fit(replay, group, (placed, number), free, without=row)
+            found = self._find_first_fit(replay, group, (placed, number), free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
             replay.place(group, self._problem.arrays.names[found], str(placed.key))
             free[found] -= self._problem.requests[number]
             placed_at.append((placed, number, found))
-        return self._committed(row, placed_at)
+        return self._commit_moves(row, placed_at)
 
-    def _committed(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[PodMove, ...]:
+    def _commit_moves(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[PodMove, ...]:
         names = self._problem.arrays.names
         self._leave(row)
         self.moved_pods.pop(row, None)
@@ -239,13 +239,13 @@ class RemovalSimulator:
         self.moves += made
         return made
 
-    def _largest_first(self, pods: list[tuple[PlacedPod, int]]) -> list[tuple[PlacedPod, int]]:
+    def _sort_largest_first(self, pods: list[tuple[PlacedPod, int]]) -> list[tuple[PlacedPod, int]]:
         requests = self._problem.requests
         largest = np.maximum(requests.max(axis=0, initial=1), 1)
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
         return sorted(pods, key=lambda pod: (-size[pod[1]], pod[1], pod[0].key))
 
-    def _first_fit(
+    def _find_first_fit(
         self, replay: Replay, group: Alike, what: tuple[PlacedPod, int], free: Ints, *, without: int
     ) -> int | None:
         """The remembered place first, then the fullest that takes it."""
@@ -253,7 +253,7 @@ class RemovalSimulator:
         problem = self._problem
         needs = problem.requests[number]
         asked = needs > 0
-        possible = self._receives & problem.static_fit(problem.running_classes.table.classes[number])
+        possible = self._receives & problem.find_static_fit(problem.running_classes.table.classes[number])
         possible &= (free[:, asked] >= needs[asked]).all(axis=1)
         possible[without] = False
         rows = np.flatnonzero(possible)
@@ -284,7 +284,7 @@ class RemovalSimulator:
         for _, number in listed:
             self.free[row] -= self._problem.requests[number]
 
-    def _view(self, *, without: int) -> ClusterView:
+    def _build_view(self, *, without: int) -> ClusterView:
         view = self._problem.snapshot.view
         gone = self._problem.arrays.names[without]
         states = {name: state for name, state in self._states.items() if name != gone}

@@ -29,12 +29,12 @@ def balance(
     families: Sequence[Sequence[int]] | None = None,
 ) -> Placement:
     """The same nodes, moved between similar groups until these are as equal as their limits allow."""
-    for siblings in similar_options(problem) if families is None else families:
+    for siblings in find_similar_options(problem) if families is None else families:
         placement = _split_batches(problem, placement, siblings, relations)
     return placement
 
 
-def similar_options(problem: ScaleUpProblem) -> list[list[int]]:
+def find_similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     """Families of options that scale-up is shared out among; none unless the policy asks for it."""
     rules = problem.policy.balancing
     if not rules.enabled:
@@ -150,25 +150,25 @@ class SimilarityRules:
     ignored_labels: frozenset[str] = frozenset()
     only_labels: tuple[str, ...] = ()
 
-    def holds(self, one: ScaleUpOption, other: ScaleUpOption) -> bool:
+    def holds(self, first: ScaleUpOption, other: ScaleUpOption) -> bool:
         if self.only_labels:
-            return all(_label(one, key) == _label(other, key) for key in self.only_labels)
+            return all(_label(first, key) == _label(other, key) for key in self.only_labels)
         return (
-            self._capacity_is_alike(one.capacity, other.capacity)
-            and _within(_allocatable(one), _allocatable(other), self.allocatable_ratio)
-            and _within(one.free, other.free, self.free_ratio)
-            and self._labels(one) == self._labels(other)
+            self._capacity_is_alike(first.capacity, other.capacity)
+            and _within(_read_allocatable(first), _read_allocatable(other), self.allocatable_ratio)
+            and _within(first.free, other.free, self.free_ratio)
+            and self._list_compared_labels(first) == self._list_compared_labels(other)
         )
 
-    def _capacity_is_alike(self, one: ResourceVector, other: ResourceVector) -> bool:
-        if set(one) != set(other):
+    def _capacity_is_alike(self, first: ResourceVector, other: ResourceVector) -> bool:
+        if set(first) != set(other):
             return False
-        exact = [name for name in one if name in {CPU, PODS} or name.endswith("/gpu")]
-        return all(one[name] == other[name] for name in exact) and _is_close(
-            one[MEMORY], other[MEMORY], self.memory_ratio
+        exact = [name for name in first if name in {CPU, PODS} or name.endswith("/gpu")]
+        return all(first[name] == other[name] for name in exact) and _is_close(
+            first[MEMORY], other[MEMORY], self.memory_ratio
         )
 
-    def _labels(self, option: ScaleUpOption) -> dict[str, str]:
+    def _list_compared_labels(self, option: ScaleUpOption) -> dict[str, str]:
         left_out = IGNORED_LABELS | self.ignored_labels
         return {key: value for key, value in option.node.metadata.labels.items() if key not in left_out}
 
@@ -197,7 +197,7 @@ def _label(option: ScaleUpOption, key: str) -> str | None:
     return option.node.metadata.labels.get(key)
 
 
-def _allocatable(option: ScaleUpOption) -> ResourceVector:
+def _read_allocatable(option: ScaleUpOption) -> ResourceVector:
     return ResourceVector.from_quantities(option.node.status.allocatable)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.config.expander_priorities import compile_pattern
-from plimsoll.nodes.model.prices import estimated_price
+from plimsoll.nodes.model.prices import estimate_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ class ExpanderContext:
     seed: str = ""
     """Empty: derived from the groups."""
     answers: Mapping[str, Sequence[str]] | None = None
-    """Answers of the external expander: groups by `question_key`. None: there is no external expander."""
+    """Answers of the external expander: groups by `build_request_key`. None: there is no external expander."""
 
 
 class Unanswered(Exception):
@@ -70,29 +70,29 @@ def choose(options: Sequence[ExpanderOption], chain: Sequence[str], context: Exp
     for name in chain:
         if len(left) > 1:
             left = FILTERS[name](left, context)
-    return _seeded(left, context) if left else None
+    return _choose_by_seed(left, context) if left else None
 
 
-def most_pods(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
+def prefer_most_pods(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     best = max(option.pods for option in options)
     return [option for option in options if option.pods == best]
 
 
-def least_nodes(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
+def prefer_least_nodes(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     best = min(option.nodes for option in options)
     return [option for option in options if option.nodes == best]
 
 
-def least_waste(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
-    return _lowest(options, [_waste(option) for option in options])
+def prefer_least_waste(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
+    return _filter_lowest(options, [_compute_waste(option) for option in options])
 
 
-def lowest_price_score(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
+def prefer_lowest_price_score(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """The price expander: price per requested resource, preferring nodes of a size that suits the cluster."""
-    return _lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
+    return _filter_lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
 
 
-def highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
+def prefer_highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """Options that match the highest priority with any match; all options if nothing is configured or matches."""
     for number in sorted(context.priorities, reverse=True):
         patterns = [compile_pattern(text) for text in context.priorities[number]]
@@ -108,24 +108,24 @@ def keep_all(options: Sequence[ExpanderOption], _context: ExpanderContext) -> li
     return list(options)
 
 
-def least_money(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
+def prefer_least_cost(options: Sequence[ExpanderOption], _context: ExpanderContext) -> list[ExpanderOption]:
     """The `cost` expander if one group is scaled up at a time: price per pod helped."""
-    return _lowest(
+    return _filter_lowest(
         options, [option.nodes * option.scale_up_option.planning_price / max(option.pods, 1) for option in options]
     )
 
 
-def chosen_by_grpc(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
+def filter_by_grpc(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
     if context.answers is None:
         return list(options)
-    named = context.answers.get(question_key(options))
+    named = context.answers.get(build_request_key(options))
     if named is None:
         raise Unanswered(options)
     return [option for option in options if option.scale_up_option.group in named] or list(options)
 
 
-def question_key(options: Sequence[ExpanderOption]) -> str:
+def build_request_key(options: Sequence[ExpanderOption]) -> str:
     """A key that identifies a set of options."""
     rows = sorted((option.scale_up_option.group, option.nodes, option.pods) for option in options)
     return hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -133,21 +133,23 @@ def question_key(options: Sequence[ExpanderOption]) -> str:
 
 FILTERS: Final[Mapping[str, Callable[[Sequence[ExpanderOption], ExpanderContext], list[ExpanderOption]]]] = {
     "random": keep_all,
-    "most-pods": most_pods,
-    "least-waste": least_waste,
-    "least-nodes": least_nodes,
-    "price": lowest_price_score,
-    "priority": highest_priority,
-    "cost": least_money,
-    "grpc": chosen_by_grpc,
+    "most-pods": prefer_most_pods,
+    "least-waste": prefer_least_waste,
+    "least-nodes": prefer_least_nodes,
+    "price": prefer_lowest_price_score,
+    "priority": prefer_highest_priority,
+    "cost": prefer_least_cost,
+    "grpc": filter_by_grpc,
 }
 
 
 def price_score(option: ExpanderOption, *, cluster_nodes: int) -> float:
     """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
     cost = option.scale_up_option.price_per_hour * option.nodes
-    small_pod = estimated_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
-    score = _unfit(option, cluster_nodes) * (cost + small_pod) / (estimated_price(option.requests) + small_pod)
+    small_pod = estimate_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
+    score = (
+        _compute_unfitness(option, cluster_nodes) * (cost + small_pod) / (estimate_price(option.requests) + small_pod)
+    )
     return score if option.scale_up_option.exists else 2 * score
 
 
@@ -156,7 +158,7 @@ _PREFERRED_CORES: Final = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
 _MOST_PREFERRED_CORES: Final = 32
 
 
-def _unfit(option: ExpanderOption, cluster_nodes: int) -> float:
+def _compute_unfitness(option: ExpanderOption, cluster_nodes: int) -> float:
     if option.gpus:
         return _GPU_UNFIT
     preferred = next((cores for most, cores in _PREFERRED_CORES if cluster_nodes <= most), _MOST_PREFERRED_CORES)
@@ -165,7 +167,7 @@ def _unfit(option: ExpanderOption, cluster_nodes: int) -> float:
     return (unfit - 1) * (1 - math.tanh((option.nodes - 1) / 15)) + 1
 
 
-def _waste(option: ExpanderOption) -> float:
+def _compute_waste(option: ExpanderOption) -> float:
     wasted = 0.0
     for name in (CPU, MEMORY):
         there = option.scale_up_option.capacity[name] * option.nodes
@@ -173,14 +175,14 @@ def _waste(option: ExpanderOption) -> float:
     return wasted
 
 
-def _lowest(options: Sequence[ExpanderOption], scores: Sequence[float]) -> list[ExpanderOption]:
+def _filter_lowest(options: Sequence[ExpanderOption], scores: Sequence[float]) -> list[ExpanderOption]:
     # Rounded, so that equal options stay equal whatever the order of additions.
     rounded = [round(score, 9) for score in scores]
     best = min(rounded)
     return [option for option, score in zip(options, rounded, strict=True) if score == best]
 
 
-def _seeded(options: Sequence[ExpanderOption], context: ExpanderContext) -> ExpanderOption:
+def _choose_by_seed(options: Sequence[ExpanderOption], context: ExpanderContext) -> ExpanderOption:
     """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
     ids = sorted(option.scale_up_option.group for option in options)
     seed = context.seed or ",".join(ids)

@@ -55,7 +55,7 @@ class PodNominations:
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         made: list[Nomination] = []
         for group, added, scale_up in scaled_up:
-            of_nodes = patterns.setdefault(id(scale_up), _pods_by_node(scale_up))
+            of_nodes = patterns.setdefault(id(scale_up), _iterate_pods_by_node(scale_up))
             made += [
                 Nomination(group=group, pods=pods) for _ in range(added) if (pods := queue.taken(next(of_nodes, {})))
             ]
@@ -74,7 +74,7 @@ class PodNominations:
         self._nominations = [
             nomination for nomination in self._nominations if any(pod in entry_of for pod in nomination.pods)
         ]
-        free = _nodes_by_group(snapshot, {nomination.group for nomination in self._nominations})
+        free = _group_nodes(snapshot, {nomination.group for nomination in self._nominations})
         checker = _FitChecker(snapshot)
         places: dict[str, dict[str, int]] = {}
         for nomination in self._nominations:
@@ -94,7 +94,7 @@ class _EntryQueue:
 
     def __init__(self, snapshot: Snapshot, scheduled: Places) -> None:
         self._entries = {pending.key: pending for pending in snapshot.pending}
-        self._next = _by_key(scheduled)
+        self._next = _sum_by_key(scheduled)
         self._can_be_nominated: dict[str, bool] = {}
 
     def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
@@ -111,7 +111,7 @@ class _EntryQueue:
         return tuple(pods)
 
 
-def _pods_by_node(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+def _iterate_pods_by_node(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
     return (pattern.pods for pattern in scale_up.patterns for _ in range(pattern.nodes))
 
 
@@ -138,7 +138,7 @@ def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
         if state is not None:
             states.append(state.with_pods(added))
     left = tuple(
-        _without(pending, taken.get(pending.key, 0))
+        _remove_served(pending, taken.get(pending.key, 0))
         for pending in snapshot.pending
         if taken.get(pending.key, 0) < pending.count
     )
@@ -159,11 +159,11 @@ def merge_places(some: Places, others: Places) -> dict[str, dict[str, int]]:
     return found
 
 
-def _without(pending: PendingPods, served: int) -> PendingPods:
+def _remove_served(pending: PendingPods, served: int) -> PendingPods:
     return replace(pending, count=pending.count - served, names=pending.names[served:]) if served else pending
 
 
-def _by_key(places: Places) -> dict[str, int]:
+def _sum_by_key(places: Places) -> dict[str, int]:
     found: dict[str, int] = {}
     for counts in places.values():
         for key, count in counts.items():
@@ -171,7 +171,7 @@ def _by_key(places: Places) -> dict[str, int]:
     return found
 
 
-def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeState]]:
+def _group_nodes(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeState]]:
     """The emptiest nodes first: upcoming nodes, and new nodes without pods."""
     found: dict[str, list[NodeState]] = {}
     for name, group in snapshot.group_of.items():
@@ -195,19 +195,19 @@ class _FitChecker:
         """Whether a node takes all of these."""
         whole = ZERO
         for key, count in counts.items():
-            whole = whole + self._demand(kinds[key]).scaled(count)
+            whole = whole + self._get_demand(kinds[key]).scaled(count)
         if not whole.fits_within(state.free):
             return False
         return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)
 
-    def _demand(self, entry: PendingPods) -> ResourceVector:
+    def _get_demand(self, entry: PendingPods) -> ResourceVector:
         if entry.key not in self._demands:
             self._demands[entry.key] = PlacedPod(entry.pod).demand
         return self._demands[entry.key]
 
 
-def _can_be_nominated(one: PendingPods) -> bool:
-    return bool(one.names) and not one.bundle and not _looks_at_others(one.pod)
+def _can_be_nominated(pending: PendingPods) -> bool:
+    return bool(pending.names) and not pending.bundle and not _looks_at_others(pending.pod)
 
 
 def _looks_at_others(pod: Pod) -> bool:

@@ -26,7 +26,12 @@ from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.nodes.planning.scaleup.balancing import balance
 from plimsoll.nodes.planning.scaleup.nominations import merge_places, place_nominated
-from plimsoll.nodes.planning.scaleup.pruning import PruningContext, ZonePruning, new_groups_used, ways_with_fewer_groups
+from plimsoll.nodes.planning.scaleup.pruning import (
+    PruningContext,
+    ZonePruning,
+    find_used_new_groups,
+    list_smaller_option_sets,
+)
 from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
@@ -84,18 +89,18 @@ def verify_proposal(proposal: Proposal) -> ScaleUpPlan:
     while refuted := verify(proposal.problem.snapshot, proposal.plan):
         rounds += 1
         known = proposal.failed
-        classes = _classes_of(proposal.problem, {refutation.key for refutation in refuted})
+        classes = _find_classes(proposal.problem, {refutation.key for refutation in refuted})
         failures += len(classes - known.pod_by_pod)
         # A class that fails again is not planned at all, so the loop ends.
         hopeless = classes if rounds > _ROUNDS else classes & known.pod_by_pod
         failed = FailedClasses(pod_by_pod=known.pod_by_pod | classes, given_up=known.given_up | hopeless)
         proposal = _propose(proposal.problem, proposal.effort, failed)
-    return _with_nominations(
+    return _add_nominations(
         replace(proposal.plan, verification_failures=failures), proposal.problem.snapshot.nominations
     )
 
 
-def _with_nominations(plan: ScaleUpPlan, nominations: Mapping[str, Mapping[str, int]]) -> ScaleUpPlan:
+def _add_nominations(plan: ScaleUpPlan, nominations: Mapping[str, Mapping[str, int]]) -> ScaleUpPlan:
     if not nominations:
         return plan
     pods = sum(sum(counts.values()) for counts in nominations.values())
@@ -122,7 +127,7 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
         exact_fallback=ExactFallback(problem, relations),
     )
     everything = PackingOptions(effort=effort, usable=np.ones(len(problem.options), dtype=np.bool_), failed=failed)
-    served, usable = _within_group_limit(placer, _preselect_options(problem, relations, everything), everything)
+    served, usable = _place_within_group_limit(placer, _preselect_options(problem, relations, everything), everything)
     served = _reduce_groups(placer, served, PackingOptions(effort=effort, usable=usable, failed=failed))
     even = replace(served, placement=balance(problem, served.placement, relations))
     return build_plan(problem, even, usable=usable, effort=effort)
@@ -135,14 +140,14 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
         return packing.usable
     hasty = replace(packing, effort=replace(packing.effort, rounds=0, value_vectors=1))
     placement = place(problem, relations, problem.table.counts, hasty)
-    return next(iter(ways_with_fewer_groups(problem, placement, packing.usable)), packing.usable)
+    return next(iter(list_smaller_option_sets(problem, placement, packing.usable)), packing.usable)
 
 
-def _within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ServedPlacement, Flags]:
+def _place_within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ServedPlacement, Flags]:
     """A plan that makes no more groups than may be made, and the options it was made with."""
     problem = placer.problem
     served = placer.served(replace(packing, usable=usable))
-    ways = ways_with_fewer_groups(problem, served.placement, usable)
+    ways = list_smaller_option_sets(problem, served.placement, usable)
     if not ways:
         return served, usable
     few = ways if int(ways[0].sum()) * len(problem.table) <= _FEW else ways[:1]
@@ -189,7 +194,7 @@ class _Placer:
 def _reduce_groups(placer: _Placer, served: ServedPlacement, packing: PackingOptions) -> ServedPlacement:
     """Prefer fewer groups to fewer nodes at the same cost and zones (docs/design/nodes.md 8.4), for small plans."""
     problem = placer.problem
-    made = new_groups_used(problem, served.placement)
+    made = find_used_new_groups(problem, served.placement)
     few = served.placement.nodes_of(len(problem.options)).sum() <= _REDUCED_NODES
     if not few or not 1 < len(made) <= _REDUCED_GROUPS or len(problem.table) > _REDUCED_CLASSES:
         return served
@@ -206,7 +211,7 @@ def _reduce_groups(placer: _Placer, served: ServedPlacement, packing: PackingOpt
     return served
 
 
-def _classes_of(problem: ScaleUpProblem, keys: set[str]) -> frozenset[int]:
+def _find_classes(problem: ScaleUpProblem, keys: set[str]) -> frozenset[int]:
     return frozenset(
         int(problem.table.class_of[index]) for index, pending in enumerate(problem.table.pending) if pending.key in keys
     )

@@ -36,20 +36,20 @@ _WAYS: Final = 8
 """So many groups are tried as the first to go."""
 
 
-def new_groups_used(problem: ScaleUpProblem, placement: Placement) -> list[int]:
+def find_used_new_groups(problem: ScaleUpProblem, placement: Placement) -> list[int]:
     """Options of new groups that the placement uses, those with the most nodes last."""
     nodes = placement.nodes_of(len(problem.options))
     used = [index for index in np.flatnonzero(nodes).tolist() if not problem.options[index].exists]
     return sorted(used, key=lambda index: (int(nodes[index]), index))
 
 
-def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable: Flags) -> tuple[Flags, ...]:
+def list_smaller_option_sets(problem: ScaleUpProblem, placement: Placement, usable: Flags) -> tuple[Flags, ...]:
     """Sets of usable options with no more new groups than allowed, the safest first; empty if no groups must go.
 
     The safest set keeps every zone in use; the other sets may give zones up. The cost of a group in the placement says
     little about the cost of doing without it, so each of the cheapest groups is removed first in one of the sets.
     """
-    made = new_groups_used(problem, placement)
+    made = find_used_new_groups(problem, placement)
     too_many = len(made) - problem.option_set.new_groups_left
     if too_many <= 0:
         return ()
@@ -60,13 +60,13 @@ def ways_with_fewer_groups(problem: ScaleUpProblem, placement: Placement, usable
     nodes = placement.nodes_of(len(problem.options))
     worth = {index: round(float(nodes[index] * problem.options[index].price_per_hour), 9) for index in made}
     order = sorted(made, key=lambda index: (worth[index], index))
-    safest = _without(order, too_many, kept, list(_candidate_sets(problem, placement, by_domain=True)))
-    candidate_sets = list(_candidate_sets(problem, placement, by_domain=False))
-    others = [_without([index, *order], too_many, kept, candidate_sets) for index in order[:_WAYS]]
+    safest = _remove_options(order, too_many, kept, list(_iterate_candidate_sets(problem, placement, by_domain=True)))
+    candidate_sets = list(_iterate_candidate_sets(problem, placement, by_domain=False))
+    others = [_remove_options([index, *order], too_many, kept, candidate_sets) for index in order[:_WAYS]]
     return tuple({way.tobytes(): way for way in (safest, *others)}.values())
 
 
-def _without(order: Sequence[int], too_many: int, kept: Flags, candidate_sets: Sequence[Flags]) -> Flags:
+def _remove_options(order: Sequence[int], too_many: int, kept: Flags, candidate_sets: Sequence[Flags]) -> Flags:
     """Remove `too_many` options in this order: those that can be spared first, then others if needed."""
     left = kept.copy()
     for spares in (True, False):
@@ -82,7 +82,7 @@ def _can_spare(index: int, left: Flags, candidate_sets: Sequence[Flags]) -> bool
     return all(not candidates[index] or int((candidates & left).sum()) > 1 for candidates in candidate_sets)
 
 
-def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
+def _iterate_candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain: bool) -> Iterator[Flags]:
     """[T] each: sets of options of which one must be left, per class, or per domain that the class is spread over."""
     known: set[bytes] = set()
     batch_options = np.array([batch.option for batch in placement.batches], dtype=np.int64)
@@ -90,14 +90,14 @@ def _candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by_domain:
         with_it = batch_options[[pod_class.index in batch.content for batch in placement.batches]]
         if not len(with_it):
             continue
-        for inside in _domains(problem, pod_class.index, with_it.tolist() if by_domain else ()):
+        for inside in _iterate_domains(problem, pod_class.index, with_it.tolist() if by_domain else ()):
             candidates = problem.allowed[:, pod_class.index] & inside
             if (key := candidates.tobytes()) not in known:
                 known.add(key)
                 yield candidates
 
 
-def _domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
+def _iterate_domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
     """[T] each: the domains of these options if the class is spread over domains; otherwise all options."""
     keys = sorted({spread_count.key for spread_count in problem.rules.spreads(number)} - {HOSTNAME}) if options else []
     if not keys:
@@ -135,31 +135,31 @@ class ZonePruning:
         """The placement, or one that opens fewer zones and so places more."""
         best = tried = placement
         usable = asked.packing.usable
-        while self._left and (closed := self._next_to_close(asked, tried)) is not None:
+        while self._left and (closed := self._choose_zone_to_close(asked, tried)) is not None:
             usable = usable & ~closed
             tried = self._try_without(asked, usable)
-            best = self._better(best, tried)
-        for kept in self._one_each(asked, best):
-            if self._left and self._short(best, asked):
-                best = self._better(best, self._try_without(asked, asked.packing.usable & kept))
+            best = self._choose_better(best, tried)
+        for kept in self._iterate_zone_swaps(asked, best):
+            if self._left and self._find_short_classes(best, asked):
+                best = self._choose_better(best, self._try_without(asked, asked.packing.usable & kept))
         return best
 
     def _try_without(self, asked: PruningContext, usable: Flags) -> Placement:
         self._left -= 1
         return asked.place(replace(asked.packing, usable=usable))
 
-    def _better(self, placement: Placement, tried: Placement) -> Placement:
+    def _choose_better(self, placement: Placement, tried: Placement) -> Placement:
         classes = len(self._problem.table)
         return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
 
-    def _next_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
+    def _choose_zone_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
         """[T]: options in the opened zone with the fewest pods of short classes; None if no zone can be spared."""
         before, after = (PlacementView(self._problem, pods, self._relations) for pods in (asked.onto, placement))
         opened: dict[tuple[str, str], int] = {}
-        for number, spread_count in self._short(placement, asked):
-            there, new = before.existing_domains(spread_count.key), after.planned_domains(spread_count.key)
+        for number, spread_count in self._find_short_classes(placement, asked):
+            there, new = before.find_existing_domains(spread_count.key), after.find_planned_domains(spread_count.key)
             if len(there | new) > 1:
-                levels = after.spread_levels(number, spread_count)
+                levels = after.count_spread_levels(number, spread_count)
                 for name in new - there:
                     opened[spread_count.key, name] = opened.get((spread_count.key, name), 0) + levels.get(name, 0)
         if not opened:
@@ -167,17 +167,17 @@ class ZonePruning:
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
         return after.inside(key, {name}).options
 
-    def _one_each(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
+    def _iterate_zone_swaps(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
         """[T] each: options of one zone that could be opened, and of those that are; pods may all want to be in one."""
         before = PlacementView(self._problem, asked.onto, self._relations)
-        for key in sorted({spread_count.key for _, spread_count in self._short(placement, asked)}):
-            there = before.existing_domains(key)
+        for key in sorted({spread_count.key for _, spread_count in self._find_short_classes(placement, asked)}):
+            there = before.find_existing_domains(key)
             outside = before.outside(key).options
             new = [name for name in before.domains(key) if name not in there]
             for name in new if len(new) + len(there) > 1 else ():
                 yield before.inside(key, {*there, name}).options | outside
 
-    def _short(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
+    def _find_short_classes(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
         """Classes that lack places, with the rules by which they are spread over zones."""
         classes = self._problem.table.classes
         missing = np.flatnonzero(asked.wanted > placement.placed(len(asked.wanted))).tolist()

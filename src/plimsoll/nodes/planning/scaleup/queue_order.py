@@ -32,7 +32,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
     if not _may_serve_more(problem, queue, together):
         return serve_units(problem, queue, together)
     placement = Placement()
-    first = _longest_prefix(problem, queue, place)
+    first = _find_longest_prefix(problem, queue, place)
     accepted = list(queue[:first])
     tries: dict[int, Try] = {}
     if accepted:
@@ -43,7 +43,7 @@ def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
             placement = tried
             accepted.append(unit)
         else:
-            tries |= dict.fromkeys(unit.entries, _nearest(problem, unit, placement, tried))
+            tries |= dict.fromkeys(unit.entries, _find_nearest_try(problem, unit, placement, tried))
     placement = _retry_affinity(problem, accepted, placement, place)
     in_order = replace(serve_units(problem, accepted, placement), tries=tries)
     # Pods whose affinity target is further back in the queue are helped only together with it.
@@ -74,7 +74,7 @@ def _is_whole(problem: ScaleUpProblem, queue: Sequence[Unit], served: ServedPlac
     return all(all(got == wanted for got, wanted in unit) or not any(got for got, _ in unit) for unit in counts)
 
 
-def _nearest(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> Try:
+def _find_nearest_try(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> Try:
     classes = len(problem.table)
     demand = demand_of(problem, [unit])
     placed = np.minimum(tried.placed(classes) - before.placed(classes), demand)
@@ -111,7 +111,7 @@ def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:
     return bool(problem.rules.node_predicates.fits(number, problem.arrays.free, {}).any())
 
 
-def _longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
+def _find_longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
     """The length of the longest prefix of the queue that can be served together, by binary search."""
     low, high = 0, len(queue)
     while low < high:

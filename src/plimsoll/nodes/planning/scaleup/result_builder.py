@@ -44,10 +44,10 @@ def build_plan(problem: ScaleUpProblem, served: ServedPlacement, *, usable: Flag
         )
         for option, patterns in named.patterns.items()
     )
-    unschedulable = _unschedulable(problem, served, usable)
+    unschedulable = _explain_unschedulable(problem, served, usable)
     cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups)
     return ScaleUpPlan(
-        result=_result(scale_ups, unschedulable),
+        result=_classify_result(scale_ups, unschedulable),
         scale_ups=scale_ups,
         existing=named.existing,
         scheduled=sum(served.pods),
@@ -60,13 +60,15 @@ def build_plan(problem: ScaleUpProblem, served: ServedPlacement, *, usable: Flag
     )
 
 
-def _result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[UnschedulablePods]) -> Result:
+def _classify_result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[UnschedulablePods]) -> Result:
     if scale_ups:
         return Result.NEEDED
     return Result.NO_OPTIONS if unschedulable else Result.NOT_NEEDED
 
 
-def _unschedulable(problem: ScaleUpProblem, served: ServedPlacement, usable: Flags) -> tuple[UnschedulablePods, ...]:
+def _explain_unschedulable(
+    problem: ScaleUpProblem, served: ServedPlacement, usable: Flags
+) -> tuple[UnschedulablePods, ...]:
     """The pods without a place, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
@@ -123,7 +125,7 @@ def least_cost(problem: ScaleUpProblem, placement: Placement, effort: Effort, co
         price=problem.prices,
         allowed=problem.allowed[:, chosen],
         per_bin=np.where(np.isin(chosen, apart), 1, UNBOUNDED),
-        exclusive=_keys(problem, chosen, apart),
+        exclusive=_find_exclusive_keys(problem, chosen, apart),
         available=np.full(types, UNBOUNDED, dtype=np.int64),
         use=np.zeros((types, 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
@@ -148,17 +150,17 @@ def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
     )
 
 
-def _avoids(problem: ScaleUpProblem, one: int, other: int) -> bool:
+def _avoids(problem: ScaleUpProblem, first: int, other: int) -> bool:
     """Whether pods of these classes never share a node; the words of either are enough."""
     classes, namespaces = problem.table.classes, problem.snapshot.view.namespaces
     terms = problem.rules.terms
     return HOSTNAME in (
-        *terms(one).anti_affinity_keys(classes[other].pod, namespaces),
-        *terms(other).anti_affinity_keys(classes[one].pod, namespaces),
+        *terms(first).collect_anti_affinity_keys(classes[other].pod, namespaces),
+        *terms(other).collect_anti_affinity_keys(classes[first].pod, namespaces),
     )
 
 
-def _keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
+def _find_exclusive_keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
     """[C, K]: classes of which a node takes one pod in all: each avoids itself, and every other of them."""
     cliques: list[list[int]] = []
     avoiding = [number for number in apart if problem.table.classes[number].has_anti_affinity]

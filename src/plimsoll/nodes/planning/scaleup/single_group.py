@@ -15,14 +15,19 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.gpus import gpu_count
+from plimsoll.nodes.model.gpus import count_gpus
 from plimsoll.nodes.model.prices import prices_are_known
-from plimsoll.nodes.planning.explain.unschedulable import ASKED, may_interact, rejections_on_new_nodes, shorten_names
+from plimsoll.nodes.planning.explain.unschedulable import (
+    ASKED,
+    find_rejections_on_new_nodes,
+    may_interact,
+    shorten_names,
+)
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 from plimsoll.nodes.planning.problem.served import ServedPlacement, serve_placement
-from plimsoll.nodes.planning.scaleup.balancing import balance, similar_options
+from plimsoll.nodes.planning.scaleup.balancing import balance, find_similar_options
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
 from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
@@ -51,7 +56,7 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
         lambda demand, onto: place(problem, relations, demand, PackingOptions(usable=nothing, failed=failed), onto),
     )
     estimator = _Estimator(
-        problem=problem, relations=relations, here=here, failed=failed, families=similar_options(problem)
+        problem=problem, relations=relations, here=here, failed=failed, families=find_similar_options(problem)
     )
     tried = {option_index: estimator.estimate_group(option_index) for option_index in range(len(problem.options))}
     options = {
@@ -69,7 +74,7 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
     )
     best = choose(list(options.values()), chain, context)
     served = next((tried[option_index] for option_index, option in options.items() if option is best), here)
-    waits = {} if best is None else _await_later(problem, served, tried)
+    waits = {} if best is None else _explain_later_scale_up(problem, served, tried)
     return build_plan(problem, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
 
 
@@ -101,7 +106,7 @@ class _Estimator:
     def _estimate(self, option_index: int, together: Sequence[int]) -> Placement:
         """First fit decreasing; `together` are the groups whose available nodes are added up."""
         problem, before = self.problem, self.here.placement
-        left = self._left()
+        left = self._count_left()
         chosen = np.flatnonzero((left > 0) & problem.allowed[option_index])
         if not len(chosen):
             return before
@@ -129,14 +134,14 @@ class _Estimator:
         packing = PackingOptions(effort=_EFFORT, usable=only, failed=self.failed)
         starts: list[tuple[Ints, Placement | None]] = [(problem.table.counts, None)]
         if not self.here.placement.is_empty:
-            starts.insert(0, (self._left(), self.here.placement))
+            starts.insert(0, (self._count_left(), self.here.placement))
         placements = [place(problem, self.relations, demand, packing, onto) for demand, onto in starts]
         return max(
             (serve_placement(problem, self._distribute(placement)) for placement in placements),
             key=lambda served: sum(served.pods),
         )
 
-    def _left(self) -> Ints:
+    def _count_left(self) -> Ints:
         """[C]: pods without a place on existing nodes."""
         counts = self.problem.table.counts
         left: Ints = np.maximum(counts - self.here.placement.placed(len(counts)), 0)
@@ -178,7 +183,7 @@ def _build_option(
         nodes=option.max_size - option.size if option.zero_or_max else _count_nodes(problem, served),
         pods=sum(served.pods) - sum(here.pods),
         requests=ResourceVector(dict(zip(problem.names, total.tolist(), strict=True))),
-        gpus=gpu_count(option.capacity),
+        gpus=count_gpus(option.capacity),
         scheduled_pods=() if problem.policy.expander_answers is None else _list_helped_pods(problem, pods),
     )
 
@@ -191,7 +196,7 @@ def _list_helped_pods(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, i
 # ---- pods that wait for a later loop
 
 
-def _await_later(
+def _explain_later_scale_up(
     problem: ScaleUpProblem, served: ServedPlacement, tried: dict[int, ServedPlacement]
 ) -> dict[int, Reason]:
     """The reasons of classes whose pods another group, which can still be scaled up, would take in a later loop."""
@@ -206,7 +211,7 @@ def _await_later(
         plain = not problem.rules.interacts[number]
         groups = [group for group in estimator if problem.allowed[group, number] and (plain or helped[group][number])]
         if groups and may_interact(problem, number):
-            rejections = rejections_on_new_nodes(problem, served.placement, number, groups)
+            rejections = find_rejections_on_new_nodes(problem, served.placement, number, groups)
             groups = [*(group for group, refusals in rejections if not refusals), *groups[ASKED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])

@@ -89,7 +89,7 @@ class _Daemon:
             return False
         return self._tolerations.untolerated(node.spec.taints) is None
 
-    def pod_on(self, node: Node) -> Pod:
+    def build_pod(self, node: Node) -> Pod:
         spec = structs.replace(self.pod.spec, node_name=node.metadata.name)
         return structs.replace(self.pod, spec=spec)
 
@@ -109,22 +109,22 @@ class DaemonSets:
             except (InvalidSelector, InvalidQuantity):
                 continue
 
-    def overhead_on(self, node: Node, *, existing: Iterable[Pod] = ()) -> DaemonOverhead:
+    def compute_overhead(self, node: Node, *, existing: Iterable[Pod] = ()) -> DaemonOverhead:
         """A pod of every DaemonSet that would run there and has none among `existing`, which come first."""
         there = tuple(existing)
-        owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _daemon_set_owners(pod)}
+        owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _list_daemon_set_owners(pod)}
         missing = [daemon for daemon in self._daemons if daemon.owner not in owners and daemon.runs_on(node)]
         demand = total_demand(there) if there else ZERO
         for daemon in missing:
             demand += daemon.demand
-        return DaemonOverhead(pods=(*there, *(daemon.pod_on(node) for daemon in missing)), demand=demand)
+        return DaemonOverhead(pods=(*there, *(daemon.build_pod(node) for daemon in missing)), demand=demand)
 
 
 def group_daemon_overhead(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> DaemonOverhead:
     """The daemons of the next node of a group; `force` (force-ds) adds DaemonSets that its real nodes lack."""
     if group.daemons_are_known and not force:
         return DaemonOverhead(pods=group.daemons, demand=total_demand(group.daemons))
-    return sets.overhead_on(node, existing=group.daemons)
+    return sets.compute_overhead(node, existing=group.daemons)
 
 
 def total_demand(pods: Iterable[Pod]) -> ResourceVector:
@@ -138,5 +138,5 @@ def total_demand(pods: Iterable[Pod]) -> ResourceVector:
     return total
 
 
-def _daemon_set_owners(pod: Pod) -> list[OwnerReference]:
+def _list_daemon_set_owners(pod: Pod) -> list[OwnerReference]:
     return [owner for owner in pod.metadata.owner_references if owner.controller and owner.kind == "DaemonSet"]

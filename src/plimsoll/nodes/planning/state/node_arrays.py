@@ -1,6 +1,6 @@
 """The nodes of a view as columns of numbers: capacity, free resources, label values, and counts of running pods.
 
-`NodeArrays.of(view)` reads every node once. `NodeArrays.with_view(view)` reads again only the nodes on which something
+`NodeArrays.of(view)` reads every node once. `NodeArrays.update_view(view)` reads only the nodes on which something
 changed. Changes are found by identity: views share the states of unchanged nodes, so no change is missed and none is
 read twice. Arrays are immutable; simulations place pods on a placement over them.
 
@@ -56,7 +56,9 @@ class NodeArraysCache:
     def update(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         before = self._latest
         self._latest = (
-            NodeArrays.of(view, resources=resources) if before is None else before.with_view(view, resources=resources)
+            NodeArrays.of(view, resources=resources)
+            if before is None
+            else before.update_view(view, resources=resources)
         )
         return self._latest
 
@@ -117,9 +119,9 @@ class NodeArrays:
         listed = tuple(states)
         kinds = LabelGroups()
         contents = [NodeContents(node_state, kinds) for node_state in listed]
-        return cls(listed, columns=_columns(listed, resources), running_pods=RunningPods(kinds, contents))
+        return cls(listed, columns=_build_columns(listed, resources), running_pods=RunningPods(kinds, contents))
 
-    def with_view(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+    def update_view(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         """The arrays of a later view, updated by what changed. The result equals `of`."""
         wanted = tuple(resources)
         stale = len(self.running_pods.label_groups.label_groups) - len(self.running_pods.nodes) * 4
@@ -128,9 +130,9 @@ class NodeArrays:
         states = tuple(view.nodes.values())
         if len(states) == len(self.states) and all(map(is_, states, self.states)) and self.columns.covers(wanted):
             return self
-        kept = self._rows_before(states)
+        kept = self._find_unchanged_rows(states)
         fresh = [place for place, row in enumerate(kept) if row is None]
-        columns = self._columns_for(states, fresh, wanted)
+        columns = self._choose_columns(states, fresh, wanted)
         if not fresh and columns is self.columns and len(states) == len(self.states) and kept == list(range(len(kept))):
             return self
         contents = self.running_pods.nodes
@@ -148,7 +150,7 @@ class NodeArrays:
         other._take_over(self, states, kept, running_pods=running_pods)
         return other
 
-    def _rows_before(self, states: tuple[NodeState, ...]) -> list[int | None]:
+    def _find_unchanged_rows(self, states: tuple[NodeState, ...]) -> list[int | None]:
         """For each state its row here, if nothing on it has changed."""
         before = self.states
         if len(states) == len(before):
@@ -159,17 +161,17 @@ class NodeArrays:
                 for row in changed:
                     kept[row] = row if _same(before[row], states[row]) else None
                 return kept
-        return [self._unchanged(state) for state in states]
+        return [self._find_unchanged_row(state) for state in states]
 
-    def _unchanged(self, state: NodeState) -> int | None:
+    def _find_unchanged_row(self, state: NodeState) -> int | None:
         row = self.row_of.get(state.name)
         return row if row is not None and _same(self.states[row], state) else None
 
-    def _columns_for(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
+    def _choose_columns(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
         # Few nodes differ in what there is a name for: each set of names is looked at once.
         sets = {tuple(amounts) for row in fresh for amounts in (states[row].allocatable, states[row].used)}
         names = {name for resource_names in sets for name in resource_names}
-        return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
+        return self.columns if self.columns.covers((*names, *wanted)) else _build_columns(states, wanted)
 
     def _take_over(
         self,
@@ -191,7 +193,7 @@ class NodeArrays:
             self.names = tuple(node_state.name for node_state in states)
             self.row_of = {name: row for row, name in enumerate(self.names)}
             rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
-            self.alloc, self.free = _gathered(before.alloc, rows), _gathered(before.free, rows)
+            self.alloc, self.free = _gather_rows(before.alloc, rows), _gather_rows(before.free, rows)
             self.unreadable = np.array([bool(node_state.problem) for node_state in states], dtype=np.bool_)
         # Pods come and go on the same node objects, which then need not be read again.
         written = [row for row in fresh if not same_rows or states[row].node is not before.states[row].node]
@@ -217,14 +219,14 @@ class NodeArrays:
         return found
 
     def label_ids(self, key: str) -> Ints:
-        return self._labelled(key)[0]
+        return self._number_labels(key)[0]
 
     def label_values(self, key: str) -> tuple[str, ...]:
         """What the numbers of `label_ids` stand for."""
-        return self._labelled(key)[1]
+        return self._number_labels(key)[1]
 
-    def _labelled(self, key: str) -> tuple[Ints, tuple[str, ...]]:
-        return self.memoize(("label", key), lambda: _numbered_values(self.states, key))
+    def _number_labels(self, key: str) -> tuple[Ints, tuple[str, ...]]:
+        return self.memoize(("label", key), lambda: _number_values(self.states, key))
 
     def group_rows(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
         """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own.
@@ -234,24 +236,24 @@ class NodeArrays:
         wanted = tuple(sorted(keys))
         singled = {row for row in map(self.row_of.get, names) if row is not None}
         if singled:
-            groups = self._by_labels(wanted)[1].copy()
+            groups = self._group_by_labels(wanted)[1].copy()
             groups[sorted(singled)] = len(self.states) + np.arange(len(singled))
-            return _numbered(groups)
-        return self._by_labels(wanted)
+            return _number_rows(groups)
+        return self._group_by_labels(wanted)
 
-    def _by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
-        return self.memoize(("groups", *keys), lambda: self._groups_of(keys))
+    def _group_by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+        return self.memoize(("groups", *keys), lambda: self._number_groups(keys))
 
-    def _groups_of(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+    def _number_groups(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
         groups = np.zeros(len(self.states), dtype=np.int64)
         for key in keys:
             ids = self.label_ids(key) + 1
             # Numbered anew after each key, so that the product stays small.
-            groups = _numbered(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
-        return _numbered(groups)
+            groups = _number_rows(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
+        return _number_rows(groups)
 
 
-def _numbered_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[str, ...]]:
+def _number_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[str, ...]]:
     numbers: dict[str, int] = {}
     ids = np.full(len(states), -1, dtype=np.int64)
     for row, state in enumerate(states):
@@ -261,18 +263,18 @@ def _numbered_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple
     return ids, tuple(numbers)
 
 
-def _numbered(groups: Ints) -> tuple[Ints, Ints]:
+def _number_rows(groups: Ints) -> tuple[Ints, Ints]:
     _, rows, group_of = np.unique(groups, return_index=True, return_inverse=True)
     return rows.astype(np.int64), group_of.astype(np.int64)
 
 
-def _columns(states: Iterable[NodeState], resources: Iterable[str]) -> Columns:
+def _build_columns(states: Iterable[NodeState], resources: Iterable[str]) -> Columns:
     return Columns(
         {*resources, *(name for node_state in states for name in (*node_state.allocatable, *node_state.used))}
     )
 
 
-def _gathered(before: Ints, rows: Ints) -> Ints:
+def _gather_rows(before: Ints, rows: Ints) -> Ints:
     if not len(before):
         return np.zeros((len(rows), before.shape[1]), dtype=np.int64)
     return before[np.maximum(rows, 0)]
@@ -349,7 +351,7 @@ class LabelGroups:
                 lists.append(self._by_label.get((requirement.key, value), ()))
         return min(lists, key=len)
 
-    def anti_affinity_number(self, placed: PlacedPod) -> int:
+    def assign_anti_affinity_number(self, placed: PlacedPod) -> int:
         affinity = placed.pod.spec.affinity
         written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
         key = (self.number_of(placed), written)
@@ -374,7 +376,7 @@ class NodeContents:
             if placed_pod.anti_affinity or placed_pod.ports or placed_pod.claims
         ]
         avoiding = dict.fromkeys(
-            kinds.anti_affinity_number(placed_pod) for placed_pod in special if placed_pod.anti_affinity
+            kinds.assign_anti_affinity_number(placed_pod) for placed_pod in special if placed_pod.anti_affinity
         )
         self.anti_affinity_groups: tuple[int, ...] = tuple(avoiding)
         self.ports: frozenset[HostPort] = frozenset(port for placed_pod in special for port in placed_pod.ports)
@@ -425,7 +427,7 @@ class RunningPods:
 
     def counts(self, selected: Flags, *, skip_terminating: bool) -> Ints:
         """[N]: pods on each row whose label group is selected."""
-        row, kin, total, remaining = self._entries()
+        row, kin, total, remaining = self._build_entries()
         chosen = selected[kin]
         weights = (remaining if skip_terminating else total)[chosen]
         return np.bincount(row[chosen], weights=weights, minlength=len(self.nodes)).astype(np.int64)
@@ -441,18 +443,18 @@ class RunningPods:
             self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
         return self._avoider_rows
 
-    def visible_labels(self) -> VisibleLabels:
+    def collect_visible_labels(self) -> VisibleLabels:
         """What the anti-affinity of running pods can see."""
         return VisibleLabels.of_anti_affinity(
             self.label_groups.anti_affinity_groups[number].pod for number in self.anti_affinity_rows
         )
 
-    def none_selected(self) -> Flags:
+    def build_empty_selection(self) -> Flags:
         """[label groups]: none selected. Numbers all label groups on the rows first."""
-        self._entries()
+        self._build_entries()
         return np.zeros(len(self.label_groups.label_groups), dtype=np.bool_)
 
-    def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def _build_entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
             found = [contents.label_counts(self.label_groups) for contents in self.nodes]
             sizes = np.array([len(counts.groups) for counts in found], dtype=np.int64)

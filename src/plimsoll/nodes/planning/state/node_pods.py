@@ -25,10 +25,10 @@ from plimsoll.nodes.model.pod_traits import (
     SAFE_TO_EVICT,
     is_daemon_pod,
     is_mirror_pod,
-    local_volumes,
+    list_local_volumes,
 )
 from plimsoll.nodes.model.taints import BEING_DELETED
-from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.equivalence.scheduling_keys import compute_fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
 from plimsoll.objects.api.nodes import is_node_ready_or_unreported
@@ -82,7 +82,7 @@ class PodKinds:
         is_daemon = not is_mirror and is_daemon_pod(pod)
         stays = is_mirror or is_daemon
         loose = pod if stays else without_node(pod)
-        key = (is_mirror, is_daemon, *_key(placed, loose, stays=stays))
+        key = (is_mirror, is_daemon, *_build_kind_key(placed, loose, stays=stays))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kinds)
@@ -99,7 +99,7 @@ def without_node(pod: Pod) -> Pod:
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
 
-def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
+def _build_kind_key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
     meta = loose.metadata
     owner = controller_of(meta)
     notes = meta.annotations
@@ -117,10 +117,10 @@ def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
         leaving if placed.leaving else None,
         age,
         (notes.get(SAFE_TO_EVICT), notes.get(SAFE_LOCAL_VOLUMES), notes.get(DELETION_COST)) if notes else None,
-        local_volumes(loose) if loose.spec.volumes else (),
+        list_local_volumes(loose) if loose.spec.volumes else (),
         meta.name if with_storage else "",
         loose.status.phase,
-        fingerprint(loose),
+        compute_fingerprint(loose),
     )
 
 
@@ -137,12 +137,14 @@ class NodePods:
     def of(cls, state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
         pods = tuple(state.pods.values())
         numbers = (
-            [kinds.number_of(placed_pod) for placed_pod in pods] if before is None else before.kind_numbers(pods, kinds)
+            [kinds.number_of(placed_pod) for placed_pod in pods]
+            if before is None
+            else before.assign_kind_numbers(pods, kinds)
         )
         standing = NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.flags
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
-    def kind_numbers(self, pods: tuple[PlacedPod, ...], kinds: PodKinds) -> list[int]:
+    def assign_kind_numbers(self, pods: tuple[PlacedPod, ...], kinds: PodKinds) -> list[int]:
         """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
         known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
         numbers = list(map(known.get, map(id, pods)))
@@ -154,7 +156,7 @@ class NodePods:
             numbers[place] = kinds.number_of(pods[place]) if number is None else number
         return [number for number in numbers if number is not None]
 
-    def pods_with_kinds(self) -> list[tuple[PlacedPod, int]]:
+    def list_pods_with_kinds(self) -> list[tuple[PlacedPod, int]]:
         return list(zip(self.pods, self.kinds.tolist(), strict=True))
 
 
@@ -198,9 +200,9 @@ class PodsByNode:
                     homes[row] = NodePods.of(states[row], kinds, homes[row])
                 return homes
         known = {home.state.name: home for home in self.nodes}
-        return [_home(state, kinds, known.get(state.name)) for state in states]
+        return [_build_node_pods(state, kinds, known.get(state.name)) for state in states]
 
-    def placeholder_rows(self) -> Ints:
+    def find_placeholder_rows(self) -> Ints:
         """Nodes with placeholder pods."""
         if not self.placeholder_kinds:
             return np.zeros(0, dtype=np.int64)
@@ -210,7 +212,7 @@ class PodsByNode:
 
     def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""
-        return self.nodes[row].pods_with_kinds()
+        return self.nodes[row].list_pods_with_kinds()
 
 
 class PodsByNodeCache:
@@ -224,7 +226,7 @@ class PodsByNodeCache:
         return self._latest
 
 
-def _home(state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
+def _build_node_pods(state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
     if before is not None and before.state is state:
         return before
     return NodePods.of(state, kinds, before)

@@ -44,10 +44,10 @@ class PlaceholderPods:
         if any(pods.get(key) != pod for key, pod in self._pods.items()):
             self._made, self._states = {}, {}
         self._pods = pods
-        self._states = {name: self._state(view.nodes[name], counts, kinds) for name, counts in places.items()}
+        self._states = {name: self._build_state(view.nodes[name], counts, kinds) for name, counts in places.items()}
         return view.with_states([state for _, _, state in self._states.values()]) if places else view
 
-    def _state(
+    def _build_state(
         self, place: NodeState, counts: Mapping[str, int], kinds: Mapping[str, PendingPods]
     ) -> tuple[NodeState, Mapping[str, int], NodeState]:
         known = self._states.get(place.name)
@@ -60,12 +60,12 @@ class PlaceholderPods:
         """A placeholder for `count` pods on a node. Its name has a slash, which no running pod can have."""
         found = self._made.get((pending.key, count))
         if found is None:
-            found = PlacedPod(placeholder_pod(pending.pod, count, request=pending.bundle or pending.key))
+            found = PlacedPod(build_placeholder_pod(pending.pod, count, request=pending.bundle or pending.key))
             self._made[pending.key, count] = found
         return found.named(f"{pending.key}@{node}")
 
 
-def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
+def build_placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     """`request`: NAMESPACE/NAME."""
     demand = PlacedPod(pod).demand
     asked = demand.scaled(count).replaced(ResourceVector({PODS: count - 1}), names=(PODS,))

@@ -15,7 +15,7 @@ import numpy as np
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.resources import CPU, MEMORY, ZERO, ResourceVector
-from plimsoll.nodes.model.gpus import gpus_of_type
+from plimsoll.nodes.model.gpus import count_gpus_of_type
 from plimsoll.nodes.model.reasons import MAX_NODES_TOTAL
 from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.solver.problem import UNBOUNDED
@@ -59,7 +59,7 @@ class CountedNode:
     def amount(self, resource: str) -> int:
         if resource in _CODES:
             return self.capacity[resource]
-        return gpus_of_type(resource, self.labels, self.capacity)
+        return count_gpus_of_type(resource, self.labels, self.capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class ResourceLimit:
     def room(self) -> int:
         return max(0, self.most - self.used)
 
-    def with_more(self, used: int) -> ResourceLimit:
+    def add_use(self, used: int) -> ResourceLimit:
         """The limit after a plan has used that much more."""
         return replace(self, used=self.used + used)
 

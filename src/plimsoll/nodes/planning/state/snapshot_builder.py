@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.equivalence.scheduling_keys import compute_fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.owners import controller_of
@@ -99,7 +99,7 @@ class SnapshotBuilder:
         self._number += 1
         if len(self._labels_of) > _STALE_LABELS + len(self._node_of):
             self._labels_of = {}
-        return self._snapshot(inputs)
+        return self._build_from_inputs(inputs)
 
     # ---- pods
 
@@ -141,7 +141,7 @@ class SnapshotBuilder:
                 if not self._pods_of.get(name):
                     self._pods_of.pop(name, None)
                 continue
-            states[name] = state = self._state(node, self._states.get(name), keys)
+            states[name] = state = self._build_state(node, self._states.get(name), keys)
             if any(placed.anti_affinity for placed in state.pods.values()):
                 anti_affine[name] = None
         if states.keys() != self._states.keys():
@@ -149,7 +149,7 @@ class SnapshotBuilder:
         self._states = states
         self._anti_affine = dict.fromkeys(sorted(anti_affine))
 
-    def _state(self, node: Node, before: NodeState | None, keys: Iterable[PodKey]) -> NodeState:
+    def _build_state(self, node: Node, before: NodeState | None, keys: Iterable[PodKey]) -> NodeState:
         """`keys` are all whose pod on the node may be another than before."""
         held = self._pods_of.get(node.metadata.name, {})
         if before is None or before.node is not node or before.unreadable_pods:
@@ -164,7 +164,7 @@ class SnapshotBuilder:
             state = state.with_unreadable(pod)
         return state
 
-    def _snapshot(self, inputs: SnapshotInputs) -> Snapshot:
+    def _build_from_inputs(self, inputs: SnapshotInputs) -> Snapshot:
         return Snapshot(
             number=self._number,
             at=inputs.at,
@@ -295,6 +295,6 @@ def _group_key(pod: Pod) -> SimilarityRules:
         meta.namespace,
         None if owner is None else owner.uid,
         frozenset(meta.labels.items()),
-        fingerprint(pod),
+        compute_fingerprint(pod),
         meta.name if own_claims else "",
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, OS, ZONE
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
@@ -90,7 +90,7 @@ def copy_of(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: 
     body.pop("status", None)
     body["metadata"] = {"name": blueprint.id, "namespace": meta["namespace"]}
     body["metadata"].update({name: _own(meta.get(name)) for name in _OWN_META})
-    profile = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: profile_hash(blueprint.labels, blueprint.taints)}
+    profile = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: hash_profile(blueprint.labels, blueprint.taints)}
     mine = {keys.deployment_name: blueprint.id}
     _annotate(body["metadata"], blueprint, keys, made_of=meta["name"])
     body["metadata"]["labels"] = {**body["metadata"]["labels"], **profile}
@@ -151,5 +151,5 @@ def is_copy_for(found: Scalable, blueprint: Blueprint) -> bool:
     return (
         written.get(AUTOPROVISIONED_LABEL) == "true"
         and written.get(NAP_MADE_OF) == blueprint.machine_type
-        and written.get(PROFILE_LABEL) == profile_hash(blueprint.labels, blueprint.taints)
+        and written.get(PROFILE_LABEL) == hash_profile(blueprint.labels, blueprint.taints)
     )

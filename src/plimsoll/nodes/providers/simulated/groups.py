@@ -12,7 +12,7 @@ import structlog
 from msgspec import structs
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
-from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.cache import UnknownTemplate, instance_of
@@ -164,7 +164,7 @@ class TheoreticalSimulatedGroup(Theoretical):
 
 
 def _spec_of(wanted: Blueprint) -> NodeGroupSpec:
-    marks = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: profile_hash(wanted.labels, wanted.taints)}
+    marks = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: hash_profile(wanted.labels, wanted.taints)}
     return NodeGroupSpec(
         max=wanted.max_size,
         machine_type=wanted.machine_type,

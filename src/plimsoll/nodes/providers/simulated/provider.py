@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE
-from plimsoll.nodes.model.prices import estimated_price
+from plimsoll.nodes.model.prices import estimate_price
 from plimsoll.nodes.providers.ports import NodeOwner
 from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, machine_type_of
 from plimsoll.nodes.providers.simulated.groups import SimulatedGroup, TheoreticalSimulatedGroup
@@ -78,7 +78,7 @@ class SimulatedProvider:
         return None if price is None else price * span.seconds / HOUR_S
 
     async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:
-        return estimated_price(pod_demand(pod)) * span.seconds / HOUR_S
+        return estimate_price(pod_demand(pod)) * span.seconds / HOUR_S
 
     # ---- groups that could be made
 

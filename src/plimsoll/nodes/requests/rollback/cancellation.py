@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.nodes.model.call_outcomes import failure_of
+from plimsoll.nodes.model.call_outcomes import get_failure
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_upcoming_nodes, is_upcoming_node
 from plimsoll.nodes.requests.intents import count_added_before
@@ -106,7 +106,7 @@ async def _lowered(group: Group, most: int) -> int:
     by = min(most, target - running)
     if by <= 0:
         return 0
-    failure = failure_of(await group.decrease_target_size(-by, expected=target))
+    failure = get_failure(await group.decrease_target_size(-by, expected=target))
     if failure is not None:
         log.warning("provreq.not_given_back", group=group.id, nodes=by, problem=failure.message)
         return 0

@@ -15,7 +15,7 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
-from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, failure_of
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, get_failure
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.providers.values import NodeRef
@@ -105,7 +105,7 @@ class RollbackExecutor:
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
         given = 0
         if (missing := min(target - back, target - len(machines))) > 0:
-            failure = failure_of(await group.decrease_target_size(-missing, expected=target))
+            failure = get_failure(await group.decrease_target_size(-missing, expected=target))
             if failure is not None:
                 return 0, f"{group.id}: {failure.message}"
             given = missing
@@ -114,7 +114,7 @@ class RollbackExecutor:
         idle = await self._idle(machines, context, most=target - given - back)
         if not idle:
             return given, ""
-        failure = failure_of(await _deleted(group, idle))
+        failure = get_failure(await _deleted(group, idle))
         return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
 
     async def _idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
@@ -153,7 +153,7 @@ class RollbackExecutor:
         """Delete a group that the attempt created, if it is empty; otherwise it is deleted later, as any other."""
         if await group.target_size() > 0 or await group.nodes():
             return False
-        return failure_of(await group.delete()) is None
+        return get_failure(await group.delete()) is None
 
 
 async def _deleted(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
