@@ -193,7 +193,7 @@ class Autoscaler:
 
     def _find_stale(self) -> Stale | None:
         requests = self._dependencies.requests
-        return self._dependencies.listers.stale() or (None if requests is None else requests.stale())
+        return self._dependencies.listers.stale() or (None if requests is None else requests.find_stale())
 
     async def _read_provider(self, cluster: ClusterObjects, policy: Policy, now: datetime) -> ProviderState:
         provider = self._dependencies.provider

@@ -29,7 +29,7 @@ from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.nodes.reporting.reporter import Reporter
 from plimsoll.nodes.reporting.status.configmap import StatusConfigMapWriter
-from plimsoll.nodes.requests.classes import condition_types_by_class, registered_classes
+from plimsoll.nodes.requests.classes import load_registered_classes, map_condition_types
 from plimsoll.nodes.requests.controller import RequestController, RequestDependencies
 from plimsoll.nodes.requests.lister import RequestLister
 from plimsoll.nodes.requests.rollback.rollback import RollbackExecutor
@@ -94,7 +94,7 @@ class NodeAutoscaler:
         pacing = Pacing.STEPPED if dependencies.stepped else Pacing.of(policy)
         self._dependencies = dependencies
         self._pods = CachedPods(self.listers.pods) if dependencies.stepped else ListedPods(dependencies.client)
-        self._classes = registered_classes() if policy.requests.enabled else {}
+        self._classes = load_registered_classes() if policy.requests.enabled else {}
         self.requests = self._build_request_lister(as_scheduled) if policy.requests.enabled else None
         self._deletions = NodeDeletionController(self._actuation_dependencies(), pacing)
         writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
@@ -140,7 +140,7 @@ class NodeAutoscaler:
 
     def _build_request_lister(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestLister:
         dependencies = self._dependencies
-        registered = condition_types_by_class(self._classes)
+        registered = map_condition_types(self._classes)
         return RequestLister(
             dependencies.informers, clock=dependencies.clock, registered=registered, as_scheduled=as_scheduled
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.nodes.requests.classes import GROUP, Handled, condition_types_by_class, load_classes, registered_classes
+from plimsoll.nodes.requests.classes import GROUP, Handled, load_classes, load_registered_classes, map_condition_types
 from plimsoll.nodes.requests.status import build_condition
 from tests.nodes.requests.listed_requests import CHECK, START, request, seen_one
 
@@ -58,7 +58,7 @@ def test_a_class_has_conditions_of_its_own(package: ModuleType):
 
     made = registered(package, answer, condition_types=("Gathered",))
     assert isinstance(made.answer(a_request(), SNAPSHOT, START), Handled)
-    assert condition_types_by_class({GANG: made}) == {GANG: {"Gathered"}}
+    assert map_condition_types({GANG: made}) == {GANG: {"Gathered"}}
 
 
 def test_conditions_of_others_are_not_its_to_set(package: ModuleType):
@@ -113,4 +113,4 @@ def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):
 
 
 def test_they_are_looked_for_once():
-    assert registered_classes() is registered_classes()
+    assert load_registered_classes() is load_registered_classes()

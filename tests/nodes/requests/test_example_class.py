@@ -22,7 +22,7 @@ def test_the_night_class_adds_machines_when_it_is_night(monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(EXAMPLE)
     named = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     classes = load_classes(EntryPoint(name=name, value=value, group=GROUP) for name, value in named.items())
-    monkeypatch.setattr(builder, "registered_classes", lambda: classes)
+    monkeypatch.setattr(builder, "load_registered_classes", lambda: classes)
 
     story = run_scenario(read_scenario((EXAMPLE / "night.yaml").read_bytes(), source="night.yaml"))
     assert story.expectations == 6

@@ -105,7 +105,7 @@ def test_a_server_that_does_not_know_requests_has_none_and_blinds_nobody():
         requests = watched(world)
         world.run.advance_by(3600)
         assert requests.read().requests == ()
-        assert requests.stale() is None
+        assert requests.find_stale() is None
 
 
 def test_requests_are_seen_once_the_server_knows_them():
@@ -124,11 +124,11 @@ def test_requests_are_gone_with_their_definition():
         world.server.ask("DELETE", f"{DEFINITIONS}/provisioningrequests.autoscaling.x-k8s.io")
         world.run.advance_by(120)
         assert requests.read().requests == ()
-        assert requests.stale() is None
+        assert requests.find_stale() is None
 
 
 def test_classes_need_not_be_defined():
     with cluster(defines="provisioningrequests.autoscaling.x-k8s.io") as world:
         made(world)
         requests = watched(world)
-        assert (len(requests.read().requests), requests.stale()) == (1, None)
+        assert (len(requests.read().requests), requests.find_stale()) == (1, None)

@@ -42,7 +42,7 @@ def request(name: str, kind: str = GANG) -> Json:
 def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def register(handler: Any, *types: str) -> None:
         made = RegisteredClass(name=GANG, handler=handler, condition_types=frozenset(types))
-        monkeypatch.setattr(builder, "registered_classes", lambda: {GANG: made})
+        monkeypatch.setattr(builder, "load_registered_classes", lambda: {GANG: made})
 
     return register
 

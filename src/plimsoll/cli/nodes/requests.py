@@ -201,7 +201,7 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
     from plimsoll.journal.errors import NothingKnown
     from plimsoll.kube.errors import NotFound
     from plimsoll.kube.requests.options import Selection
-    from plimsoll.nodes.requests.views import request_report
+    from plimsoll.nodes.requests.views import build_request_report
     from plimsoll.runtime.clocks import RealClock
 
     async def work(client: Client) -> list[Json]:
@@ -214,7 +214,7 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
                 "--enable-provisioning-requests",
             ) from error
         line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))
-        return [request_report(request, now=RealClock().now()) for request in line]
+        return [build_request_report(request, now=RealClock().now()) for request in line]
 
     return run_with_client(connection, work, is_silent=is_silent)
 
@@ -225,14 +225,14 @@ def _report(connection: Connection, namespace: str, name: str, *, is_silent: boo
 
 async def _read_one(client: Client, namespace: str, name: str) -> Json | None:
     from plimsoll.kube.errors import NotFound
-    from plimsoll.nodes.requests.views import request_report
+    from plimsoll.nodes.requests.views import build_request_report
     from plimsoll.runtime.clocks import RealClock
 
     try:
         found: ProvisioningRequest = await client.get(_resource(), name, namespace=namespace)
     except NotFound:
         return None
-    return request_report(found, now=RealClock().now())
+    return build_request_report(found, now=RealClock().now())
 
 
 def _resource() -> Resource:

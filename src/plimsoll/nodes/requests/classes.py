@@ -74,7 +74,7 @@ def is_same_class(kind: str, other: str) -> bool:
     return kind == other or any(kind in names and other in names for names in (ATOMIC_CLASSES, CHECK_CLASSES))
 
 
-def why_not_allowed(kind: str, listed: Collection[str]) -> str:
+def explain_not_allowed(kind: str, listed: Collection[str]) -> str:
     """Why the cluster's ProvisioningClasses exclude the class; empty if they do not (3.9)."""
     if not listed or kind in listed:
         return ""
@@ -105,13 +105,13 @@ class ClassAnswers:
 
     def _take(self, view: RequestView, answer: Handled | str) -> None:
         if isinstance(answer, str):
-            self.updates.append(self._status_updates.check_failed(view, answer))
+            self.updates.append(self._status_updates.mark_check_failed(view, answer))
             return
         answered = _with(view, answer)
         if answer.plan:
             self.remaining.append(answered)
         else:
-            self.updates.append(self._status_updates.answered_by_class(answered))
+            self.updates.append(self._status_updates.mark_answered_by_class(answered))
 
 
 def _with(view: RequestView, answer: Handled) -> RequestView:
@@ -170,21 +170,21 @@ class RegisteredClass:
             return f"class {self.name} could not answer: {type(error).__name__}: {error}"
         if not isinstance(found, Handled):
             return f"class {self.name} answered with {type(found).__name__}, not with Handled"
-        if foreign := self._foreign(found):
+        if foreign := self._find_foreign(found):
             return f"class {self.name} sets conditions that are not its own: {', '.join(foreign)}"
         return found
 
-    def _foreign(self, found: Handled) -> list[str]:
+    def _find_foreign(self, found: Handled) -> list[str]:
         return sorted({condition.type for condition in found.conditions} - {*SHARED, *self.condition_types})
 
 
 @cache
-def registered_classes() -> Mapping[str, RegisteredClass]:
+def load_registered_classes() -> Mapping[str, RegisteredClass]:
     """The classes of all installed packages by name, loaded once per process."""
     return load_classes(entry_points(group=GROUP))
 
 
-def condition_types_by_class(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
+def map_condition_types(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
     """By class: condition types that the class owns."""
     return {name: registered_class.condition_types for name, registered_class in classes.items()}
 
@@ -193,8 +193,8 @@ def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
     """Classes in the order of their names; the first of two with the same name wins."""
     classes: dict[str, RegisteredClass] = {}
     for entry_point in sorted(found, key=lambda point: (point.name, point.value)):
-        problem = _why_not(entry_point.name, classes)
-        made = None if problem else _loaded(entry_point)
+        problem = _explain_unknown(entry_point.name, classes)
+        made = None if problem else _load(entry_point)
         if isinstance(made, RegisteredClass):
             classes[entry_point.name] = made
         else:
@@ -208,13 +208,13 @@ def load_classes(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
     return classes
 
 
-def _why_not(name: str, classes: Collection[str]) -> str:
+def _explain_unknown(name: str, classes: Collection[str]) -> str:
     if name in BUILT_IN:
         return "it has the name of a class of ours"
     return "another package has a class of this name" if name in classes else ""
 
 
-def _loaded(point: EntryPoint) -> RegisteredClass | str:
+def _load(point: EntryPoint) -> RegisteredClass | str:
     """The class, or why it cannot be loaded."""
     try:
         handler = point.load()

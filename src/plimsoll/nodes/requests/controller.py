@@ -98,9 +98,9 @@ class RequestController:
         """Return once all kinds that requests are read from have been listed."""
         await self._tools.lister.wait_until_synced()
 
-    def stale(self) -> Stale | None:
+    def find_stale(self) -> Stale | None:
         """The kind whose cache is too old to act on; None: all are current."""
-        return self._tools.lister.stale()
+        return self._tools.lister.find_stale()
 
     def record_changes(self, changes: Changes) -> None:
         """Record what became of earlier scale-ups; called in every loop that read the cloud provider."""
@@ -108,19 +108,19 @@ class RequestController:
 
     async def begin(self, context: RequestContext) -> RequestTransaction:
         """Do everything that precedes the planning of the scale-up."""
-        actuators = self._counter(context)
+        actuators = self._build_actuators(context)
         observed = self._read(context)
-        refreshed, left = await self._refreshed(observed, context, actuators)
+        refreshed, left = await self._refresh(observed, context, actuators)
         if self._cancelling.has_deleted(observed.all):
             self._hints = self._hints.without_upcoming(context.snapshot)
-        booked, booking_updates, missed = await self._booked(left.held, context, actuators)
+        booked, booking_updates, missed = await self._book_held(left.held, context, actuators)
         self._cancelling.observe(observed.all, booked, context.sizes)
         actuators = replace(actuators, rollback_context=RollbackContext(nodes=context.nodes, booked_nodes=booked.nodes))
         going = RecoveryContext(booked=booked, sizes=context.sizes, queue=left.queue, missing=missed)
         returned = await recover(actuators, going)
         transaction = RequestTransaction(
             actuators=actuators,
-            snapshot=_but_groups(booked.snapshot, returned.groups),
+            snapshot=_without_groups(booked.snapshot, returned.groups),
             sizes=context.sizes,
             policy=context.policy,
             run_planner=self._tools.run_planner,
@@ -128,7 +128,7 @@ class RequestController:
             booked_nodes=booked.nodes,
             unanswered=tuple(request for request in observed.all if request.phase in _UNANSWERED),
             part=replace(
-                _part(observed, (*refreshed, *booking_updates, *returned.updates), booked),
+                _build_part(observed, (*refreshed, *booking_updates, *returned.updates), booked),
                 warnings=find_consumer_warnings(context.consuming, observed, unbookable=booked.unbookable),
             ),
         )
@@ -136,25 +136,25 @@ class RequestController:
             message = "a scale-up for ProvisioningRequests was rolled back; the next loop starts from the new sizes"
             return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]
-        return await self._lined_up(transaction, select_due(waiting, context.policy), context)
+        return await self._queue_requests(transaction, select_due(waiting, context.policy), context)
 
     async def finish(self, transaction: RequestTransaction, scale_up: ScaleUpPart) -> RequestsPart:
         """Do everything that follows the execution of the scale-up."""
         part = await transaction.finish(scale_up)
         places = transaction.find_placements(scale_up)
         self._hints = self._hints.with_plan(
-            transaction.current_views(),
+            transaction.list_current_views(),
             existing=places.existing,
             scaled_up=places.added,
             group_of=transaction.snapshot.group_of,
         )
         if transaction.actuators.may_act:
             await self._cancelling.release(transaction.snapshot, {*transaction.booked_nodes, *places.existing})
-        return replace(part, waiting=_waiting(transaction.unanswered, part.updates))
+        return replace(part, waiting=_count_waiting(transaction.unanswered, part.updates))
 
     # ---- steps
 
-    def _counter(self, context: RequestContext) -> RequestActuators:
+    def _build_actuators(self, context: RequestContext) -> RequestActuators:
         return RequestActuators(
             status_writer=self._tools.status_writer,
             rollback_executor=self._tools.rollback_executor,
@@ -164,12 +164,12 @@ class RequestController:
 
     def _read(self, context: RequestContext) -> ObservedRequests:
         listed = self._tools.lister.read()
-        fresh = replace(listed, requests=self._tools.status_writer.freshest(listed.requests))
+        fresh = replace(listed, requests=self._tools.status_writer.replace_stale(listed.requests))
         observed = read_requests(fresh, context.policy, context.now)
         self._ignored.log_new(observed.all)
         return observed
 
-    async def _refreshed(
+    async def _refresh(
         self, observed: ObservedRequests, context: RequestContext, actuators: RequestActuators
     ) -> tuple[tuple[StatusUpdate, ...], ObservedRequests]:
         """Write updates due to the passing of time (expired, booking ended, old enough to delete).
@@ -194,7 +194,7 @@ class RequestController:
             is_written=actuators.may_act and await self._tools.status_writer.delete(deletion.view),
         )
 
-    async def _booked(
+    async def _book_held(
         self, held: Sequence[RequestView], context: RequestContext, actuators: RequestActuators
     ) -> tuple[BookingResult, tuple[StatusUpdate, ...], list[MissingCapacity]]:
         """Book the capacity of requests that have it.
@@ -208,9 +208,9 @@ class RequestController:
             held = [request for request in held if request.name not in missing_names]
             booked = await self._book(context, held)
         status_updates = actuators.status_updates
-        updates = [status_updates.consumed(request) for request in held if request.name in booked.consumed]
+        updates = [status_updates.mark_consumed(request) for request in held if request.name in booked.consumed]
         updates += [
-            status_updates.arrived(request)
+            status_updates.mark_arrived(request)
             for request in find_arrived(held, booked)
             if request.name not in booked.consumed
         ]
@@ -223,12 +223,14 @@ class RequestController:
         self._hints = booked.hints
         return booked
 
-    async def _lined_up(
+    async def _queue_requests(
         self, transaction: RequestTransaction, due: Sequence[RequestView], context: RequestContext
     ) -> RequestTransaction:
         """Answer checks; add the pods of requests that may add nodes to the pods to plan for."""
         actuators, status_updates = transaction.actuators, transaction.actuators.status_updates
-        updates = [status_updates.failed(request, *request.problem) for request in due if request.problem is not None]
+        updates = [
+            status_updates.mark_failed(request, *request.problem) for request in due if request.problem is not None
+        ]
         by_classes: ClassAnswers = await self._tools.run_planner(
             lambda: ClassAnswers(self._tools.classes, status_updates).ask(
                 (request for request in due if request.problem is None), transaction.snapshot, context.now
@@ -241,7 +243,7 @@ class RequestController:
         )
         snapshot, checked = answer
         updates += [
-            status_updates.checked(request, checked[request.name]) for request in asking if request.name in checked
+            status_updates.answer_check(request, checked[request.name]) for request in asking if request.name in checked
         ]
         written = await actuators.write(updates)
         queue = tuple(request for request in asking if request.class_kind is not ClassKind.CHECK)
@@ -259,7 +261,7 @@ def _rank(view: RequestView) -> int:
     return -1 if view.phase is Phase.INTENDED else 0
 
 
-def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+def _without_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     """Exclude groups from scale-up while a rollback lowers them."""
     if not names:
         return snapshot
@@ -267,18 +269,18 @@ def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     return replace(snapshot, groups=tuple(groups))
 
 
-def _part(observed: ObservedRequests, updates: tuple[StatusUpdate, ...], booked: BookingResult) -> RequestsPart:
+def _build_part(observed: ObservedRequests, updates: tuple[StatusUpdate, ...], booked: BookingResult) -> RequestsPart:
     return RequestsPart(
         updates=updates,
         known=observed.known,
         views=observed.all,
-        waiting=_waiting([request for request in observed.all if request.phase in _UNANSWERED], updates),
+        waiting=_count_waiting([request for request in observed.all if request.phase in _UNANSWERED], updates),
         booked=booked.by_request,
         unbookable=booked.unbookable,
     )
 
 
-def _waiting(unanswered: Iterable[RequestView], updates: Iterable[StatusUpdate]) -> dict[str, int]:
+def _count_waiting(unanswered: Iterable[RequestView], updates: Iterable[StatusUpdate]) -> dict[str, int]:
     """Requests without an answer, counted by class."""
     answered = {update.view.name for update in updates if update.is_written and update.kind in _ANSWERS}
     return Counter(

@@ -63,12 +63,12 @@ def build_attempts(
         if any(pending_pods.key in left for pending_pods in view.pods):
             continue
         share = parts.get(view.name, CostShare())
-        intent = _intent(view, share, taken, made) if share.nodes else None
+        intent = _build_intent(view, share, taken, made) if share.nodes else None
         found[view.name] = Attempt(view=view, share=share, intent=intent)
     return found
 
 
-def _intent(view: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
+def _build_intent(view: RequestView, share: CostShare, taken: dict[str, int], made: set[str]) -> Intent:
     """The intent; groups of an earlier attempt keep the size they began with."""
     before = view.details.intent or Intent(attempt=attempt_number(view))
     groups = dict(before.groups)
@@ -93,7 +93,7 @@ def count_added_before(view: RequestView, targets: Mapping[str, int]) -> dict[st
     return {group: nodes for group, nodes in added.items() if nodes > 0}
 
 
-def fraction_added(begun: Intent, added: Mapping[str, int], prices: Mapping[str, float]) -> float:
+def compute_fraction_added(begun: Intent, added: Mapping[str, int], prices: Mapping[str, float]) -> float:
     """The fraction of the attempt's cost that its added nodes stand for."""
     asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
     whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())

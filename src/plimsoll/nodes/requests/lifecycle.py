@@ -70,7 +70,7 @@ def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
         return None
     doublings = min(max(details.attempts, 1) - 1, _MOST_DOUBLINGS)
     wait_s = min(policy.requests.first_backoff_s * 2**doublings, policy.requests.longest_backoff_s)
-    return _later(details.last_attempt, wait_s)
+    return _add_seconds(details.last_attempt, wait_s)
 
 
 def _as_tried(details: Details, refused_at: datetime | None) -> Details:
@@ -81,13 +81,13 @@ def _as_tried(details: Details, refused_at: datetime | None) -> Details:
 
 def expiry_time(view: RequestView) -> datetime | None:
     """The time at which a request without capacity fails."""
-    return None if view.created is None else _later(view.created, view.parameters.valid_s)
+    return None if view.created is None else _add_seconds(view.created, view.parameters.valid_s)
 
 
 def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
     """The end of the booking; None: there is no capacity, or its start is unknown."""
     since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
-    return None if since is None else _later(since, parameters.booking_s)
+    return None if since is None else _add_seconds(since, parameters.booking_s)
 
 
 def deletion_time(view: RequestView) -> datetime | None:
@@ -100,7 +100,7 @@ def deletion_time(view: RequestView) -> datetime | None:
     answered = max((time for time in since if time is not None), default=None)
     if answered is None:
         return None
-    return max(_later(answered, RETENTION_S), expiry_time(view) or answered)
+    return max(_add_seconds(answered, RETENTION_S), expiry_time(view) or answered)
 
 
 def has_expired(view: RequestView, now: datetime) -> bool:
@@ -110,7 +110,7 @@ def has_expired(view: RequestView, now: datetime) -> bool:
     return waits and end is not None and now > end and not is_over(view.conditions)
 
 
-def _later(time: datetime, seconds: float) -> datetime:
+def _add_seconds(time: datetime, seconds: float) -> datetime:
     try:
         return time + timedelta(seconds=seconds)
     except OverflowError:

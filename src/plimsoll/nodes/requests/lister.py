@@ -83,7 +83,7 @@ class RequestLister:
             while not informer.has_synced and not _is_unknown(informer):
                 await self._clock.sleep(_LOOK_AGAIN_S)
 
-    def stale(self) -> Stale | None:
+    def find_stale(self) -> Stale | None:
         """The kind whose cache is oldest and too old; None: all are current."""
         there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
         oldest = max(
@@ -92,20 +92,20 @@ class RequestLister:
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def read(self) -> ListedRequests:
-        requests = self._served(self.requests)
+        requests = self._list_served(self.requests)
         return ListedRequests(
             requests=requests,
-            templates=self._templates_of(requests),
-            limit_ranges=self._ranges(),
+            templates=self._list_templates(requests),
+            limit_ranges=self._list_limit_ranges(),
             priority_classes=self._priority_classes.cache.list(),
-            provisioning_classes=self._served(self._classes),
+            provisioning_classes=self._list_served(self._classes),
             bad=tuple(bad for informer in (*self._custom, *self._core) for bad in informer.cache.bad.values()),
             registered=self._registered,
             as_scheduled=self._as_scheduled,
             pod_cache=self._memory,
         )
 
-    def _served(self, informer: Informer[T]) -> tuple[T, ...]:
+    def _list_served(self, informer: Informer[T]) -> tuple[T, ...]:
         """The objects of a kind. A kind that is not served any more has none, although the cache still holds them."""
         name = informer.resource
         if not _is_unknown(informer):
@@ -116,7 +116,7 @@ class RequestLister:
             log.warning("requests.not_served", resource=name, problem="its CustomResourceDefinition is not installed")
         return ()
 
-    def _templates_of(self, requests: Iterable[ProvisioningRequest]) -> dict[str, Json]:
+    def _list_templates(self, requests: Iterable[ProvisioningRequest]) -> dict[str, Json]:
         """The PodTemplates that requests refer to; the bytes of others are not parsed."""
         wanted = {
             (request.metadata.namespace, pod_set.pod_template_ref.name)
@@ -131,7 +131,7 @@ class RequestLister:
         }
         return self._template_bodies.of(found)
 
-    def _ranges(self) -> dict[str, list[Json]]:
+    def _list_limit_ranges(self) -> dict[str, list[Json]]:
         there = {
             f"{limit_range.metadata.namespace}/{limit_range.metadata.name}": limit_range
             for limit_range in self._limit_ranges.cache

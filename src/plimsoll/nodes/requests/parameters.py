@@ -39,9 +39,9 @@ class Parameters:
     ) -> Parameters:
         texts = {**of_class, **own}
         problems: list[str] = []
-        valid_s = _seconds(texts, "ValidUntilSeconds", problems)
-        most_s = _seconds(of_class, "ValidUntilSeconds", problems)
-        booking_s = _seconds(texts, "BookingDurationSeconds", problems)
+        valid_s = _read_seconds(texts, "ValidUntilSeconds", problems)
+        most_s = _read_seconds(of_class, "ValidUntilSeconds", problems)
+        booking_s = _read_seconds(texts, "BookingDurationSeconds", problems)
         if booking_s is not None and not 1 <= booking_s <= LONGEST_BOOKING_S:
             problems.append(
                 f"BookingDurationSeconds is {texts['BookingDurationSeconds']!r}, not 1 to {LONGEST_BOOKING_S}"
@@ -58,7 +58,7 @@ class Parameters:
         )
 
 
-def _seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> float | None:
+def _read_seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> float | None:
     """Whole seconds or a Go duration; None: absent or unreadable."""
     text = texts.get(name, "").strip()
     if not text:

@@ -81,7 +81,7 @@ class Admission:
             as_scheduled=as_scheduled,
         )
 
-    def priority(self, pod: Pod) -> int | None:
+    def resolve_priority(self, pod: Pod) -> int | None:
         """The priority that admission resolves."""
         return resolved_priority(pod, self.priorities, default=self.default_priority)
 
@@ -106,17 +106,17 @@ class PodTemplates:
 
     def pod_sets_of(self, request: ProvisioningRequest) -> PodSets:
         """The pod sets of a request, or why they cannot be built."""
-        pods = {name: self._pod(name) for name in _references(request)}
-        if problem := _problem(request, pods):
+        pods = {name: self._build_pod(name) for name in _list_references(request)}
+        if problem := _find_problem(request, pods):
             return PodSets(problem=problem)
         pending: list[PendingPods] = []
         for index, pod_set in enumerate(request.spec.pod_sets):
-            pod = pods[_reference(request, pod_set.pod_template_ref.name)]
+            pod = pods[_format_reference(request, pod_set.pod_template_ref.name)]
             assert isinstance(pod, Pod), "what has no pod is a problem"
             pending.append(
                 PendingPods(
                     key=f"{_name(request)}/{index}",
-                    pod=self._named(pod, request, index),
+                    pod=self._name_pod(pod, request, index),
                     count=pod_set.count,
                     created=request.metadata.creation_timestamp,
                     bundle=_name(request),
@@ -129,7 +129,7 @@ class PodTemplates:
         """Drop cache entries that were not used since this object was created."""
         self._memory.made, self._memory.named = self._kept.made, self._kept.named
 
-    def _pod(self, name: str) -> Pod | str | None:
+    def _build_pod(self, name: str) -> Pod | str | None:
         """The pod of a template; text: why it cannot be read; None: there is no such template."""
         body = self._bodies.get(name)
         if body is None:
@@ -145,9 +145,9 @@ class PodTemplates:
         self._kept.made[name] = (made_of, made)
         return made
 
-    def _named(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
+    def _name_pod(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
         """The pod under the request's name, with its current priority, which can change while the template does not."""
-        priority = self._admission.priority(pod)
+        priority = self._admission.resolve_priority(pod)
         key = (f"{_name(request)}/{request.metadata.uid}", index)
         before = self._memory.named.get(key)
         if before is not None and before[0] is pod and before[1].spec.priority == priority:
@@ -193,7 +193,7 @@ def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
     )
 
 
-def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None]) -> str:
+def _find_problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None]) -> str:
     sets = request.spec.pod_sets
     if not sets:
         return "it has no pod sets"
@@ -207,13 +207,13 @@ def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None])
     return "; ".join(bad)
 
 
-def _references(request: ProvisioningRequest) -> list[str]:
+def _list_references(request: ProvisioningRequest) -> list[str]:
     """NAMESPACE/NAME of each PodTemplate the request refers to, without duplicates."""
-    names = (_reference(request, pod_set.pod_template_ref.name) for pod_set in request.spec.pod_sets)
+    names = (_format_reference(request, pod_set.pod_template_ref.name) for pod_set in request.spec.pod_sets)
     return [*dict.fromkeys(names)]
 
 
-def _reference(request: ProvisioningRequest, template: str) -> str:
+def _format_reference(request: ProvisioningRequest, template: str) -> str:
     return f"{request.metadata.namespace}/{template}"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.nodes.requests.classes import class_kind_of, is_for_instance, why_not_allowed
+from plimsoll.nodes.requests.classes import class_kind_of, explain_not_allowed, is_for_instance
 from plimsoll.nodes.requests.lifecycle import has_expired, phase_of
 from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase, RequestView
 from plimsoll.nodes.requests.parameters import Parameters
@@ -63,12 +63,14 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
     there = [request for request in listed.requests if request.metadata.deletion_timestamp is None]
     view = [found for request in there if (found := reader.read(request)) is not None]
     reader.templates.drop_unused()
-    queue = [request for request in view if request.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(request, now)]
+    queue = [
+        request for request in view if request.phase in {Phase.DUE, Phase.INTENDED} and not _has_given_up(request, now)
+    ]
     held = [request for request in view if request.phase in {Phase.HELD, Phase.ARRIVING}]
     apart = {request.name for request in (*queue, *held)}
     return ObservedRequests(
         queue=queue_order(queue, reader.priorities),
-        held=tuple(sorted(held, key=_since)),
+        held=tuple(sorted(held, key=_booking_order)),
         others=tuple(
             sorted(
                 (request for request in view if request.name not in apart), key=lambda request_view: request_view.name
@@ -89,12 +91,12 @@ def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int])
     return tuple(sorted(waiting, key=rank))
 
 
-def _gave_up(view: RequestView, now: datetime) -> bool:
+def _has_given_up(view: RequestView, now: datetime) -> bool:
     """Whether the request has expired with nothing to finish or roll back."""
     return view.phase is Phase.DUE and has_expired(view, now)
 
 
-def _since(view: RequestView) -> tuple[datetime, str]:
+def _booking_order(view: RequestView) -> tuple[datetime, str]:
     return view.conditions.since(ConditionType.PROVISIONED) or _LATEST, view.name
 
 
@@ -106,15 +108,17 @@ class _Reader:
         self._now = now
         self._registered = listed.registered
         # A ProvisioningClass that cannot be decoded still exists: its class is allowed.
-        self._classes: dict[str, Mapping[str, str]] = {name: {} for name in _bad(listed, ProvisioningClass.kind_name())}
+        self._classes: dict[str, Mapping[str, str]] = {
+            name: {} for name in _find_bad(listed, ProvisioningClass.kind_name())
+        }
         self._classes |= {
             provisioning_class.metadata.name: provisioning_class.defaults
             for provisioning_class in listed.provisioning_classes
         }
-        self.bad_requests = frozenset(_bad(listed, ProvisioningRequest.kind_name()))
+        self.bad_requests = frozenset(_find_bad(listed, ProvisioningRequest.kind_name()))
         self.templates = PodTemplates(
             listed.templates,
-            bad=_bad(listed, PodTemplate.kind_name()),
+            bad=_find_bad(listed, PodTemplate.kind_name()),
             admission=Admission.of(listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled),
             memory=listed.pod_cache,
         )
@@ -134,18 +138,18 @@ class _Reader:
         )
         if not is_for_instance(kind, parameters.instance, instance=instance):
             return None
-        return self._seen(request, nature, parameters)
+        return self._build_view(request, nature, parameters)
 
-    def _seen(self, request: ProvisioningRequest, nature: ClassKind, parameters: Parameters) -> RequestView:
+    def _build_view(self, request: ProvisioningRequest, class_kind: ClassKind, parameters: Parameters) -> RequestView:
         kind = request.spec.provisioning_class_name
         conditions = Conditions.of(request.status.conditions, own=self._registered.get(kind, ()))
         details = Details.of(request.status.provisioning_class_details)
         phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
         pods = self.templates.pod_sets_of(request)
-        problem = self._problem(kind, phase, pods)
+        problem = self._find_problem(kind, phase, pods)
         view = RequestView(
             request=request,
-            class_kind=nature,
+            class_kind=class_kind,
             parameters=parameters,
             phase=phase,
             conditions=conditions,
@@ -157,16 +161,16 @@ class _Reader:
         self.priorities[view.name] = pods.priority
         return view
 
-    def _problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
+    def _find_problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
         """Why the request fails; a request that has capacity keeps it, whatever the list of classes says."""
         if phase in {Phase.HELD, Phase.ARRIVING}:
             return (ConditionReason.NOT_BOOKED, pods.problem) if pods.problem else None
-        if message := why_not_allowed(kind, self._classes):
+        if message := explain_not_allowed(kind, self._classes):
             return ConditionReason.NOT_ALLOWED, message
         return (ConditionReason.NO_PODS, pods.problem) if pods.problem else None
 
 
-def _bad(listed: ListedRequests, kind: str) -> dict[str, str]:
+def _find_bad(listed: ListedRequests, kind: str) -> dict[str, str]:
     """Undecodable objects of one kind and why, by NAMESPACE/NAME, or NAME for cluster-scoped kinds."""
     found = (bad_object for bad_object in listed.bad if bad_object.kind == kind)
     return {"/".join(filter(None, (bad_object.namespace, bad_object.name))): bad_object.problem for bad_object in found}

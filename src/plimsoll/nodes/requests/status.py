@@ -174,12 +174,12 @@ class Details:
         """Parse the map. Unreadable entries count as absent: other writers can change the map."""
         return cls(
             attempts=_read(texts.get("attempts", ""), int) or 0,
-            last_attempt=_time(texts.get("lastAttemptTime", "")),
-            next_attempt=_time(texts.get("nextAttemptTime", "")),
+            last_attempt=_parse_time(texts.get("lastAttemptTime", "")),
+            next_attempt=_parse_time(texts.get("nextAttemptTime", "")),
             plan_cost_per_hour=texts.get("planCostPerHour", ""),
             cost_lower_bound_per_hour=texts.get("costLowerBoundPerHour", ""),
             node_groups=_read(texts.get("nodeGroups", ""), dict[str, int]) or {},
-            booked_until=_time(texts.get("bookedUntil", "")),
+            booked_until=_parse_time(texts.get("bookedUntil", "")),
             intent=_read(texts.get("intent", ""), Intent),
             blocking=texts.get("blocking", ""),
             others={key: text for key, text in texts.items() if key not in _OURS},
@@ -192,13 +192,13 @@ class Details:
         """The map without empty entries."""
         texts = {
             "attempts": str(self.attempts) if self.attempts else "",
-            "lastAttemptTime": _text(self.last_attempt),
-            "nextAttemptTime": _text(self.next_attempt),
+            "lastAttemptTime": _format_time(self.last_attempt),
+            "nextAttemptTime": _format_time(self.next_attempt),
             "planCostPerHour": self.plan_cost_per_hour,
             "costLowerBoundPerHour": self.cost_lower_bound_per_hour,
-            "nodeGroups": _compact(dict(self.node_groups)) if self.node_groups else "",
-            "bookedUntil": _text(self.booked_until),
-            "intent": _compact(self.intent) if self.intent is not None else "",
+            "nodeGroups": _encode(dict(self.node_groups)) if self.node_groups else "",
+            "bookedUntil": _format_time(self.booked_until),
+            "intent": _encode(self.intent) if self.intent is not None else "",
             "blocking": self.blocking,
         }
         return {**self.others, **{key: text[:_LONGEST] for key, text in texts.items() if text}}
@@ -213,7 +213,7 @@ def _read(text: str, kind: Any) -> Any:
         return None
 
 
-def _time(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     if not text:
         return None
     try:
@@ -223,9 +223,9 @@ def _time(text: str) -> datetime | None:
     return found
 
 
-def _text(time: datetime | None) -> str:
+def _format_time(time: datetime | None) -> str:
     return "" if time is None else written_time(time)
 
 
-def _compact(value: Any) -> str:
+def _encode(value: Any) -> str:
     return msgspec.json.encode(value).decode()

@@ -42,7 +42,7 @@ class RequestStatusWriter:
         self._client = client
         self._mutations: Mutations[ProvisioningRequest] = Mutations()
 
-    def freshest(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
+    def replace_stale(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
         """The list of a cache, with our own writes where the cache does not show them yet."""
         return self._mutations.newest_of(listed)
 

@@ -19,9 +19,9 @@ from plimsoll.nodes.requests.intents import (
     RollbackPlan,
     add_counts,
     build_attempts,
+    compute_fraction_added,
     count_added_before,
     find_surplus,
-    fraction_added,
     map_to_provider_groups,
     may_have_scaled_up,
 )
@@ -92,10 +92,10 @@ class RequestTransaction:
 
     async def write_intents(self, plan: ScaleUpPlan) -> ScaleUpPlan:
         """Write the intents of a plan. Returns the plan without the requests whose intent could not be written."""
-        begun = {name: attempt for name, attempt in self._attempts(plan).items() if attempt.intent is not None}
+        begun = {name: attempt for name, attempt in self._build_attempts(plan).items() if attempt.intent is not None}
         if not begun:
             return plan
-        written = await self.actuators.write([self._begun(attempt) for attempt in begun.values()])
+        written = await self.actuators.write([self._build_intent_update(attempt) for attempt in begun.values()])
         self._written |= {update.view.name: view_after(update) for update in written if update.is_written}
         self.part = replace(
             self.part,
@@ -107,9 +107,9 @@ class RequestTransaction:
         bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
         return replace(left, scale_ups=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.scale_ups))
 
-    def _begun(self, attempt: Attempt) -> StatusUpdate:
-        cost, bound = self._costs_before(attempt.view)
-        return self.actuators.status_updates.begun(attempt, cost_before=cost, bound_before=bound)
+    def _build_intent_update(self, attempt: Attempt) -> StatusUpdate:
+        cost, bound = self._compute_costs_before(attempt.view)
+        return self.actuators.status_updates.record_attempt(attempt, cost_before=cost, bound_before=bound)
 
     # ---- after it
 
@@ -117,11 +117,11 @@ class RequestTransaction:
         """Write the outcome of each request and roll back failed ones."""
         if not self.queue or not (scale_up.plan.scheduled or scale_up.plan.unschedulable):
             return self.part
-        failed = self._failed(scale_up)
+        failed = self._find_failed(scale_up)
         self.remaining_plan = await self._without(failed, scale_up)
-        answers = self._answers(scale_up, failed)
+        answers = self._build_answers(scale_up, failed)
         returned = await begin_rollbacks(
-            self.actuators, self._returns(scale_up, failed), self._occasion(scale_up, failed)
+            self.actuators, self._build_rollback_plans(scale_up, failed), self._build_failure_context(scale_up, failed)
         )
         written = await self.actuators.write(answers)
         self._written |= {
@@ -130,7 +130,7 @@ class RequestTransaction:
         self.part = replace(self.part, updates=(*self.part.updates, *written, *returned.updates))
         return self.part
 
-    def current_views(self) -> tuple[RequestView, ...]:
+    def list_current_views(self) -> tuple[RequestView, ...]:
         """The queue, each request after its last write."""
         return tuple(self._written.get(request.name, request) for request in self.queue)
 
@@ -154,7 +154,7 @@ class RequestTransaction:
             return scale_up.plan
         why = Reason(code=INTENT_NOT_WRITTEN, message="its attempt failed")
         plan = remove_requests(scale_up.plan, failed, pending=self.snapshot.pending, why=why)
-        attempts_of = self._attempts(scale_up.plan)
+        attempts_of = self._build_attempts(scale_up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
         results = {result.scale_up.option.group for result in scale_up.results if may_have_scaled_up(result)}
         packed: ScaleUpPlan = await self.run_planner(
@@ -162,35 +162,35 @@ class RequestTransaction:
         )
         return packed
 
-    def _answers(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
+    def _build_answers(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
         """Updates for all requests whose attempt ended without failure."""
         status_updates = self.actuators.status_updates
-        attempts_of = self._attempts(self.remaining_plan or scale_up.plan)
+        attempts_of = self._build_attempts(self.remaining_plan or scale_up.plan)
         new_group_reasons = {
             result.group: _new_group_reason(result) for result in scale_up.results if not result.scale_up.option.exists
         }
         found: list[StatusUpdate] = []
-        for view in self.current_views():
+        for view in self.list_current_views():
             if view.name in failed or view.name in self._withdrawn:
                 continue
             attempt = attempts_of.get(view.name)
             if attempt is None:
-                found.append(status_updates.not_placed(view, scale_up.plan))
+                found.append(status_updates.mark_not_placed(view, scale_up.plan))
             elif not _is_open(attempt, scale_up.results):
                 nodes = add_counts(
-                    self._grown_before(view), map_to_provider_groups(attempt.share.nodes, scale_up.results)
+                    self._count_added_before(view), map_to_provider_groups(attempt.share.nodes, scale_up.results)
                 )
                 view_with_costs = self._with_costs(view, attempt)
                 found.append(
-                    status_updates.requested(view_with_costs, nodes, new_group_reasons=new_group_reasons)
+                    status_updates.mark_requested(view_with_costs, nodes, new_group_reasons=new_group_reasons)
                     if nodes
-                    else status_updates.found(view)
+                    else status_updates.mark_found(view)
                 )
         return found
 
     # ---- what failed
 
-    def _failed(self, scale_up: ScaleUpPart) -> dict[str, Blocking]:
+    def _find_failed(self, scale_up: ScaleUpPart) -> dict[str, Blocking]:
         """What blocked each failed request, by name.
 
         A request with an intent that the plan no longer serves has failed too.
@@ -200,33 +200,37 @@ class RequestTransaction:
             for result in scale_up.results
             if result.failure is not None and result.is_refused
         }
-        attempts_of = self._attempts(scale_up.plan)
+        attempts_of = self._build_attempts(scale_up.plan)
         failed: dict[str, Blocking] = {}
         for view in self.queue:
             if view.name in attempts_of:
-                failed[view.name] = _refused_to(view, scale_up.plan, refused)
+                failed[view.name] = _find_refusals(view, scale_up.plan, refused)
             elif view.phase is Phase.INTENDED and view.name not in self._withdrawn:
                 failed[view.name] = find_blocking(view, scale_up.plan)
         return {name: blocking for name, blocking in failed.items() if blocking}
 
-    def _returns(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
+    def _build_rollback_plans(self, scale_up: ScaleUpPart, failed: Collection[str]) -> list[RollbackPlan]:
         """The nodes to give back for failed requests: those only they needed, and idle ones of earlier loops."""
         if not failed:
             return []
         keys = {pending.key for pending in self.snapshot.pending if pending.bundle in failed}
-        failing = [attempt for name, attempt in self._attempts(scale_up.plan).items() if name in failed]
+        failing = [attempt for name, attempt in self._build_attempts(scale_up.plan).items() if name in failed]
         parts = find_surplus(scale_up.plan, self.remaining_plan or scale_up.plan, failing)
-        idle = count_idle_nodes(self.snapshot, {*self.booked_nodes, *_used(scale_up.plan, keys)})
+        idle = count_idle_nodes(self.snapshot, {*self.booked_nodes, *_find_used_nodes(scale_up.plan, keys)})
         found: list[RollbackPlan] = []
-        for view in self.current_views():
+        for view in self.list_current_views():
             if view.name in failed:
-                before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(view).items()}
+                before = {
+                    group: min(nodes, idle.get(group, 0)) for group, nodes in self._count_added_before(view).items()
+                }
                 idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
                 nodes = add_counts(before, map_to_provider_groups(parts.get(view.name, {}), scale_up.results))
-                found.append(RollbackPlan(view=view, nodes=nodes, created=self._created(view, scale_up.results)))
+                found.append(
+                    RollbackPlan(view=view, nodes=nodes, created=self._list_created_groups(view, scale_up.results))
+                )
         return found
 
-    def _created(self, view: RequestView, results: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
+    def _list_created_groups(self, view: RequestView, results: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
         """Provider ids of groups created for the request that exist or may exist."""
         intent = view.details.intent
         if intent is None:
@@ -238,9 +242,9 @@ class RequestTransaction:
         ]
         return tuple(dict.fromkeys((*(result for result in intent.created if result in self.sizes), *made)))
 
-    def _occasion(self, scale_up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
+    def _build_failure_context(self, scale_up: ScaleUpPart, failed: Mapping[str, Blocking]) -> FailureContext:
         unknown = {result.scale_up.option.group for result in scale_up.results if result.is_unknown}
-        attempts_of = self._attempts(scale_up.plan)
+        attempts_of = self._build_attempts(scale_up.plan)
         return FailureContext(
             sizes={
                 **self.sizes,
@@ -253,25 +257,25 @@ class RequestTransaction:
 
     # ---- inside
 
-    def _attempts(self, plan: ScaleUpPlan) -> dict[str, Attempt]:
+    def _build_attempts(self, plan: ScaleUpPlan) -> dict[str, Attempt]:
         return build_attempts(plan, self.queue, self.snapshot.pending)
 
-    def _grown_before(self, view: RequestView) -> Mapping[str, int]:
+    def _count_added_before(self, view: RequestView) -> Mapping[str, int]:
         """Nodes by group that earlier loops added for the request."""
         return self._before.get(view.name, {})
 
-    def _costs_before(self, view: RequestView) -> tuple[float, float]:
+    def _compute_costs_before(self, view: RequestView) -> tuple[float, float]:
         """Cost and lower bound of those nodes: their part of the amounts written with the intent."""
         details = view.details
         if details.intent is None:
             return 0.0, 0.0
         prices = group_prices(self.snapshot.groups, self.policy.overlay)
-        part = fraction_added(details.intent, self._grown_before(view), prices)
-        return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
+        part = compute_fraction_added(details.intent, self._count_added_before(view), prices)
+        return _parse_number(details.plan_cost_per_hour) * part, _parse_number(details.cost_lower_bound_per_hour) * part
 
     def _with_costs(self, view: RequestView, attempt: Attempt) -> RequestView:
         """The request with the cost of its final plan: after other requests failed, it may need fewer nodes."""
-        cost, bound = self._costs_before(attempt.view)
+        cost, bound = self._compute_costs_before(attempt.view)
         details = view.details.replace(
             plan_cost_per_hour=format_cost(cost + attempt.share.cost_per_hour),
             cost_lower_bound_per_hour=format_cost(bound + attempt.share.lower_bound_per_hour),
@@ -285,7 +289,7 @@ def _with_requests(scale_up: GroupScaleUp, bundle_of: Mapping[str, str]) -> Grou
     return replace(scale_up, requests=frozenset(bundles - {""}), for_others="" in bundles)
 
 
-def _refused_to(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
+def _find_refusals(view: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
     """By pod set that needed nodes of a rejected group: why the group was not scaled up."""
     found: dict[str, dict[str, None]] = {}
     for scale_up in plan.scale_ups:
@@ -306,7 +310,7 @@ def _is_open(attempt: Attempt, results: tuple[ScaleUpResult, ...]) -> bool:
     return any(not result.is_done and result.held_back is None for result in mine)
 
 
-def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
+def _find_used_nodes(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
     """Nodes on which the plan places pods other than `but`."""
     return {node for node, pods in plan.existing.items() if any(key not in but for key in pods)}
 
@@ -319,7 +323,7 @@ def _new_group_reason(result: ScaleUpResult) -> str:
     return "; ".join(map(str, result.scale_up.reason.because))
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     try:
         return float(text or 0)
     except ValueError:

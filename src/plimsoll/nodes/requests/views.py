@@ -52,27 +52,27 @@ class PlanUpdates:
 
     def to_json(self, queue: Sequence[RequestView], checks: Mapping[str, CheckResult]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in queue order."""
-        return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in queue}
+        return {request.name: self._to_json(request, self._build_update(_as_new(request), checks)) for request in queue}
 
-    def _verdict(self, view: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
+    def _build_update(self, view: RequestView, checks: Mapping[str, CheckResult]) -> StatusUpdate:
         if view.problem is not None:
-            return self._answering.failed(view, *view.problem)
+            return self._answering.mark_failed(view, *view.problem)
         if view.class_kind is ClassKind.CHECK:
-            return self._answering.checked(view, checks[view.name])
+            return self._answering.answer_check(view, checks[view.name])
         if any(pending.key in self._left for pending in view.pods):
-            return self._answering.not_placed(view, self._plan)
+            return self._answering.mark_not_placed(view, self._plan)
         share = self._shares.get(view.name, CostShare())
         if not share.nodes:
-            return self._answering.found(view)
+            return self._answering.mark_found(view)
         costs = Details(
             plan_cost_per_hour=format_cost(share.cost_per_hour) or "0",
             cost_lower_bound_per_hour=format_cost(share.lower_bound_per_hour) or "0",
         )
-        return self._answering.requested(
+        return self._answering.mark_requested(
             replace(view, details=costs), share.nodes, new_group_reasons=self._new_group_reasons
         )
 
-    def _written(self, view: RequestView, update: StatusUpdate) -> Json:
+    def _to_json(self, view: RequestView, update: StatusUpdate) -> Json:
         """Conditions and details; a scale-up that is only planned has no booking."""
         details = update.details if view.class_kind is ClassKind.CHECK else update.details.replace(booked_until=None)
         texts = details.to_map()
@@ -99,7 +99,7 @@ _NOBODY: Final = (
 )
 
 
-def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
+def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
     details = Details.of(request.status.provisioning_class_details)
     state, message = state_of(request)
     created = request.metadata.creation_timestamp
@@ -110,7 +110,7 @@ def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
         "state": state,
         "reason": "" if message is None else message.reason,
         "message": _NOBODY if message is None else message.message,
-        "since": _time(None if message is None else message.last_transition_time),
+        "since": _format_time(None if message is None else message.last_transition_time),
         "ageSeconds": None if created is None else max(0.0, (now - created).total_seconds()),
         "pods": sum(pod_set.count for pod_set in request.spec.pod_sets),
         "podSets": [
@@ -118,14 +118,14 @@ def request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
         ],
         "parameters": dict(request.spec.parameters),
         "attempts": details.attempts,
-        "lastAttempt": _time(details.last_attempt),
-        "nextAttempt": _time(details.next_attempt),
+        "lastAttempt": _format_time(details.last_attempt),
+        "nextAttempt": _format_time(details.next_attempt),
         "nodeGroups": dict(details.node_groups),
         "costPerHour": details.plan_cost_per_hour,
         "costLowerBoundPerHour": details.cost_lower_bound_per_hour,
-        "bookedUntil": _time(details.booked_until),
+        "bookedUntil": _format_time(details.booked_until),
         "blocking": _read(details.blocking),
-        "conditions": [_condition(condition) for condition in request.status.conditions],
+        "conditions": [_condition_to_json(condition) for condition in request.status.conditions],
     }
 
 
@@ -145,17 +145,17 @@ def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
     return (NEW if accepted is None else ACCEPTED), accepted
 
 
-def _condition(condition: Condition) -> Json:
+def _condition_to_json(condition: Condition) -> Json:
     return {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-        "since": _time(condition.last_transition_time),
+        "since": _format_time(condition.last_transition_time),
     }
 
 
-def _time(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     return None if moment is None else written_time(moment)
 
 

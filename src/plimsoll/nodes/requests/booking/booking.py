@@ -39,7 +39,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.memory = PlannerCache()
-        self.lumps = PlaceholderPods()
+        self.placeholders = PlaceholderPods()
         self.matches = PodSetMatcher()
 
 
@@ -66,7 +66,7 @@ class BookingHints:
         `scaled_up`: provider group, nodes added, and the planned scale-up they belong to.
         """
         owners = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
-        added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
+        added = {node: mine for node, pods in (existing or {}).items() if (mine := _select_pods(pods, owners))}
         reserved = {filling.node: filling for filling in self.fillings if filling.node}
         for node, pods in added.items():
             before = reserved[node].pods if node in reserved else {}
@@ -75,8 +75,8 @@ class BookingHints:
         coming = [filling for filling in self.fillings if not filling.node]
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         for group, nodes, scale_up in scaled_up:
-            of_nodes = patterns.setdefault(id(scale_up), _of_nodes(scale_up))
-            fillings = [_of(next(of_nodes, {}), owners) for _ in range(nodes)]
+            of_nodes = patterns.setdefault(id(scale_up), _list_node_pods(scale_up))
+            fillings = [_select_pods(next(of_nodes, {}), owners) for _ in range(nodes)]
             coming += [ReservedNode(group=group, pods=pods) for pods in fillings if pods]
         return replace(self, fillings=(*reserved.values(), *coming), owners={**self.owners, **owners})
 
@@ -89,13 +89,13 @@ class BookingHints:
             ),
         )
 
-    def for_requests(self, requests: Iterable[RequestView]) -> tuple[ReservedNode, ...]:
+    def select_for(self, requests: Iterable[RequestView]) -> tuple[ReservedNode, ...]:
         """The part of the hints that belongs to these requests."""
         uids = {pending.key: view.request.metadata.uid for view in requests for pending in view.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
             return self.fillings
         mine = {key for key, uid in uids.items() if self.owners.get(key) == uid}
-        left = (replace(filling, pods=_of(filling.pods, mine)) for filling in self.fillings)
+        left = (replace(filling, pods=_select_pods(filling.pods, mine)) for filling in self.fillings)
         return tuple(filling for filling in left if filling.pods)
 
 
@@ -125,18 +125,18 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: BookingHints, p
     run = count_consumption(snapshot.view, held, hints.known.matches)
     consumed = frozenset(name for name, consumption in run.items() if consumption.is_complete)
     booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
-    wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
+    wanted = [pods for request in booking for pods in _list_remaining(request, run[request.name])]
     # Room nominated for ordinary pods is planned with later: it is not free.
     taken = place_nominated(snapshot)
-    places = reserve(taken, policy, wanted, before=hints.for_requests(booking), cache=hints.known.memory)
-    view = hints.known.lumps.add_to(snapshot.view, places.by_node, wanted)
+    places = reserve(taken, policy, wanted, before=hints.select_for(booking), cache=hints.known.memory)
+    view = hints.known.placeholders.add_to(snapshot.view, places.by_node, wanted)
     return BookingResult(
         snapshot=replace(snapshot, view=view),
-        by_request=_by_request(places.by_node, wanted),
-        unbookable=_summed(places.unplaced, wanted),
+        by_request=_group_by_request(places.by_node, wanted),
+        unbookable=_sum_by_request(places.unplaced, wanted),
         consumed=consumed,
         consumption=run,
-        hints=_remembered(hints, places.by_node, booking, snapshot.group_of),
+        hints=_build_hints(hints, places.by_node, booking, snapshot.group_of),
     )
 
 
@@ -161,11 +161,11 @@ def answer_checks(
     return check_queued_requests(snapshot, policy, asking)
 
 
-def _still_to_come(view: RequestView, run: Consumption) -> list[PendingPods]:
+def _list_remaining(view: RequestView, run: Consumption) -> list[PendingPods]:
     return [replace(pending, count=left) for pending, left in zip(view.pods, run.remaining, strict=False) if left]
 
 
-def _by_request(places: NodePlacements, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
+def _group_by_request(places: NodePlacements, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
     request_of = {pending.key: pending.bundle for pending in wanted}
     found: dict[str, dict[str, int]] = {}
     for node, pods in places.items():
@@ -175,7 +175,7 @@ def _by_request(places: NodePlacements, wanted: Iterable[PendingPods]) -> dict[s
     return found
 
 
-def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str, int]:
+def _sum_by_request(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str, int]:
     found: dict[str, int] = {}
     for pending in wanted:
         if left := short.get(pending.key, 0):
@@ -183,7 +183,7 @@ def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str
     return found
 
 
-def _remembered(
+def _build_hints(
     hints: BookingHints, places: NodePlacements, booking: Iterable[RequestView], group_of: Mapping[str, str]
 ) -> BookingHints:
     """Only current bookings; finished and deleted requests leave no trace."""
@@ -192,9 +192,9 @@ def _remembered(
     return replace(hints, fillings=fillings, owners=owners)
 
 
-def _of_nodes(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+def _list_node_pods(scale_up: GroupScaleUp) -> Iterator[Mapping[str, int]]:
     return (pattern.pods for pattern in scale_up.patterns for _ in range(pattern.nodes))
 
 
-def _of(pods: Mapping[str, int], keys: Container[str]) -> dict[str, int]:
+def _select_pods(pods: Mapping[str, int], keys: Container[str]) -> dict[str, int]:
     return {key: count for key, count in pods.items() if key in keys}

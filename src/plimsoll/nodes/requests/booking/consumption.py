@@ -41,18 +41,18 @@ _ADDED_TO_EVERY_POD: Final = frozenset({"node.kubernetes.io/not-ready", "node.ku
 Sets = tuple[int, ...]
 
 
-def consumed_request(pod: Pod) -> str:
+def find_consumed_request(pod: Pod) -> str:
     """NAMESPACE/NAME of the request that the pod consumes; empty: none."""
-    name = _said(pod, CONSUME_ANNOTATIONS)
+    name = _read_annotation(pod, CONSUME_ANNOTATIONS)
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
-def annotated_class(pod: Pod) -> str:
+def read_class_annotation(pod: Pod) -> str:
     """The class that a consuming pod names."""
-    return _said(pod, CLASS_NAME_ANNOTATIONS)
+    return _read_annotation(pod, CLASS_NAME_ANNOTATIONS)
 
 
-def _said(pod: Pod, keys: tuple[str, ...]) -> str:
+def _read_annotation(pod: Pod, keys: tuple[str, ...]) -> str:
     notes = pod.metadata.annotations
     return next(filter(None, map(notes.get, keys)), "") if notes else ""
 
@@ -75,7 +75,7 @@ class PodSetMatcher:
         templates, known = self._known.get(request, ((), {}))
         found = known.get(uid) if templates == view.templates else None
         if found is None:
-            found = self._found(pod, view)
+            found = self._find_sets(pod, view)
         self._used.setdefault(request, (view.templates, {}))[1][uid] = found
         return found
 
@@ -84,18 +84,18 @@ class PodSetMatcher:
         self._known, self._used = self._used, {}
         self._forms = SchedulingKeys()
 
-    def _found(self, pod: Pod, view: RequestView) -> Sets:
-        form = self._form(pod)
-        alike = [number for number, template in enumerate(view.templates) if self._form(template) is form]
+    def _find_sets(self, pod: Pod, view: RequestView) -> Sets:
+        form = self._scheduling_key_of(pod)
+        alike = [number for number, template in enumerate(view.templates) if self._scheduling_key_of(template) is form]
         labels = pod.metadata.labels.items()
         named = {number for number in alike if view.templates[number].metadata.labels.items() <= labels}
         return tuple(sorted(alike, key=lambda number: (number not in named, number)))
 
-    def _form(self, pod: Pod) -> object:
-        return self._forms.of(_as_made(pod))
+    def _scheduling_key_of(self, pod: Pod) -> object:
+        return self._forms.of(_as_written(pod))
 
 
-def _as_made(pod: Pod) -> Pod:
+def _as_written(pod: Pod) -> Pod:
     """The pod as its owner wrote it: without what admission, the scheduler and the kubelet add."""
     spec = pod.spec
     return structs.replace(
@@ -143,21 +143,25 @@ def count_consumption(
     """The consumption of these requests on the nodes of a view, by name."""
     by_name = {request.name: request for request in requests}
     running: dict[str, Counter[Sets]] = {name: Counter() for name in by_name}
-    for name, pod in _consuming(view, by_name):
+    for name, pod in _list_consumers(view, by_name):
         running[name][matcher.match(pod, by_name[name])] += 1
     matcher.forget()
-    return {name: _consumed(request, running[name]) for name, request in by_name.items()}
+    return {name: _build_consumption(request, running[name]) for name, request in by_name.items()}
 
 
-def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterator[tuple[str, Pod]]:
+def _list_consumers(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterator[tuple[str, Pod]]:
     for state in view.nodes.values():
         for placed in state.pods.values():
             pod = placed.pod
-            if pod.metadata.annotations and (name := consumed_request(pod)) in requests and not is_placeholder(pod):
+            if (
+                pod.metadata.annotations
+                and (name := find_consumed_request(pod)) in requests
+                and not is_placeholder(pod)
+            ):
                 yield name, pod
 
 
-def _consumed(view: RequestView, running: Counter[Sets]) -> Consumption:
+def _build_consumption(view: RequestView, running: Counter[Sets]) -> Consumption:
     """Each pod counts for a pod set it matches; pods without a match fill what is left.
 
     Pods that match one set count before pods that match several; a set never counts more than its size.
@@ -200,7 +204,7 @@ def find_consumer_warnings(
     """
     by_request: dict[str, list[Pod]] = {}
     for pod in waiting:
-        if not pod.spec.node_name and (name := consumed_request(pod)):
+        if not pod.spec.node_name and (name := find_consumed_request(pod)):
             by_request.setdefault(name, []).append(pod)
     if not by_request:
         return ()
@@ -210,54 +214,54 @@ def find_consumer_warnings(
     for name in sorted(by_request):
         pods = sorted(by_request[name], key=lambda pod: pod.metadata.name)
         if name not in requests.known:
-            found.append(_missing(name, pods))
-            found += _without_class(name, pods[:_MOST_PODS])
+            found.append(_warn_of_missing_request(name, pods))
+            found += _warn_of_missing_class(name, pods[:_MOST_PODS])
         elif name in view:
-            found += _of_pods(view[name], pods[:_MOST_PODS], known)
-            found += _of_request(view[name], pods, (unbookable or {}).get(name, 0))
+            found += _warn_of_pods(view[name], pods[:_MOST_PODS], known)
+            found += _warn_of_request(view[name], pods, (unbookable or {}).get(name, 0))
     return tuple(found)
 
 
-def _missing(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
+def _warn_of_missing_request(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
     many = f"{len(pods)} pod{'s' * (len(pods) != 1)}"
     message = f"there is no ProvisioningRequest {name}, which {many} wait{'s' * (len(pods) == 1)} to consume"
     reason = Reason(code=REQUEST_MISSING, message=message, facts={"request": name, "pods": len(pods)})
     return ConsumerWarning(reason=reason, request=name, pod=pods[0])
 
 
-def _without_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
+def _warn_of_missing_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
     message = f"it consumes ProvisioningRequest {name} but does not name its class"
     reason = Reason(code=CLASS_MISSING, message=message)
-    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not annotated_class(pod)]
+    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not read_class_annotation(pod)]
 
 
-def _of_pods(view: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> list[ConsumerWarning]:
+def _warn_of_pods(view: RequestView, pods: Iterable[Pod], matches: PodSetMatcher) -> list[ConsumerWarning]:
     found: list[ConsumerWarning] = []
     wanted = view.request.spec.provisioning_class_name
     for pod in pods:
-        annotated = annotated_class(pod)
+        annotated = read_class_annotation(pod)
         if not annotated:
             message = f"it consumes ProvisioningRequest {view.name} but does not name its class, {wanted}"
-            found.append(_of_pod(view, pod, CLASS_MISSING, message))
+            found.append(_warn_of_pod(view, pod, CLASS_MISSING, message))
         elif not is_same_class(annotated, wanted):
             message = f"it names class {annotated}, but ProvisioningRequest {view.name} is of class {wanted}"
-            found.append(_of_pod(view, pod, CLASS_DIFFERS, message))
+            found.append(_warn_of_pod(view, pod, CLASS_DIFFERS, message))
         if view.templates and not matches.match(pod, view):
             message = (
                 f"none of the pod sets of ProvisioningRequest {view.name} asks for such a pod: "
                 "it may need other room than was given"
             )
-            found.append(_of_pod(view, pod, POD_DIFFERS, message))
+            found.append(_warn_of_pod(view, pod, POD_DIFFERS, message))
     return found
 
 
-def _of_pod(view: RequestView, pod: Pod, code: str, message: str) -> ConsumerWarning:
+def _warn_of_pod(view: RequestView, pod: Pod, code: str, message: str) -> ConsumerWarning:
     return ConsumerWarning(reason=Reason(code=code, message=message), request=view.name, pod=pod, view=view)
 
 
-def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
+def _warn_of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
     """A warning while its pods wait and no capacity is reserved for them."""
-    why = _why_gone(view, pods, unbookable)
+    why = _explain_lost_capacity(view, pods, unbookable)
     if not why:
         return []
     many = f"{len(pods)} pod{'s that consume' if len(pods) != 1 else ' that consumes'} it"
@@ -266,7 +270,7 @@ def _of_request(view: RequestView, pods: Sequence[Pod], unbookable: int) -> list
     return [ConsumerWarning(reason=reason, request=view.name, view=view)]
 
 
-def _why_gone(view: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
+def _explain_lost_capacity(view: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
     """Why the capacity is gone; empty if it is there or still to come."""
     if view.phase is Phase.OVER:
         ended = next(

@@ -59,8 +59,8 @@ class NodeArrivals:
         for failure in failed:
             for view in _attribute(failure, [view for view in waiting if view.name not in found]):
                 found[view.name] = MissingCapacity(view=view, message=failure.reason.message, failure=failure)
-        for request in self._lost(held, booked):
-            found.setdefault(request.name, MissingCapacity(view=request, message=self._why_lost(request, booked)))
+        for request in self._find_lost(held, booked):
+            found.setdefault(request.name, MissingCapacity(view=request, message=self._explain_loss(request, booked)))
         short = {view.request.metadata.uid for view in waiting}
         self._complete &= short
         self._complete |= {view.request.metadata.uid for view in held} - short
@@ -72,7 +72,7 @@ class NodeArrivals:
                 found.setdefault(request_view.name, MissingCapacity(view=request_view, message=message))
         return list(found.values())
 
-    def _lost(self, held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
+    def _find_lost(self, held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
         before, self._short = self._short, {}
         lost: list[RequestView] = []
         for request in held:
@@ -88,7 +88,7 @@ class NodeArrivals:
                 lost.append(request)
         return lost
 
-    def _why_lost(self, view: RequestView, booked: BookingResult) -> str:
+    def _explain_loss(self, view: RequestView, booked: BookingResult) -> str:
         if view.request.metadata.uid in self._complete:
             short = booked.unbookable.get(view.name, 0) + _count_on_upcoming_nodes(view, booked)
             return f"nodes that were there are gone: no room for {short} of {view.total} pods for {_LOST_AFTER} loops"

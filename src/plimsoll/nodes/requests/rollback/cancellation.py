@@ -59,7 +59,9 @@ class CancellationTracker:
         now = {request.request.metadata.uid: request for request in requests}
         self._gone += [cancelled for uid, cancelled in self._known.items() if uid not in now]
         upcoming = {
-            uid: _upcoming_nodes(request, booked, sizes) for uid, request in now.items() if request.phase in _SCALING_UP
+            uid: _count_upcoming_nodes(request, booked, sizes)
+            for uid, request in now.items()
+            if request.phase in _SCALING_UP
         }
         self._known = {uid: cancelled for uid, cancelled in upcoming.items() if any(cancelled.nodes.values())}
 
@@ -79,7 +81,7 @@ class CancellationTracker:
                 for name, nodes in cancelled.nodes.items():
                     most = min(nodes, idle.get(name, 0))
                     if most and name in groups:
-                        given = await _lowered(groups[name], most)
+                        given = await _lower_target(groups[name], most)
                         idle[name] -= given
                         found[name] = found.get(name, 0) + given
         except Unreachable as error:
@@ -88,7 +90,7 @@ class CancellationTracker:
         return {name: nodes for name, nodes in found.items() if nodes}
 
 
-def _upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
+def _count_upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
     """Upcoming nodes that its pods would run on; those shared with others stay."""
     if view.phase is Phase.INTENDED:
         return CancelledRequest(request=view.name, nodes=count_added_before(view, sizes))
@@ -99,7 +101,7 @@ def _upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mapping[str
     return CancelledRequest(request=view.name, nodes=coming)
 
 
-async def _lowered(group: Group, most: int) -> int:
+async def _lower_target(group: Group, most: int) -> int:
     """Lower the target by what the provider has not created; running machines stay."""
     target = await group.target_size()
     running = sum(instance.state is not InstanceState.CREATING for instance in await group.nodes())

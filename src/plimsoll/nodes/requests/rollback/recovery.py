@@ -53,12 +53,12 @@ async def recover(actuators: RequestActuators, context: RecoveryContext) -> Reco
     """Roll back what can be rolled back now; the rest is tried again later."""
     going = [request for request in context.queue if is_rolling_back(request)]
     begun = [request.details.intent for request in going if request.details.intent is not None]
-    revoked = await _revoked(actuators, context, begun)
+    revoked = await _revoke(actuators, context, begun)
     going += [view_after(update) for update in revoked if update.is_written and update.details.intent is not None]
     begun = [request.details.intent for request in going if request.details.intent is not None]
-    returns = _returns(context)
+    returns = _build_rollback_plans(context)
     message = {
-        request.name: block_all_pod_sets(request, _why_stranded(request))
+        request.name: block_all_pod_sets(request, _explain_stranded(request))
         for request in context.queue
         if is_stranded(request)
     }
@@ -69,18 +69,20 @@ async def recover(actuators: RequestActuators, context: RecoveryContext) -> Reco
     return RecoveryResult(updates=revoked) + first + await continue_rollbacks(actuators, going)
 
 
-async def _revoked(
+async def _revoke(
     actuators: RequestActuators, context: RecoveryContext, begun: Sequence[Intent]
 ) -> tuple[StatusUpdate, ...]:
     """Revoke the capacity of requests that lost it; nodes that have not joined are not waited for."""
     held = [missed for missed in context.missing if missed.view.phase is Phase.HELD]
     idle = count_idle_upcoming_nodes(context.booked.snapshot, context.booked.nodes)
-    returns = [RollbackPlan(view=missed.view, nodes=_share(missed.view.details.node_groups, idle)) for missed in held]
+    returns = [
+        RollbackPlan(view=missed.view, nodes=_take_idle(missed.view.details.node_groups, idle)) for missed in held
+    ]
     intents = build_rollback_intents(
         [rollback for rollback in returns if not rollback.is_empty], context.sizes, begun=begun
     )
     updates = [
-        actuators.status_updates.revoked(
+        actuators.status_updates.mark_revoked(
             missed.view,
             ConditionReason.NODES_LOST if missed.failure is None else ConditionReason.NODES_FAILED,
             missed.message,
@@ -91,7 +93,7 @@ async def _revoked(
     return await actuators.write(updates)
 
 
-def _returns(context: RecoveryContext) -> list[RollbackPlan]:
+def _build_rollback_plans(context: RecoveryContext) -> list[RollbackPlan]:
     """Everything added for them, as far as it is idle."""
     idle = count_idle_nodes(context.booked.snapshot, context.booked.nodes)
     waiting = [missed.view for missed in context.missing if missed.view.phase is Phase.ARRIVING]
@@ -101,19 +103,19 @@ def _returns(context: RecoveryContext) -> list[RollbackPlan]:
         if is_stranded(request_view) and not is_rolling_back(request_view)
     ]
     found = [
-        RollbackPlan(view=request_view, nodes=_share(request_view.details.node_groups, idle))
+        RollbackPlan(view=request_view, nodes=_take_idle(request_view.details.node_groups, idle))
         for request_view in waiting
     ]
     for request in stranded:
         created = () if request.details.intent is None else request.details.intent.created
         made = tuple(group for group in created if group in context.sizes)
         found.append(
-            RollbackPlan(view=request, nodes=_share(count_added_before(request, context.sizes), idle), created=made)
+            RollbackPlan(view=request, nodes=_take_idle(count_added_before(request, context.sizes), idle), created=made)
         )
     return found
 
 
-def _share(nodes: Mapping[str, int], idle: dict[str, int]) -> dict[str, int]:
+def _take_idle(nodes: Mapping[str, int], idle: dict[str, int]) -> dict[str, int]:
     """As many of the nodes as are idle, taken from `idle`."""
     found = {group: min(count, idle.get(group, 0)) for group, count in nodes.items()}
     for group, count in found.items():
@@ -121,7 +123,7 @@ def _share(nodes: Mapping[str, int], idle: dict[str, int]) -> dict[str, int]:
     return found
 
 
-def _why_stranded(view: RequestView) -> str:
+def _explain_stranded(view: RequestView) -> str:
     return "it is over" if view.problem is None else view.problem[1]
 
 
@@ -167,14 +169,14 @@ async def begin_rollbacks(
     status_updates = actuators.status_updates
     at_once = [rollback for rollback in returns if rollback.is_empty and rollback.view.name not in context.uncertain]
     ended = await actuators.write(
-        [_ended(status_updates, rollback.view, context.blocking[rollback.view.name]) for rollback in at_once]
+        [_end_attempt(status_updates, rollback.view, context.blocking[rollback.view.name]) for rollback in at_once]
     )
     left = [rollback for rollback in returns if rollback not in at_once]
     intents = build_rollback_intents(left, context.sizes, begun=context.begun)
     names = [rollback.view for rollback in left]
     written = await actuators.write(
         [
-            status_updates.rolling_back(request, intents[request.name], context.blocking[request.name])
+            status_updates.mark_rolling_back(request, intents[request.name], context.blocking[request.name])
             for request in names
         ]
     )
@@ -202,7 +204,7 @@ async def continue_rollbacks(
         did_something |= taken.did_something
         is_done = taken.is_done and view.name not in uncertain
         if is_done:
-            finished.append(actuators.status_updates.rolled_back(view, taken.nodes))
+            finished.append(actuators.status_updates.mark_rolled_back(view, taken.nodes))
         return is_done
 
     recovered = await recover_all(reversed(requests), roll_back)
@@ -217,8 +219,8 @@ def _intent_of(view: RequestView) -> Intent:
     return intent
 
 
-def _ended(status_updates: StatusUpdates, view: RequestView, message: Blocking) -> StatusUpdate:
-    return status_updates.rolled_back(view, {}) if is_over(view) else status_updates.not_found(view, message)
+def _end_attempt(status_updates: StatusUpdates, view: RequestView, message: Blocking) -> StatusUpdate:
+    return status_updates.mark_rolled_back(view, {}) if is_over(view) else status_updates.mark_not_found(view, message)
 
 
 def view_after(update: StatusUpdate) -> RequestView:

@@ -87,10 +87,10 @@ class RollbackExecutor:
             groups = {group.id: group for group in await self._provider.node_groups()}
             for name, step in reversed(intent.groups.items()):
                 if name in groups and step.back is not None:
-                    nodes[name], problem = await self._lowered(groups[name], step.back, context)
+                    nodes[name], problem = await self._lower_group(groups[name], step.back, context)
                     problems.append(problem)
             made = [groups[name] for name in reversed(intent.created) if name in groups]
-            deleted += [group.id for group in made if await self._is_deleted(group)]
+            deleted += [group.id for group in made if await self._delete_if_empty(group)]
         except Unreachable as error:
             problems.append(str(error))
         found = RollbackResult(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
@@ -99,7 +99,7 @@ class RollbackExecutor:
 
     # ---- one group
 
-    async def _lowered(self, group: Group, back: int, context: RollbackContext) -> tuple[int, str]:
+    async def _lower_group(self, group: Group, back: int, context: RollbackContext) -> tuple[int, str]:
         """The number of nodes the group was lowered by, and what went wrong."""
         target = await group.target_size()
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
@@ -111,13 +111,13 @@ class RollbackExecutor:
             given = missing
         if target - given <= back:
             return given, ""
-        idle = await self._idle(machines, context, most=target - given - back)
+        idle = await self._find_idle(machines, context, most=target - given - back)
         if not idle:
             return given, ""
-        failure = get_failure(await _deleted(group, idle))
+        failure = get_failure(await _delete_nodes(group, idle))
         return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
 
-    async def _idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
+    async def _find_idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
         """Machines without pods or bookings, those furthest from being used first."""
         by_id = {node.spec.provider_id: node for node in context.nodes} | {
             node.metadata.name: node for node in context.nodes
@@ -149,14 +149,14 @@ class RollbackExecutor:
             is_daemon_pod(pod) or is_mirror_pod(pod) or pod.status.phase in _ENDED for pod in found.pods
         )
 
-    async def _is_deleted(self, group: Group) -> bool:
+    async def _delete_if_empty(self, group: Group) -> bool:
         """Delete a group that the attempt created, if it is empty; otherwise it is deleted later, as any other."""
         if await group.target_size() > 0 or await group.nodes():
             return False
         return get_failure(await group.delete()) is None
 
 
-async def _deleted(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
+async def _delete_nodes(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
     outcome = await group.delete_nodes(nodes)
     if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
         forced = await group.force_delete_nodes(nodes)
