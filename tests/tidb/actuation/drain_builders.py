@@ -39,6 +39,8 @@ class DrainHarness:
         self.pods: set[str] = set()
         self.lost: list[str] = []
         self.fault: Fault | None = None
+        self.known_stores: frozenset[int] = frozenset()
+        self.ready_pods: frozenset[str] = frozenset()
         for ordinal in range(base):
             self.pd.register(f"db-tikv-{ordinal}")
         self.scale(replicas)
@@ -63,7 +65,14 @@ class DrainHarness:
 
     @property
     def leaving(self) -> StoreDrain:
-        return StoreDrain(namespace="prod", cluster=GROUP, replicas=self.replicas, record=self.mark)
+        return StoreDrain(
+            namespace="prod",
+            cluster=GROUP,
+            replicas=self.replicas,
+            record=self.mark,
+            known_stores=self.known_stores,
+            ready_pods=self.ready_pods,
+        )
 
     @property
     def now(self) -> datetime:

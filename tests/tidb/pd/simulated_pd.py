@@ -19,6 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 from plimsoll.web.client import Request, RequestFailed, Response
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.core.clock import Clock
 
 GIB = 1024**3
@@ -79,6 +81,13 @@ class SimulatedPd:
         """So many answers to writes are lost."""
         self.is_old = False
         """One scheduler for each store, by its name, and no list of them."""
+        self.hidden: set[int] = set()
+        """Stores that the list lacks and that are answered by their number."""
+        self.doubled: set[int] = set()
+        """Stores that the list has twice."""
+        self.heard_at: datetime | None = None
+        """When stores were last heard from; None: PD does not say."""
+        self.lists_evictions = True
         self.wrote: list[str] = []
         self.together = 0
         self._clock = clock
@@ -144,9 +153,10 @@ class SimulatedPd:
         match method, path.removeprefix("/pd/api/v1").strip("/").split("/"):
             case "GET", ["stores"]:
                 wanted = {int(state) for state in query.get("state", ["0", "1"])}
-                found = [
-                    breathing_store.body for breathing_store in self.stores.values() if breathing_store.state in wanted
-                ]
+                listed = [store for store in self.stores.values() if store.state in wanted]
+                listed = [store for store in listed if store.id not in self.hidden]
+                listed += [store for store in listed if store.id in self.doubled]
+                found = [self._body(store) for store in listed]
                 return 200, {"count": len(found), "stores": found}
             case _, ["store", number, *rest]:
                 return self._store(method, int(number), rest, query)
@@ -161,12 +171,18 @@ class SimulatedPd:
                 return self._schedulers(method, rest, json.loads(body or b"{}"))
         return 404, "404 page not found"
 
+    def _body(self, store: SimulatedStore) -> dict[str, Any]:
+        body = store.body
+        if self.heard_at is not None:
+            body["status"]["last_heartbeat_ts"] = self.heard_at.isoformat()
+        return body
+
     def _store(self, method: str, number: int, rest: list[str], query: dict[str, list[str]]) -> tuple[int, Any]:
         store = self.stores.get(number)
         if store is None:
             return 404, f"store {number} not found"
         if method == "GET":
-            return 200, store.body
+            return 200, self._body(store)
         if store.state == 2:
             return 410, f"store {number} is removed"
         if method == "POST" and rest == ["state"]:
@@ -182,6 +198,8 @@ class SimulatedPd:
 
     def _schedulers(self, method: str, rest: list[str], body: dict[str, Any]) -> tuple[int, Any]:
         match method, rest:
+            case "GET", [] if not self.lists_evictions:
+                return 200, []
             case "GET", [] if self.is_old:
                 return 200, [f"{_EVICT}-{store_id}" for store_id in sorted(self.evicting)]
             case "GET", []:

@@ -17,6 +17,7 @@ from plimsoll.core.errors import GaveUp, InvalidInput
 from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import AlreadyExists, Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.objects.api.pods import is_pod_ready
 from plimsoll.objects.api.tidb import TidbCluster
 from plimsoll.tidb.actuation.deletion import Finalization
 from plimsoll.tidb.actuation.volumes import defer_deletion
@@ -24,7 +25,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.names import find_free_name
 from plimsoll.tidb.model.reconcile_result import ActResult, target_cluster
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
-from plimsoll.tidb.observing.component_state import clusters_of
+from plimsoll.tidb.observing.component_state import clusters_of, read_store_ids
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import (
     LOW_SPACE,
@@ -293,7 +294,15 @@ class Actuator:
 
 
 def _store_drain(context: ActContext, group: str) -> StoreDrain:
-    return build_store_drain(context.cluster(group).view, highest_usage=context.highest_usage)
+    """The input of the drainer. The stores of all clusters of the same PD are known, so that a list may be verified."""
+    observed = context.observed
+    clusters = [context.base, *observed.clusters]
+    ready = frozenset(pod.metadata.name for pod in observed.pods.get(group, ()) if is_pod_ready(pod))
+    return msgspec.structs.replace(
+        build_store_drain(context.cluster(group).view, highest_usage=context.highest_usage),
+        known_stores=frozenset(store_id for raw in clusters for store_id in read_store_ids(raw.view)),
+        ready_pods=ready,
+    )
 
 
 def _drain_result(act: TakeOut | Remove, drained: DrainInProgress | Blocked | Unknown) -> ActResult:
@@ -366,4 +375,5 @@ def build_store_drain(cluster: TidbCluster, *, highest_usage: Fraction = LOW_SPA
         record=read_drain_record(metadata.annotations),
         highest_usage=highest_usage,
         delete_slots=read_delete_slots(metadata.annotations.get(_DELETE_SLOTS)),
+        known_stores=read_store_ids(cluster),
     )

@@ -17,12 +17,13 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.operator.intents import StoredIntent
-from plimsoll.tidb.pd.client import PdFailed
+from plimsoll.tidb.pd.client import EvictionExisted, PdFailed
 from plimsoll.tidb.pd.members import parse_pod_address
 from plimsoll.tidb.pd.types import TOMBSTONE, count_needed_replicas
 from plimsoll.tidb.planning.drain.steps import next_cancel_step, next_guarding_step, next_step
 from plimsoll.tidb.planning.drain.store_health import OFFLINE, ObservedStore, RegionHealth
 from plimsoll.tidb.planning.drain.types import (
+    NOT_REGISTERED,
     Blocked,
     Drained,
     DrainInProgress,
@@ -52,6 +53,8 @@ _log = structlog.get_logger(__name__)
 
 STEPS_AT_MOST: Final = 40
 """Per call. A store needs about eight steps; unfinished work continues in the next reconcile."""
+STORES_VERIFIED_AT_MOST: Final = 50
+"""How many stores that PD does not list are read one by one. Where more are missing, the list is not believed."""
 _CHECKS: Final[Sequence[RegionCheck]] = ("miss-peer", "pending-peer", "down-peer")
 
 
@@ -115,7 +118,7 @@ class Drainer:
 
     def _next(self, drain: StoreDrain, observed: ObservedStores, now: datetime) -> DrainStep:
         if not self._is_active:
-            return next_guarding_step(drain, observed, settings=self._settings)
+            return next_guarding_step(drain, observed, settings=self._settings, now=now)
         return next_step(drain, observed, settings=self._settings, now=now)
 
 
@@ -129,6 +132,9 @@ class _Call:
         self._evicting: set[int] = set()
         self._ended: set[int] = set()
         self._is_refused = False
+        self._is_confirmed = False
+        self._claimed: set[int] = set()
+        self._unlisted: tuple[int, ...] = ()
 
     # ---- reading
 
@@ -150,6 +156,7 @@ class _Call:
             ended=frozenset(self._ended),
             health=health,
             eviction_refused=self._is_refused,
+            unlisted=self._unlisted,
         )
 
     async def _stores(self) -> tuple[ObservedStore, ...] | PdFailed:
@@ -157,22 +164,36 @@ class _Call:
         if isinstance(listed, PdFailed):
             return listed
         alive = {store.id: _observe_store(store) for store in listed if store.state != TOMBSTONE}
-        record = self.drain.record
-        if record is not None and record.store_id and record.store_id not in alive:
-            # A missing list entry is not enough to remove its pod.
-            recorded = await self._pd.store(record.store_id)
-            if isinstance(recorded, PdFailed) and not recorded.is_gone:
-                return recorded
-            if not isinstance(recorded, PdFailed) and recorded.state != TOMBSTONE:
-                alive[recorded.id] = _observe_store(recorded)
+        unlisted = await self._read_unlisted(frozenset(store.id for store in listed))
+        if isinstance(unlisted, PdFailed):
+            return unlisted
+        self._unlisted = tuple(store.id for store in unlisted)
+        alive |= {store.id: store for store in unlisted}
         return tuple(alive[store_id] for store_id in sorted(alive))
 
+    async def _read_unlisted(self, listed: frozenset[int]) -> list[ObservedStore] | PdFailed:
+        """Stores that are known and not listed, and that PD has: a missing list entry proves nothing."""
+        record = self.drain.record
+        recorded = frozenset({record.store_id} if record is not None else ()) - {NOT_REGISTERED}
+        missing = (self.drain.known_stores | recorded) - listed
+        if len(missing) > STORES_VERIFIED_AT_MOST:
+            return PdFailed(problem=f"PD's list of stores lacks {len(missing)} known stores", status=200)
+        found = []
+        for store_id in sorted(missing):
+            store = await self._pd.store(store_id)
+            if isinstance(store, PdFailed) and not store.is_gone:
+                return store
+            if not isinstance(store, PdFailed) and store.state != TOMBSTONE:
+                found.append(_observe_store(store))
+        return found
+
     async def _listed_evictions(self) -> frozenset[int] | PdFailed:
-        """Evictions in PD; none if PD answers and cannot say: requesting them again is harmless."""
+        """Evictions in PD. Unless they are known, it is not known whether one would be ours.
+
+        A PD without schedulers has none.
+        """
         listed = await self._pd.evicting()
-        if isinstance(listed, PdFailed):
-            return listed if listed.is_unreachable else frozenset()
-        return listed
+        return frozenset() if isinstance(listed, PdFailed) and listed.is_gone else listed
 
     async def _health(self) -> RegionHealth | PdFailed:
         """Region health.
@@ -225,13 +246,32 @@ class _Call:
                 return None if failed is not None and failed.is_gone else failed
 
     async def _write(self, record: DrainRecord | None) -> None:
+        if record is not None and record.owns_eviction and not self._owns(record.store_id):
+            self._claimed.add(record.store_id)
         await self._record.write(record)
+        self._is_confirmed = True
         self.drain = msgspec.structs.replace(self.drain, record=record)
 
+    def _owns(self, store_id: int) -> bool:
+        record = self.drain.record
+        return record is not None and record.store_id == store_id and record.owns_eviction
+
+    async def _confirm(self) -> None:
+        """Write the record again before PD is changed, if this call has not written it yet.
+
+        The write carries the version of the TidbCluster that was read, so it fails if that was outdated, and if another
+        process has become the leader. PD itself checks neither.
+        """
+        if not self._is_confirmed:
+            await self._write(self.drain.record)
+
     async def _evict(self, store_id: int) -> Unknown | None:
+        await self._confirm()
         _log.info("store.leaders_evicted", cluster=self.drain.cluster, store=store_id)
         failed = await self._pd.evict_leaders(store_id)
-        if failed is None:
+        if isinstance(failed, EvictionExisted) or (isinstance(failed, PdFailed) and failed.has_existed):
+            await self._disclaim(store_id)
+        if not isinstance(failed, PdFailed):
             self._evicting.add(store_id)
             self._ended.discard(store_id)
         elif failed.is_unreachable:
@@ -242,7 +282,14 @@ class _Call:
             self._is_refused = True
         return None
 
+    async def _disclaim(self, store_id: int) -> None:
+        """Record that an eviction is not ours: it was there before this call recorded it, and PD did not list it."""
+        record = self.drain.record
+        if store_id in self._claimed and record is not None:
+            await self._write(msgspec.structs.replace(record, owns_eviction=False))
+
     async def _take_offline(self, step: TakeOffline, now: datetime) -> Blocked | Unknown | None:
+        await self._confirm()
         _log.info("store.taken_offline", cluster=self.drain.cluster, store=step.store_id)
         failed = await self._pd.delete_store(step.store_id)
         if failed is None:
@@ -279,4 +326,5 @@ def _observe_store(store: Store) -> ObservedStore:
         used_bytes=store.used_bytes,
         is_special=any(key.lower() == "specialuse" and value for key, value in store.labels.items()),
         is_tiflash=store.is_tiflash,
+        heard=store.heard,
     )

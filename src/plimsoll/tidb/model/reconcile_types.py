@@ -7,7 +7,9 @@ data. What a reconcile must know about the previous one is stored in Kubernetes 
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from plimsoll.core.plans import Reason  # noqa: TC001 - as above
 from plimsoll.core.values import Value
@@ -34,11 +36,13 @@ class Size(Value):
 class DrainRecord(Value):
     """The progress of a store removal: JSON in an annotation of its TidbCluster, so that it survives a restart."""
 
-    store_id: int
+    store_id: Annotated[int, Meta(ge=0)]
     evicting_since: Time
-    region_count: int
+    region_count: Annotated[int, Meta(ge=0)]
     regions_moved_at: Time
     """When `region_count` last fell."""
+    owns_eviction: bool = True
+    """Whether the eviction of its leaders is ours, and so ends with the record. Older records are of our evictions."""
 
 
 class ObservedBase(Value):

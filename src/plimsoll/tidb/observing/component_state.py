@@ -5,6 +5,7 @@ Where a status is missing, nothing is invented: None means unknown, and `plannin
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,6 +88,11 @@ def clusters_of(observed: Observed, component: Component) -> tuple[RawObject[Tid
             base=autoscaler.spec.cluster.name,
         )
     )
+
+
+def read_store_ids(cluster: TidbCluster) -> frozenset[int]:
+    """The stores in the status of a cluster that are not a Tombstone."""
+    return frozenset(int(name) for name in cluster.status.tikv.stores if re.fullmatch("[1-9][0-9]{0,18}", name))
 
 
 def lacks_store_status(cluster: RawObject[TidbCluster]) -> bool:

@@ -50,9 +50,18 @@ class PdFailed(Value):
         return self.status == 400
 
     @property
+    def has_existed(self) -> bool:
+        """A scheduler was refused because there is one."""
+        return "existed" in self.problem
+
+    @property
     def is_not_bootstrapped(self) -> bool:
         """No TiKV store has ever registered: there is nothing to scale yet, and nothing follows."""
         return self.status == 500 and "bootstrap" in self.problem.lower()
+
+
+class EvictionExisted(Value):
+    """The leaders of the store were evicted already."""
 
 
 class PdClient:
@@ -68,10 +77,17 @@ class PdClient:
         """Stores that are Up or Offline, unless `states` selects others (0 Up, 1 Offline, 2 Tombstone)."""
         query = "&".join(f"state={state}" for state in states)
         found = await self._read(types.Stores, f"{_API}/stores{'?' if query else ''}{query}")
-        return found if isinstance(found, PdFailed) else found.stores or ()
+        if isinstance(found, PdFailed):
+            return found
+        if problem := found.contradiction:
+            return PdFailed(problem=f"PD's list of stores is not believed: {problem}", status=200)
+        return found.stores or ()
 
     async def store(self, store_id: int) -> types.Store | PdFailed:
-        return await self._read(types.Store, f"{_API}/store/{store_id}")
+        found = await self._read(types.Store, f"{_API}/store/{store_id}")
+        if not isinstance(found, PdFailed) and found.id != store_id:
+            return PdFailed(problem=f"PD answers about store {found.id} instead of {store_id}", status=200)
+        return found
 
     async def delete_store(self, store_id: int) -> PdFailed | None:
         """Set a store Offline: its regions move away, and then it becomes a Tombstone. A refusal is a failure."""
@@ -92,8 +108,9 @@ class PdClient:
         return await self._read(types.PdConfig, f"{_API}/config")
 
     async def placement_rules(self) -> tuple[types.PlacementRule, ...] | PdFailed:
+        """The placement rules, for a PD that uses them: it has a default rule at least."""
         found = await self._read(tuple[types.PlacementRule, ...] | None, f"{_API}/config/rules")
-        return () if found is None else found
+        return found or PdFailed(problem="PD uses placement rules and lists none", status=200)
 
     # ---- schedulers
 
@@ -119,15 +136,15 @@ class PdClient:
         # A PD without the scheduler has no configuration for it.
         return own if isinstance(listed, PdFailed) and not listed.is_unreachable else _joined(own, listed)
 
-    async def evict_leaders(self, store_id: int) -> PdFailed | None:
+    async def evict_leaders(self, store_id: int) -> PdFailed | EvictionExisted | None:
         """Evict the leaders of a store. An existing eviction is not a failure."""
         failed = await self._act("POST", f"{_API}/schedulers", {"name": _EVICT_LEADERS, "store_id": store_id})
-        if failed is None or "existed" not in failed.problem:
+        if failed is None or not failed.has_existed:
             return failed
         evicted, named = await self.evicted_stores(), await self.schedulers()
         is_evicted = not isinstance(evicted, PdFailed) and store_id in evicted
         is_named = not isinstance(named, PdFailed) and f"{_EVICT_LEADERS}-{store_id}" in named
-        return None if is_evicted or is_named else failed
+        return EvictionExisted() if is_evicted or is_named else failed
 
     async def stop_evicting_leaders(self, store_id: int) -> PdFailed | None:
         """Stop evicting. A missing scheduler is not a failure."""
@@ -159,8 +176,11 @@ class PdClient:
         found = await self._read(types.KeyRange, path, body=msgspec.json.encode(wanted))
         if isinstance(found, PdFailed):
             return found
+        kvs = found.kvs or ()
+        if found.more or (found.count is not None and str(found.count) != str(len(kvs))):
+            return PdFailed(problem=f"{path} gives {len(kvs)} of {found.count or 'more'} keys", status=200)
         try:
-            return dict(name.decoded() for name in found.kvs or ())
+            return dict(name.decoded() for name in kvs)
         except ValueError as error:
             return PdFailed(problem=f"{path} has a key that is not base64: {error}", status=200)
 

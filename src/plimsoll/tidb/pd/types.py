@@ -6,11 +6,13 @@ interpret the states of stores.
 
 import re
 from base64 import b64decode
+from collections import Counter
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 from plimsoll.core.values import Wire
 
@@ -116,18 +118,37 @@ class Store(Wire):
     def started(self) -> datetime | None:
         return read_time(self.status.start_ts)
 
+    @property
+    def heard(self) -> datetime | None:
+        """When it last reported."""
+        return read_time(self.status.last_heartbeat_ts)
+
 
 class Stores(Wire):
     """A list of stores."""
 
-    count: int = 0
+    count: int | None = None
     stores: tuple[Store, ...] | None = None
+
+    @property
+    def contradiction(self) -> str:
+        """Why the list is not believed; empty: it is consistent."""
+        stores = self.stores or ()
+        if self.count is not None and self.count != len(stores):
+            return f"it says {self.count} stores and lists {len(stores)}"
+        ids = Counter(store.id for store in stores)
+        if twice := sorted(store_id for store_id, times in ids.items() if times > 1):
+            return f"it lists store {twice[0]} twice"
+        addresses = Counter(store.store.address for store in stores if store.store.address and store.state == UP)
+        if twice_used := sorted(address for address, times in addresses.items() if times > 1):
+            return f"it lists two stores with the address {twice_used[0]}"
+        return ""
 
 
 class Replication(Wire, rename={"max_replicas": "max-replicas", "placement_rules": "enable-placement-rules"}):
     """The number of replicas of every region. The switch is text in JSON."""
 
-    max_replicas: int
+    max_replicas: Annotated[int, Meta(ge=1)]
     placement_rules: str | bool = "false"
 
     @property
@@ -176,9 +197,9 @@ class PdConfig(Wire, rename={"pd_server": "pd-server"}):
 
 
 class RegionCount(Wire):
-    """The number of regions in a list."""
+    """The number of regions in a list. PD always gives it."""
 
-    count: int = 0
+    count: Annotated[int, Meta(ge=0)]
 
 
 class MemberHealth(Wire):
@@ -210,6 +231,7 @@ class KeyRange(Wire):
 
     kvs: tuple[KeyValue, ...] | None = None
     more: bool = False
+    count: int | str | None = None
 
 
 def count_needed_replicas(replication: Replication, rules: tuple[PlacementRule, ...] = ()) -> int:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.core.plans import Reason
+from plimsoll.objects.api.meta import written_time
 from plimsoll.tidb.model.reconcile_types import DrainRecord
-from plimsoll.tidb.planning.drain.store_health import OFFLINE, find_blocker
+from plimsoll.tidb.planning.drain.store_health import OFFLINE, UP, find_blocker
 from plimsoll.tidb.planning.drain.types import (
+    HEARD_WITHIN_S,
     NOT_REGISTERED,
     Blocked,
     Drained,
@@ -45,10 +47,11 @@ def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSet
         return _step_without_store(drain, observed, settings=settings, now=now)
     if store.state == OFFLINE:
         return _step_while_offline(store, record, observed, settings=settings, now=now)
-    blocked = _find_blocker(drain, store, observed, settings)
+    blocked = _find_blocker(drain, store, observed, settings=settings, now=now)
     if record is None or record.store_id != store.id:
         blocked = blocked or _find_other_eviction(store, observed)
-        return Blocked(reason=blocked, record=record) if blocked else WriteRecord(record=_new_record(store, now))
+        new = _new_record(store, now, owns_eviction=store.id not in observed.evicting)
+        return Blocked(reason=blocked, record=record) if blocked else WriteRecord(record=new)
     return _step_while_up(
         store,
         record,
@@ -58,19 +61,24 @@ def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSet
     )
 
 
-def next_guarding_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings) -> DrainStep:
+def next_guarding_step(
+    drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
+) -> DrainStep:
     """The same where an operator removes stores as soon as `replicas` falls: decides only whether it may fall.
 
-    Nothing is started here. What an active drainer started before is ended.
+    Nothing is started in PD. What an active drainer started before is ended. A pod without a store is held as long as
+    by an active drainer.
     """
-    if drain.record is not None:
-        return _end_eviction(drain.record, observed)
     store = store_to_drain(drain, observed.stores)
+    is_of_store = drain.record is not None and drain.record.store_id != NOT_REGISTERED
+    if drain.record is not None and (is_of_store or store is not None):
+        return _end_eviction(drain.record, observed)
     if store is None:
-        return Drained(store_id=None, message="its pod has no store", is_disk_free=False)
+        step = _step_without_store(drain, observed, settings=settings, now=now)
+        return msgspec.structs.replace(step, is_disk_free=False) if isinstance(step, Drained) else step
     if store.state == OFFLINE or drain.ordinal_of(store) not in drain.ordinals(drain.replicas):
         return DrainInProgress(record=None, reason=_draining_reason(store, "the operator is removing it"))
-    blocked = _find_blocker(drain, store, observed, settings)
+    blocked = _find_blocker(drain, store, observed, settings=settings, now=now)
     if blocked:
         return Blocked(reason=blocked)
     return Drained(store_id=store.id, message=f"store {store.id} may be removed", is_disk_free=False)
@@ -110,14 +118,20 @@ def _end_other_drain(drain: StoreDrain, record: DrainRecord, observed: ObservedS
 
 
 def _end_eviction(record: DrainRecord, observed: ObservedStores) -> StopEvicting | WriteRecord:
-    """End the eviction, then clear the record. In this order there is nothing to clean up without a record."""
-    is_ended = record.store_id in observed.ended or record.store_id == NOT_REGISTERED
+    """End our eviction, then clear the record. In this order there is nothing to clean up without a record.
+
+    An eviction that is not ours stays as long as its store does.
+    """
+    is_kept = not record.owns_eviction and observed.store(record.store_id) is not None
+    is_ended = is_kept or record.store_id in observed.ended or record.store_id == NOT_REGISTERED
     return WriteRecord(record=None) if is_ended else StopEvicting(store_id=record.store_id)
 
 
 def _step_without_store(
     drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
 ) -> DrainStep:
+    if reason := _find_doubt(drain, observed):
+        return Blocked(reason=reason, record=drain.record)
     if unnamed := sorted(other.id for other in observed.stores if not other.pod and not other.is_tiflash):
         text = f"store {unnamed[0]} has an address that does not name its pod; it may be the store to remove"
         return Blocked(
@@ -143,6 +157,9 @@ def _step_while_up(
     if blocked:
         return Blocked(reason=blocked, record=record)
     if store.id not in observed.evicting and not observed.eviction_refused:
+        if not record.owns_eviction:
+            # Another eviction has ended. Ours is recorded before it begins.
+            return WriteRecord(record=msgspec.structs.replace(record, owns_eviction=True))
         return Evict(store_id=store.id)
     if store.leaders and not is_due:
         return DrainInProgress(
@@ -169,7 +186,7 @@ def _step_while_offline(
     now: datetime,
 ) -> DrainStep:
     if record is None or record.store_id != store.id:
-        return WriteRecord(record=_new_record(store, now))
+        return WriteRecord(record=_new_record(store, now, owns_eviction=False))
     if any(other.state == OFFLINE and other.id < store.id for other in observed.stores):
         # Two stores are Offline at once. Every observer puts back the same one.
         return PutBack(store_id=store.id)
@@ -181,9 +198,44 @@ def _step_while_offline(
     return DrainInProgress(record=record, reason=_draining_reason(store, f"{store.regions} regions must move"))
 
 
+def _find_doubt(drain: StoreDrain, observed: ObservedStores) -> Reason | None:
+    """Why it is not believed that a pod has no store."""
+    if not observed.stores:
+        return Reason(code="NoStores", message="PD lists no stores at all, so nothing is known about its stores")
+    if observed.unlisted:
+        return _unlisted_reason(observed)
+    if ready := sorted(drain.leaving_pods & drain.ready_pods):
+        text = f"pod {ready[0]} is Ready, so it has a store, and PD lists none for it"
+        return Reason(code="StoreNotListed", message=text, facts={"pods": ready})
+    return None
+
+
+def _unlisted_reason(observed: ObservedStores) -> Reason:
+    text = f"PD's list of stores lacks store {observed.unlisted[0]}, which PD has"
+    return Reason(code="StoresIncomplete", message=text, facts={"stores": list(observed.unlisted)})
+
+
+def _find_silence(observed: ObservedStores, now: datetime) -> Reason | None:
+    """A store that is Up and was not heard from lately, or later than now: an old answer, or clocks that differ."""
+    for store in observed.stores:
+        if store.state == UP and store.heard is not None:
+            ago_s = (now - store.heard).total_seconds()
+            if abs(ago_s) > HEARD_WITHIN_S:
+                text = (
+                    f"store {store.id} is Up and was last heard at {written_time(store.heard)}: "
+                    "PD's answer is old, or its clock differs from ours"
+                )
+                return Reason(code="StoresOutdated", message=text, facts={"stores": [store.id]})
+    return None
+
+
 def _find_blocker(
-    drain: StoreDrain, store: ObservedStore, observed: ObservedStores, settings: DrainSettings
+    drain: StoreDrain, store: ObservedStore, observed: ObservedStores, *, settings: DrainSettings, now: datetime
 ) -> Reason | None:
+    if observed.unlisted:
+        return _unlisted_reason(observed)
+    if silence := _find_silence(observed, now):
+        return silence
     if observed.health is None:
         return Reason(code="HealthNotKnown", message=f"the health of regions is unknown, so store {store.id} must stay")
     return find_blocker(
@@ -204,12 +256,19 @@ def _find_other_eviction(store: ObservedStore, observed: ObservedStores) -> Reas
     return Reason(code="AnotherLeaves", message=text, facts={**known, "stores": others})
 
 
-def _new_record(store: ObservedStore, now: datetime) -> DrainRecord:
-    return _build_record(store.id, regions=store.regions, now=now)
+def _new_record(store: ObservedStore, now: datetime, *, owns_eviction: bool) -> DrainRecord:
+    """The record of a store. An eviction that exists before the record is not ours."""
+    return _build_record(store.id, regions=store.regions, now=now, owns_eviction=owns_eviction)
 
 
-def _build_record(store_id: int, *, regions: int, now: datetime) -> DrainRecord:
-    return DrainRecord(store_id=store_id, evicting_since=now, region_count=regions, regions_moved_at=now)
+def _build_record(store_id: int, *, regions: int, now: datetime, owns_eviction: bool = False) -> DrainRecord:
+    return DrainRecord(
+        store_id=store_id,
+        evicting_since=now,
+        region_count=regions,
+        regions_moved_at=now,
+        owns_eviction=owns_eviction,
+    )
 
 
 def _draining_reason(store: ObservedStore, how: str) -> Reason:

@@ -6,6 +6,7 @@ against removal.
 
 from __future__ import annotations
 
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
 from fractions import Fraction
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ class ObservedStore(Value):
     is_special: bool = False
     """Labelled `specialUse`: PD moves no replacement replicas there."""
     is_tiflash: bool = False
+    heard: datetime | None = None
+    """When PD last heard from it; None: PD does not say."""
 
 
 class RegionHealth(Value):

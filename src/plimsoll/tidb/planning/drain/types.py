@@ -22,6 +22,8 @@ from plimsoll.tidb.planning.drain.store_health import (
 
 NOT_REGISTERED: Final = 0
 """The store id of a record that says: since then the pod has had no store."""
+HEARD_WITHIN_S: Final = 120.0
+"""PD calls a store Up that it heard from within 20 s. An older or a future time is an old answer or a wrong clock."""
 LOW_SPACE: Final = Fraction(4, 5)
 """PD's default `low-space-ratio`."""
 
@@ -50,6 +52,17 @@ class StoreDrain(Value):
     """`max_threshold` of the storage rule, if there is one."""
     delete_slots: frozenset[int] = frozenset()
     """Ordinals that an Advanced StatefulSet omits (`read_delete_slots`)."""
+    known_stores: frozenset[int] = frozenset()
+    """Stores in the status of any TidbCluster of this PD: a list of PD that lacks one of them is verified."""
+    ready_pods: frozenset[str] = frozenset()
+    """Its pods that are Ready, and so have a store, whatever PD lists."""
+
+    @property
+    def leaving_pods(self) -> frozenset[str]:
+        """The pods that are removed when `replicas` is lowered by one; without replicas, all that are left."""
+        if not self.replicas:
+            return self.ready_pods
+        return frozenset(f"{self.cluster}-tikv-{ordinal}" for ordinal in self.ordinals(self.replicas) - self.staying)
 
     @property
     def staying(self) -> frozenset[int]:
@@ -167,6 +180,8 @@ class ObservedStores(Value):
     health: RegionHealth | None = None
     """None: not requested, because no store is about to be removed."""
     eviction_refused: bool = False
+    unlisted: tuple[int, ...] = ()
+    """Stores that PD has and that its list lacks: the list is incomplete."""
 
     def store(self, store_id: int) -> ObservedStore | None:
         return next((store for store in self.stores if store.id == store_id), None)
