@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, Unknown
-from tests.tidb.actuation.drain_builders import DrainWorld, Outcome
+from tests.tidb.actuation.drain_builders import DrainHarness, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def empty(pd: SimulatedPd) -> None:
     pd.stores.clear()
 
 
-def pass_for(world: DrainWorld, seconds: int) -> Outcome:
+def pass_for(world: DrainHarness, seconds: int) -> Outcome:
     for _ in range(0, seconds, 10):
         outcome = world.take_out()
         world.run.advance_by(10)
@@ -42,7 +42,7 @@ def pass_for(world: DrainWorld, seconds: int) -> Outcome:
 def test_a_store_without_a_pod_and_an_empty_list_hold_the_pod(
     lie: Callable[[SimulatedPd], None], code: str, is_active: bool
 ) -> None:
-    with DrainWorld(is_active=is_active) as world:
+    with DrainHarness(is_active=is_active) as world:
         lie(world.pd)
         outcome = pass_for(world, 900)
         assert isinstance(outcome, Blocked)
@@ -51,7 +51,7 @@ def test_a_store_without_a_pod_and_an_empty_list_hold_the_pod(
 
 @MODES
 def test_a_pod_that_never_registered_goes_after_the_same_time_in_both_modes(is_active: bool) -> None:
-    with DrainWorld(replicas=0, is_active=is_active) as world:
+    with DrainHarness(replicas=0, is_active=is_active) as world:
         world.scale(1, registers=False)
         assert isinstance(pass_for(world, 150), DrainInProgress)
         assert isinstance(world.take_out(), Drained)
@@ -60,7 +60,7 @@ def test_a_pod_that_never_registered_goes_after_the_same_time_in_both_modes(is_a
 @MODES
 def test_a_store_that_the_list_lacks_is_read_by_its_number(is_active: bool) -> None:
     """The status of the TidbCluster names it."""
-    with DrainWorld(is_active=is_active) as world:
+    with DrainHarness(is_active=is_active) as world:
         world.known_stores = frozenset({1, 4})
         world.pd.hidden = {4}
         outcome = pass_for(world, 900)
@@ -77,7 +77,7 @@ def test_a_store_that_the_list_lacks_is_read_by_its_number(is_active: bool) -> N
 
 @MODES
 def test_a_pod_that_is_ready_has_a_store(is_active: bool) -> None:
-    with DrainWorld(is_active=is_active) as world:
+    with DrainHarness(is_active=is_active) as world:
         world.ready_pods = frozenset({"auto-x-tikv-0"})
         world.pd.hidden = {4}
         outcome = pass_for(world, 900)
@@ -87,7 +87,7 @@ def test_a_pod_that_is_ready_has_a_store(is_active: bool) -> None:
 
 @MODES
 def test_a_list_with_a_store_twice_is_not_believed(is_active: bool) -> None:
-    with DrainWorld(is_active=is_active) as world:
+    with DrainHarness(is_active=is_active) as world:
         world.pd.doubled = {2}
         outcome = world.take_out()
         assert isinstance(outcome, Unknown)
@@ -97,7 +97,7 @@ def test_a_list_with_a_store_twice_is_not_believed(is_active: bool) -> None:
 @MODES
 @pytest.mark.parametrize("hours", [-24, 24])
 def test_an_old_answer_or_a_wrong_clock_removes_no_store(hours: int, is_active: bool) -> None:
-    with DrainWorld(is_active=is_active) as world:
+    with DrainHarness(is_active=is_active) as world:
         world.pd.heard_at = world.now + timedelta(hours=hours)
         outcome = world.take_out()
         assert isinstance(outcome, Blocked)
@@ -108,7 +108,7 @@ def test_an_old_answer_or_a_wrong_clock_removes_no_store(hours: int, is_active: 
 
 
 def test_an_eviction_that_is_not_ours_stays_when_the_store_is_brought_back() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.evicting.add(4)
         world.take_out()
         assert world.mark is not None
@@ -121,7 +121,7 @@ def test_an_eviction_that_is_not_ours_stays_when_the_store_is_brought_back() -> 
 
 
 def test_an_eviction_that_pd_did_not_list_is_not_ours() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.is_old, world.pd.lists_evictions = True, False
         world.pd.evicting.add(4)
         world.take_out()
@@ -133,7 +133,7 @@ def test_an_eviction_that_pd_did_not_list_is_not_ours() -> None:
 
 
 def test_a_pass_whose_answer_was_lost_knows_its_own_eviction() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.loses = 1
         assert isinstance(world.take_out(), Unknown)
         assert world.pd.evicting == {4}
@@ -143,7 +143,7 @@ def test_a_pass_whose_answer_was_lost_knows_its_own_eviction() -> None:
 
 
 def test_a_foreign_eviction_that_ended_is_followed_by_a_recorded_one() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.pd.evicting.add(4)
         world.take_out()
         world.pd.evicting.clear()
@@ -155,7 +155,7 @@ def test_a_foreign_eviction_that_ended_is_followed_by_a_recorded_one() -> None:
 
 
 def test_an_older_record_is_of_our_own_eviction() -> None:
-    with DrainWorld() as world:
+    with DrainHarness() as world:
         world.take_out()
         assert world.mark is not None
         written = msgspec.json.decode(msgspec.json.encode(world.mark))
