@@ -82,7 +82,7 @@ def test_informers_are_read_when_the_page_is_asked_for():
         informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
         metrics = ControllerMetrics()
         metrics.add_informers(informers)
-        informers.of(Node)
+        informers.informer_for(Node)
         lines = lines_of(metrics)
         assert 'plimsoll_informer_synced{name="nodes"} 0.0' in lines
         assert 'reflector_lists_total{name="nodes"} 0.0' in lines

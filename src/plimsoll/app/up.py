@@ -190,7 +190,9 @@ class EmbeddedCluster:
         informers = cluster.components.informers
         autoscaling = self._autoscaling(cluster.components) if self._autoscales else []
         autoscaling += self._tidb.services()
-        watched = ReadinessInformers(informers.of(Node), informers.of(NodeGroup), informers.of(Machine))
+        watched = ReadinessInformers(
+            informers.informer_for(Node), informers.informer_for(NodeGroup), informers.informer_for(Machine)
+        )
         readiness = ReadinessWait(watched, clock=self._clock)
 
         async def report_status() -> None:

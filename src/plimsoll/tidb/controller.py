@@ -59,7 +59,7 @@ class TidbController:
         self._autoscaler = autoscaler
         self._missing_advice: dict[Key, tuple[str, bool]] = {}
         """The last reported problem per autoscaler, and whether it was expected."""
-        self._scalers = informers.of(TidbClusterAutoScaler)
+        self._scalers = informers.informer_for(TidbClusterAutoScaler)
         self.controller: Controller[Key] = Controller(
             NAME,
             self._reconcile,
@@ -71,7 +71,7 @@ class TidbController:
             ),
         )
         enqueue_on(self._scalers, self.controller, _of_changed_autoscaler)
-        enqueue_on(informers.of(TidbCluster), self.controller, self._of_changed_cluster)
+        enqueue_on(informers.informer_for(TidbCluster), self.controller, self._of_changed_cluster)
 
     def services(self) -> list[Service]:
         return [Service(name=self.controller.name, run=self.controller.run)]

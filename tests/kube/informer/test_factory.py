@@ -21,22 +21,22 @@ def informers_of(world: EmbeddedApi) -> SharedInformerFactory:
 def test_who_asks_the_same_question_gets_the_same_informer():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        assert informers.of(Pod) is informers.of(Pod)
-        assert informers.of(Pod) is not informers.of(Pod, Selection(namespace="here"))
+        assert informers.informer_for(Pod) is informers.informer_for(Pod)
+        assert informers.informer_for(Pod) is not informers.informer_for(Pod, Selection(namespace="here"))
 
 
 def test_slim_objects_and_objects_with_bytes_are_kept_apart():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        assert informers.of(Pod) is not informers.with_raw(Pod)
+        assert informers.informer_for(Pod) is not informers.raw_informer_for(Pod)
 
 
 def test_each_informer_is_one_service_of_its_own_name():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        informers.of(Pod)
-        informers.of(Pod, Selection(namespace="here"))
-        informers.with_raw(Pod)
+        informers.informer_for(Pod)
+        informers.informer_for(Pod, Selection(namespace="here"))
+        informers.raw_informer_for(Pod)
         names = [service.name for service in informers.services()]
         assert len(set(names)) == 3
 
@@ -44,11 +44,11 @@ def test_each_informer_is_one_service_of_its_own_name():
 def test_what_is_asked_for_after_the_start_is_refused():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        informers.of(Pod)
+        informers.informer_for(Pod)
         informers.services()
-        assert informers.of(Pod)
+        assert informers.informer_for(Pod)
         with pytest.raises(InvalidInput, match=r"informer of configmaps is asked for after"):
-            informers.of(ConfigMap)
+            informers.informer_for(ConfigMap)
 
 
 def test_synced_waits_for_every_one():
@@ -56,7 +56,7 @@ def test_synced_waits_for_every_one():
         name = world.namespace("here")
         world.made(f"/api/v1/namespaces/{name}/configmaps", config_map("a"))
         informers = informers_of(world)
-        maps = informers.of(ConfigMap, Selection(namespace="here"))
+        maps = informers.informer_for(ConfigMap, Selection(namespace="here"))
         for service in informers.services():
             world.run.spawn(service.run())  # type: ignore[arg-type]
         world.run.until(informers.wait_until_synced())

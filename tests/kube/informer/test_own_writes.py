@@ -64,9 +64,9 @@ def test_expired_writes_of_owners_that_are_never_checked_are_forgotten():
     writes.expect_write("there", _pod("b", "7"))
     clock.now_s = 301
     writes.expect_write("other", _pod("c", "8"))
-    assert not writes.awaits("gone", Key("here", "a"))
-    assert writes.awaits("there", Key("here", "b"))
-    assert writes.awaits("other", Key("here", "c"))
+    assert not writes.is_awaiting("gone", Key("here", "a"))
+    assert writes.is_awaiting("there", Key("here", "b"))
+    assert writes.is_awaiting("other", Key("here", "c"))
 
 
 class _Pods:
@@ -94,8 +94,8 @@ def _cache(informer: _Pods) -> MutationCache[Any]:
 def test_own_writes_are_read_on_top_of_the_cache_until_it_shows_them():
     informer = _Pods(_pod("a", "1"))
     cache = _cache(informer)
-    cache.wrote(_pod("a", "2"))
-    cache.wrote(_pod("b", "3"))
+    cache.record_write(_pod("a", "2"))
+    cache.record_write(_pod("b", "3"))
     assert cache.list() == (_pod("a", "2"), _pod("b", "3"))
     assert (cache.get("a", "here"), cache.get("b", "here")) == (_pod("a", "2"), _pod("b", "3"))
     informer.pods, informer.position = (_pod("a", "4"),), "4"
@@ -106,15 +106,15 @@ def test_own_writes_are_read_on_top_of_the_cache_until_it_shows_them():
 
 def test_a_newer_version_of_another_writer_replaces_an_own_write():
     cache = _cache(_Pods(_pod("a", "9"), position="9"))
-    cache.wrote(_pod("a", "7"))
-    assert cache.newest(_pod("a", "9")) == _pod("a", "9")
+    cache.record_write(_pod("a", "7"))
+    assert cache.get_newest(_pod("a", "9")) == _pod("a", "9")
     assert cache.get("a", "here") == _pod("a", "9")
 
 
 def test_a_removed_object_is_not_read_while_the_cache_still_shows_it():
     informer = _Pods(_pod("a", "1"))
     cache = _cache(informer)
-    cache.removed(_pod("a", "1"))
+    cache.record_deletion(_pod("a", "1"))
     assert cache.list() == ()
     assert cache.get("a", "here") is None
 
@@ -124,20 +124,20 @@ def test_writes_to_objects_that_are_deleted_do_not_accumulate():
     cache = _cache(informer)
     for number in range(1000):
         informer.position = str(number)
-        cache.wrote(_pod(f"pod-{number}", str(number + 1)))
+        cache.record_write(_pod(f"pod-{number}", str(number + 1)))
     assert len(cache._written) <= 65
 
 
 def test_a_write_that_is_answered_after_its_object_is_deleted_is_not_read():
     cache = _cache(_Pods(position="9"))
-    cache.wrote(_pod("a", "7"))
+    cache.record_write(_pod("a", "7"))
     assert cache.get("a", "here") is None
     assert len(cache) == 0
 
 
 def test_the_delivery_of_an_own_write_is_recognized_once():
     cache = _cache(_Pods())
-    cache.wrote(_pod("a", "7"))
+    cache.record_write(_pod("a", "7"))
     assert cache.is_own_write(_pod("a", "7"))
     assert not cache.is_own_write(_pod("a", "7"))
 
@@ -145,32 +145,32 @@ def test_the_delivery_of_an_own_write_is_recognized_once():
 def test_the_write_of_another_is_delivered_as_such_also_over_an_own_write():
     cache = _cache(_Pods())
     assert not cache.is_own_write(_pod("a", "6"))
-    cache.wrote(_pod("a", "7"))
+    cache.record_write(_pod("a", "7"))
     assert not cache.is_own_write(_pod("a", "8"))
 
 
 def test_only_the_last_of_several_own_writes_is_recognized_and_none_after_a_removal():
     cache = _cache(_Pods())
-    cache.wrote(_pod("a", "7"))
-    cache.wrote(_pod("a", "8"))
+    cache.record_write(_pod("a", "7"))
+    cache.record_write(_pod("a", "8"))
     assert [cache.is_own_write(_pod("a", version)) for version in "78"] == [False, True]
-    cache.wrote(_pod("a", "9"))
-    cache.removed(_pod("a", "9"))
+    cache.record_write(_pod("a", "9"))
+    cache.record_deletion(_pod("a", "9"))
     assert not cache.is_own_write(_pod("a", "9"))
 
 
 def test_versions_that_are_no_numbers_are_told_apart_by_what_a_write_replaced():
     mutations: Mutations[Pod] = Mutations()
-    mutations.wrote(_pod("a", "y"), replaced="x")
-    assert mutations.newest_of([_pod("a", "x")]) == (_pod("a", "y"),)
-    assert mutations.newest(_pod("a", "y")) == _pod("a", "y")
-    assert mutations.newest_of([_pod("a", "x")]) == (_pod("a", "y"),)
-    assert mutations.newest_of([_pod("a", "z")]) == (_pod("a", "z"),)
-    assert mutations.newest_of([_pod("a", "x")]) == (_pod("a", "x"),)
+    mutations.record_write(_pod("a", "y"), replaced="x")
+    assert mutations.overlay([_pod("a", "x")]) == (_pod("a", "y"),)
+    assert mutations.get_newest(_pod("a", "y")) == _pod("a", "y")
+    assert mutations.overlay([_pod("a", "x")]) == (_pod("a", "y"),)
+    assert mutations.overlay([_pod("a", "z")]) == (_pod("a", "z"),)
+    assert mutations.overlay([_pod("a", "x")]) == (_pod("a", "x"),)
 
 
 def test_writes_to_objects_that_are_not_listed_are_forgotten():
     mutations: Mutations[Pod] = Mutations()
-    mutations.wrote(_pod("a", "2"), replaced="1")
-    assert mutations.newest_of([]) == ()
-    assert mutations.newest(_pod("a", "1")) == _pod("a", "1")
+    mutations.record_write(_pod("a", "2"), replaced="1")
+    assert mutations.overlay([]) == ()
+    assert mutations.get_newest(_pod("a", "1")) == _pod("a", "1")

@@ -97,7 +97,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
                 raise failures.pop()
             await waits()
 
-        monkeypatch.setattr(last, "synced", fails_once)
+        monkeypatch.setattr(last, "wait_until_synced", fails_once)
         return [Service(name="garbage", run=collection.run)]
 
     with LocalClusterHarness(parts) as world:

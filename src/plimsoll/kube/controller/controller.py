@@ -144,7 +144,7 @@ class Controller(Generic[K]):
         self._is_stopping = False
         await self._add_everything()
         async with asyncio.TaskGroup() as group:
-            resyncing = group.create_task(self._resync_for_ever(), name=f"{self.name}: resync")
+            resyncing = group.create_task(self._resync_periodically(), name=f"{self.name}: resync")
             names = [f"{self.name}: worker {number}" for number in range(self.settings.workers)]
             workers = [group.create_task(self._work(), name=name) for name in names]
             self._has_started = True
@@ -157,7 +157,7 @@ class Controller(Generic[K]):
 
     # ---- inside
 
-    async def _resync_for_ever(self) -> None:
+    async def _resync_periodically(self) -> None:
         while True:
             await self._until_resync()
             await self._add_everything()

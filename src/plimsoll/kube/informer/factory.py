@@ -26,7 +26,7 @@ T = TypeVar("T", bound=WireObject)
 
 
 class SharedInformerFactory:
-    """Gives out informers, the same one for the same question. All are asked for before `services` is."""
+    """Informers by kind and selection, each built once. All are requested before `services` is called."""
 
     def __init__(
         self, client: Client, *, clock: Clock, entropy: Entropy, settings: InformerSettings = DEFAULT_SETTINGS
@@ -38,51 +38,51 @@ class SharedInformerFactory:
         self._informers: dict[tuple[str, bool, Selection], Informer[Any]] = {}
         self._is_complete = False
 
-    def of(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[T]:
-        """Of slim objects. Where somebody keeps the bytes of the same kind, it is cheaper to share `with_raw`."""
-        return cast("Informer[T]", self._get_informer(of, selection, keep_raw=False))
+    def informer_for(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[T]:
+        """The informer of decoded objects. Share `raw_informer_for` where the bytes of the kind are stored anyway."""
+        return cast("Informer[T]", self._get_informer(kind, selection, keep_raw=False))
 
-    def with_raw(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[RawObject[T]]:
-        """Of objects with their bytes: for kinds that are copied from."""
-        return cast("Informer[RawObject[T]]", self._get_informer(of, selection, keep_raw=True))
+    def raw_informer_for(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[RawObject[T]]:
+        """The informer of objects with their bytes, for kinds whose objects are copied."""
+        return cast("Informer[RawObject[T]]", self._get_informer(kind, selection, keep_raw=True))
 
     def services(self, *, owner: str = "") -> list[Service]:
-        """What the supervisor keeps running; `owner` tells several sets apart. Nothing new can be asked for then."""
+        """The services that the supervisor runs, named by `owner`. No informer can be added afterwards."""
         self._is_complete = True
-        owner = f"{owner}: " if owner else ""
+        prefix = f"{owner}: " if owner else ""
         return [
             Service(
-                name=f"{owner}informer {informer.resource}{' with bytes' if keep_raw else ''} {number}",
+                name=f"{prefix}informer {informer.resource}{' with bytes' if keep_raw else ''} {number}",
                 run=informer.run,
             )
             for number, ((_, keep_raw, _), informer) in enumerate(self._informers.items())
         ]
 
     def statuses(self) -> tuple[InformerStatus, ...]:
-        """The state of every informer, in the order in which they were asked for."""
+        """The state of every informer, in the order of first request."""
         return tuple(informer.status for informer in self._informers.values())
 
     async def wait_until_synced(self) -> None:
-        """Return once every cache has been complete."""
+        """Return once every cache has been complete once."""
         for informer in tuple(self._informers.values()):
             await informer.wait_until_synced()
 
-    def _get_informer(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
-        resource = self._client.calls.resource(of)
+    def _get_informer(self, kind: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
+        resource = self._client.calls.resource(kind)
         key = (resource.full_name, keep_raw, selection)
         if key in self._informers:
             return self._informers[key]
         if self._is_complete:
-            raise InvalidInput(f"the informer of {resource.full_name} is asked for after the others were started")
-        self._informers[key] = informer = self._build_informer(of, selection, keep_raw=keep_raw)
+            raise InvalidInput(f"the informer of {resource.full_name} is requested after the others were started")
+        self._informers[key] = informer = self._build_informer(kind, selection, keep_raw=keep_raw)
         return informer
 
-    def _build_informer(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
-        # Which of its overloads this is only `keep_raw` knows.
+    def _build_informer(self, kind: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
+        # The overload depends on the value of `keep_raw`.
         informer: Callable[..., Informer[Any]] = Informer
         return informer(
             self._client,
-            of,
+            kind,
             clock=self._clock,
             entropy=self._entropy,
             selection=selection,

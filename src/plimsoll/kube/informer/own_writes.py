@@ -43,29 +43,29 @@ class Mutations(Generic[T]):
         self._replaced: dict[Key, set[str]] = {}
         """Versions that our writes replaced, for versions that cannot be compared as numbers."""
 
-    def wrote(self, written: T, *, replaced: str = "") -> None:
+    def record_write(self, written: T, *, replaced: str = "") -> None:
         """Record the server's answer to a write, and the version that the write was based on."""
         key = key_of(written)
         self._written[key] = written
         if replaced:
             self._replaced.setdefault(key, set()).add(replaced)
 
-    def newest(self, cached: T) -> T:
+    def get_newest(self, cached: T) -> T:
         """The cached object, or our own write if that is newer."""
         key = key_of(cached)
         written = self._written.get(key)
         if written is None:
             return cached
         version = cached.metadata.resource_version
-        is_older = version in self._replaced.get(key, ()) or _is_after(written.metadata.resource_version, version)
+        is_older = version in self._replaced.get(key, ()) or _is_newer(written.metadata.resource_version, version)
         return written if is_older else cached
 
-    def newest_of(self, listed: Iterable[T]) -> tuple[T, ...]:
+    def overlay(self, listed: Iterable[T]) -> tuple[T, ...]:
         """The complete list of a cache with our own writes in it.
 
         Writes that the cache shows, and writes to objects that are not listed, are forgotten.
         """
-        found = {key_of(cached): (cached, self.newest(cached)) for cached in listed}
+        found = {key_of(cached): (cached, self.get_newest(cached)) for cached in listed}
         for key in list(self._written):
             cached, newest = found.get(key, (None, None))
             if newest is cached:
@@ -93,14 +93,14 @@ class MutationCache(Mutations[T]):
         self._sweep()
         return len(self._written)
 
-    def wrote(self, written: T, *, replaced: str = "") -> None:
+    def record_write(self, written: T, *, replaced: str = "") -> None:
         if len(self._written) + len(self._unobserved) >= self._sweep_at:
             self._sweep()
             self._sweep_at = max(_SWEEP_AT, 2 * (len(self._written) + len(self._unobserved)))
-        super().wrote(written, replaced=replaced)
+        super().record_write(written, replaced=replaced)
         self._unobserved[key_of(written)] = written.metadata.resource_version
 
-    def removed(self, old: T) -> None:
+    def record_deletion(self, old: T) -> None:
         """Record that we deleted the object."""
         key = key_of(old)
         self._forget(key)
@@ -118,7 +118,7 @@ class MutationCache(Mutations[T]):
     def get(self, name: str, namespace: str = "") -> T | None:
         cached = self._informer.cache.get(name, namespace)
         if cached is not None:
-            return None if cached.metadata.uid in self._removed else self.newest(cached)
+            return None if cached.metadata.uid in self._removed else self.get_newest(cached)
         written = self._written.get(Key(namespace, name))
         return written if written is not None and self._is_ahead(written) else None
 
@@ -127,7 +127,7 @@ class MutationCache(Mutations[T]):
         self._sweep()
         cached = self._informer.cache.list()
         self._removed &= {value.metadata.uid for value in cached}
-        found = {key_of(value): self.newest(value) for value in cached if value.metadata.uid not in self._removed}
+        found = {key_of(value): self.get_newest(value) for value in cached if value.metadata.uid not in self._removed}
         return tuple(value for _, value in sorted((self._written | found).items()))
 
     def _sweep(self) -> None:
@@ -187,7 +187,7 @@ class Expectations(Generic[V]):
         """Whether something was written for `owner` since `are_fulfilled` last returned True."""
         return owner in self._unobserved
 
-    def awaits(self, owner: str, key: Key) -> bool:
+    def is_awaiting(self, owner: str, key: Key) -> bool:
         """Whether a write to this object was made for `owner` and not checked since."""
         return key in self._unobserved.get(owner, ())
 
@@ -216,7 +216,7 @@ class Expectations(Generic[V]):
         elif metadata is not None and is_there and metadata.resource_version == write.version:
             observed = True
         else:
-            observed = _reaches(position, write.version)
+            observed = _is_at_least(position, write.version)
         return observed or _is_expired(write, self._clock.monotonic_s())
 
 
@@ -224,11 +224,11 @@ def _is_expired(write: _Write, now_s: float) -> bool:
     return now_s - write.at_s > _TIMEOUT_S
 
 
-def _reaches(position: str, version: str) -> bool:
+def _is_at_least(position: str, version: str) -> bool:
     """Whether `position` is at least `version`; False if they cannot be compared as numbers."""
     return position.isdecimal() and version.isdecimal() and int(position) >= int(version)
 
 
-def _is_after(version: str, other: str) -> bool:
+def _is_newer(version: str, other: str) -> bool:
     """Whether `version` is newer; False if they cannot be compared as numbers."""
-    return version != other and _reaches(version, other)
+    return version != other and _is_at_least(version, other)

@@ -65,7 +65,7 @@ class MachineActuator:
         except AlreadyExists:
             # Made before the answer got lost, or before a crash.
             made = await self._client.get(Machine, new.name)
-        self._machines.wrote(made)
+        self._machines.record_write(made)
         error = new.error.code if new.error is not None else ""
         log.info("cloud.machine_made", machine=new.name, zone=new.spec.zone, adopted=bool(new.adopts), error=error)
 
@@ -131,7 +131,7 @@ class MachineActuator:
         except Conflict:
             # Another machine of the same name: ours is gone.
             log.info("cloud.machine_gone_already", machine=name)
-        self._machines.removed(machine)
+        self._machines.record_deletion(machine)
         log.info("cloud.machine_removed", machine=name)
 
     async def forget_deletions(self, group: NodeGroup, present: Iterable[str]) -> NodeGroup:
@@ -148,7 +148,7 @@ class MachineActuator:
     async def _patch(self, machine: Machine, body: dict[str, Any]) -> Machine:
         body = {"metadata": _version(machine), **body}
         patched = await self._client.merge_patch(Machine, machine.metadata.name, body)
-        self._machines.wrote(patched)
+        self._machines.record_write(patched)
         return patched
 
 

@@ -64,8 +64,8 @@ class CloudController:
         self._settings = settings
         self._events = CloudEvents(component)
         informers = component.informers
-        self._clouds, self._nodes = informers.of(Cloud), informers.of(Node)
-        self._group_informer, machine_informer = informers.of(NodeGroup), informers.of(Machine)
+        self._clouds, self._nodes = informers.informer_for(Cloud), informers.informer_for(Node)
+        self._group_informer, machine_informer = informers.informer_for(NodeGroup), informers.informer_for(Machine)
         self._groups, self._machines = MutationCache(self._group_informer), MutationCache(machine_informer)
         self._actuator = MachineActuator(self._client, clock=self._clock, machines=self._machines)
         self.controller: Controller[str] = Controller(
@@ -157,7 +157,7 @@ class CloudController:
 
     async def _grow(self, planned: Plan) -> None:
         for raised in planned.raised:
-            self._groups.wrote(await self._actuator.raise_target(raised))
+            self._groups.record_write(await self._actuator.raise_target(raised))
         for new in planned.new:
             await self._actuator.make(new)
         for retry in planned.retries:
@@ -211,7 +211,7 @@ class CloudController:
                 continue
             if set(group.spec.deletions) - names:
                 group = await self._actuator.forget_deletions(group, names)  # noqa: PLW2901 - the same, newer
-                self._groups.wrote(group)
+                self._groups.record_write(group)
             await self._write_group_status(group, members.get(group.metadata.name, []))
 
     async def _write_group_status(self, group: NodeGroup, members: list[Machine]) -> None:
@@ -230,7 +230,7 @@ class CloudController:
         if status != known:
             name = group.metadata.name
             body = {"metadata": {"uid": group.metadata.uid}, "status": status}
-            self._groups.wrote(await self._client.merge_patch(NodeGroup, name, body, subresource="status"))
+            self._groups.record_write(await self._client.merge_patch(NodeGroup, name, body, subresource="status"))
 
     async def _write_bill(self, view: CloudView, *, has_news: bool) -> None:
         cloud = self._clouds.cache.get(THE_CLOUD)

@@ -58,8 +58,8 @@ class PodGarbageCollector:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
-        self._nodes = component.informers.of(Node)
-        self._pods = component.informers.of(Pod)
+        self._nodes = component.informers.informer_for(Node)
+        self._pods = component.informers.informer_for(Pod)
         self._missing_since: dict[str, float] = {}
         index_pods_by_node(self._pods)
         self._pods.add_index(_FINISHED_INDEX, lambda pod: [True] if is_finished(pod) else [])

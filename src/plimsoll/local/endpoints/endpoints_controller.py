@@ -45,9 +45,9 @@ class EndpointsController:
 
     def __init__(self, component: Component) -> None:
         self._client = component.client
-        self._services = component.informers.of(Service)
-        self._pods = component.informers.of(Pod)
-        self._endpoints: Informer[Endpoints] = component.informers.of(ENDPOINTS)
+        self._services = component.informers.informer_for(Service)
+        self._pods = component.informers.informer_for(Pod)
+        self._endpoints: Informer[Endpoints] = component.informers.informer_for(ENDPOINTS)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
         self.controller: Controller[Key] = Controller(

@@ -50,10 +50,10 @@ class EndpointSliceController:
     def __init__(self, component: Component) -> None:
         self._client = component.client
         informers = component.informers
-        self._services = informers.of(Service)
-        self._pods = informers.of(Pod)
-        self._nodes = informers.of(Node)
-        self._slices = informers.of(EndpointSlice)
+        self._services = informers.informer_for(Service)
+        self._pods = informers.informer_for(Pod)
+        self._nodes = informers.informer_for(Node)
+        self._slices = informers.informer_for(EndpointSlice)
         self._slices.add_index(_BY_SERVICE, _service_key)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()

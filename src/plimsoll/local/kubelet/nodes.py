@@ -47,7 +47,7 @@ class NodeController:
         self._settings = settings
         self._selector = parse_label_selector(settings.selector)
         self._addresses = AddressPool(settings.node_addresses)
-        self.informer = component.informers.of(Node)
+        self.informer = component.informers.informer_for(Node)
         self.controller: Controller[Key] = Controller(
             "kubelet: nodes",
             self._reconcile,

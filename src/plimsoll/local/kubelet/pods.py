@@ -59,7 +59,7 @@ class PodController:
         self._events = (
             PodEvents(component.recorder, component.client.calls.resource(Pod)) if settings.tells_events else None
         )
-        self.informer = component.informers.of(Pod)
+        self.informer = component.informers.informer_for(Pod)
         self.informer.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self.controller: Controller[Key] = Controller(
             "kubelet: pods",

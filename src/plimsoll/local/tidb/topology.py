@@ -26,8 +26,8 @@ class Topology:
     """Answers from caches. A `base` is the key of a TidbCluster that has a PD."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
-        self.clusters = informers.with_raw(TidbCluster)
-        self.pods = informers.of(Pod)
+        self.clusters = informers.raw_informer_for(TidbCluster)
+        self.pods = informers.informer_for(Pod)
         self.pods.add_index(_BY_CLUSTER, _clusters_of)
         self.clusters.add_index(_BY_BASE, _bases_of)
 

@@ -72,10 +72,10 @@ class VolumeBinder:
         self._recorder = component.recorder
         self._client = component.client
         informers = component.informers
-        self._claims = informers.of(PersistentVolumeClaim)
-        self._volumes = informers.of(PersistentVolume)
-        self._classes = informers.of(StorageClass)
-        self._pods = informers.of(Pod)
+        self._claims = informers.informer_for(PersistentVolumeClaim)
+        self._volumes = informers.informer_for(PersistentVolume)
+        self._classes = informers.informer_for(StorageClass)
+        self._pods = informers.informer_for(Pod)
         self._add_indexes()
         self._latest_claims = MutationCache(self._claims)
         self._latest_volumes = MutationCache(self._volumes)
@@ -141,7 +141,7 @@ class VolumeBinder:
     def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         free = self._volumes.cache.by_index(_FREE_BY_CLASS, class_name(claim))
         kept = self._volumes.cache.by_index(_BY_CLAIM, key_of(claim))
-        return tuple(self._latest_volumes.newest(volume) for volume in (*free, *kept))
+        return tuple(self._latest_volumes.get_newest(volume) for volume in (*free, *kept))
 
     def _default_class(self) -> str:
         """The youngest of those that are marked, as the API server's admission takes it."""

@@ -92,7 +92,7 @@ class BindingWrites:
             return volume
         whole = _as_decided_from(volume.metadata, body)
         written = await self._client.merge_patch(PersistentVolume, volume.metadata.name, whole, subresource=subresource)
-        self._volumes.wrote(written)
+        self._volumes.record_write(written)
         return written
 
     async def _claim(
@@ -105,7 +105,7 @@ class BindingWrites:
         written = await self._client.merge_patch(
             PersistentVolumeClaim, meta.name, whole, namespace=meta.namespace, subresource=subresource
         )
-        self._claims.wrote(written)
+        self._claims.record_write(written)
         return written
 
 

@@ -35,8 +35,8 @@ class EphemeralVolumeController:
     def __init__(self, component: Component) -> None:
         self._client = component.client
         self._recorder = component.recorder
-        self._pods = component.informers.of(Pod)
-        self._claims = component.informers.of(PersistentVolumeClaim)
+        self._pods = component.informers.informer_for(Pod)
+        self._claims = component.informers.informer_for(PersistentVolumeClaim)
         index_pods_by_claim(self._pods)
         self.controller: Controller[Key] = Controller(
             "ephemeral-volume-controller",

@@ -32,8 +32,8 @@ class ClaimProtectionController:
     """A claim is used by every pod that names it and has a node, until the pod object is gone."""
 
     def __init__(self, component: Component) -> None:
-        self._claims = component.informers.of(PersistentVolumeClaim)
-        self._pods = component.informers.of(Pod)
+        self._claims = component.informers.informer_for(PersistentVolumeClaim)
+        self._pods = component.informers.informer_for(Pod)
         index_pods_by_claim(self._pods)
         self._client = component.client
         self._finalizer = Finalizer(component.client, CLAIM_PROTECTION)
@@ -86,7 +86,7 @@ class VolumeProtectionController:
     """A volume is used as long as its phase is Bound."""
 
     def __init__(self, component: Component) -> None:
-        self._volumes = component.informers.of(PersistentVolume)
+        self._volumes = component.informers.informer_for(PersistentVolume)
         self._finalizer = Finalizer(component.client, VOLUME_PROTECTION)
         self.controller: Controller[Key] = Controller(
             VOLUMES_NAME,

@@ -51,10 +51,10 @@ class Provisioner:
         self._client = component.client
         self._recorder = component.recorder
         informers = component.informers
-        self._claims = informers.of(PersistentVolumeClaim)
-        self._volumes = informers.of(PersistentVolume)
-        self._classes = informers.of(StorageClass)
-        self._nodes = informers.of(Node)
+        self._claims = informers.informer_for(PersistentVolumeClaim)
+        self._volumes = informers.informer_for(PersistentVolume)
+        self._classes = informers.informer_for(StorageClass)
+        self._nodes = informers.informer_for(Node)
         self._volumes.add_index(_BY_PROVISIONER, lambda volume: [volume.metadata.annotations.get(PROVISIONED_BY, "")])
         self.controller: Controller[Key] = Controller(
             "simulated-provisioner",

@@ -136,7 +136,7 @@ class ConfigMapConfig:
 
 
 def _named(name: str, informers: SharedInformerFactory, *, namespace: str) -> Informer[ConfigMap]:
-    return informers.of(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
+    return informers.informer_for(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
 
 
 def _overridden(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:

@@ -85,19 +85,19 @@ class ClusterListers:
         as_scheduled: Callable[[Pod], Pod] | None = None,
     ) -> None:
         self._knows = knows_owners or (lambda _uid: True)
-        self._nodes = informers.of(Node)
-        self.pods = informers.of(Pod)
+        self._nodes = informers.informer_for(Node)
+        self.pods = informers.informer_for(Pod)
         self._book = PodStore(self.pods.cache, as_scheduled=as_scheduled)
         self._named_owners = PodOwnerIndex(self.pods.cache, _KINDS)
-        self._daemon_sets = informers.of(DaemonSet)
-        self._budgets = informers.of(PodDisruptionBudget)
-        self._controllers = [informers.of(kind) for kind in _CONTROLLERS]
-        self._namespaces = informers.of(Namespace)
-        self._claims = informers.of(PersistentVolumeClaim)
-        self._volumes = informers.of(PersistentVolume)
-        self._classes = informers.of(StorageClass)
-        self._csi_nodes = informers.of(CSINode)
-        self.priority_classes = informers.of(PriorityClass)
+        self._daemon_sets = informers.informer_for(DaemonSet)
+        self._budgets = informers.informer_for(PodDisruptionBudget)
+        self._controllers = [informers.informer_for(kind) for kind in _CONTROLLERS]
+        self._namespaces = informers.informer_for(Namespace)
+        self._claims = informers.informer_for(PersistentVolumeClaim)
+        self._volumes = informers.informer_for(PersistentVolume)
+        self._classes = informers.informer_for(StorageClass)
+        self._csi_nodes = informers.informer_for(CSINode)
+        self.priority_classes = informers.informer_for(PriorityClass)
 
     @property
     def _all(self) -> tuple[Informer[Any], ...]:

@@ -57,11 +57,11 @@ class RequestLister:
         self._clock = clock
         self._as_scheduled = as_scheduled
         self._registered = registered or {}
-        self.requests = informers.of(ProvisioningRequest)
-        self._classes = informers.of(ProvisioningClass)
-        self._templates = informers.with_raw(PodTemplate)
-        self._limit_ranges = informers.of(LimitRange)
-        self._priority_classes = informers.of(PriorityClass)
+        self.requests = informers.informer_for(ProvisioningRequest)
+        self._classes = informers.informer_for(ProvisioningClass)
+        self._templates = informers.raw_informer_for(PodTemplate)
+        self._limit_ranges = informers.informer_for(LimitRange)
+        self._priority_classes = informers.informer_for(PriorityClass)
         self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
         self._memory = PodCache()

@@ -44,7 +44,7 @@ class RequestStatusWriter:
 
     def replace_stale(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
         """The list of a cache, with our own writes where the cache does not show them yet."""
-        return self._mutations.newest_of(listed)
+        return self._mutations.overlay(listed)
 
     async def write_all(self, updates: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """The same updates, each with whether it was written."""
@@ -55,7 +55,7 @@ class RequestStatusWriter:
 
     async def write(self, view: RequestView, conditions: Conditions, details: Details) -> bool:
         """Write a status; returns whether the server has it."""
-        base = self._mutations.newest(view.request).metadata
+        base = self._mutations.get_newest(view.request).metadata
         status: dict[str, Any] = {"conditions": conditions.to_json()}
         if texts := details.to_map():
             status["provisioningClassDetails"] = texts
@@ -74,7 +74,7 @@ class RequestStatusWriter:
         except (ApiCallFailed, TimeoutError) as error:
             log.warning("provreq.not_written", request=view.name, problem=str(error) or type(error).__name__)
             return False
-        self._mutations.wrote(written, replaced=base.resource_version)
+        self._mutations.record_write(written, replaced=base.resource_version)
         return True
 
     async def delete(self, view: RequestView) -> bool:

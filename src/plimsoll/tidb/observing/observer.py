@@ -96,7 +96,7 @@ class InformerNodeLister:
     """Lists nodes from an informer, so that reconciling many autoscalers needs no requests."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
-        self._informer = informers.of(Node)
+        self._informer = informers.informer_for(Node)
 
     async def list_nodes(self) -> tuple[Node, ...] | None:
         await self._informer.wait_until_synced()

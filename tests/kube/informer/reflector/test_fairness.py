@@ -83,8 +83,8 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
     told: list[str] = []
 
     class Telling(ListReader[Any]):
-        def portions(self, **sizes: int) -> Any:
-            for portion in super().portions(**sizes):
+        def read_portions(self, **sizes: int) -> Any:
+            for portion in super().read_portions(**sizes):
                 told.append("read")
                 yield portion
 

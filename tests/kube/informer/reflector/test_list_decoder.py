@@ -27,7 +27,7 @@ def item(name: str, size: Any = 1, **more: Any) -> dict[str, Any]:
 
 def read(body: bytes, *, cut_bytes: int = 100, keep_raw: bool = False) -> tuple[list[Any], ListReader[Any]]:
     reader: ListReader[Any] = ListReader(Widget, body, keep_raw=keep_raw)
-    portions = list(reader.portions(whole_bytes=0, cut_bytes=cut_bytes))
+    portions = list(reader.read_portions(whole_bytes=0, cut_bytes=cut_bytes))
     return [value for portion in portions for value in portion.values], reader
 
 
@@ -61,20 +61,20 @@ def test_portions_hold_what_the_whole_holds(objects: list[Any], cut_bytes: int, 
 
 def test_a_page_of_usual_size_is_one_portion():
     reader: ListReader[Any] = ListReader(Widget, listed(*(item(f"w{number}") for number in range(500))))
-    assert [len(portion.values) for portion in reader.portions()] == [500]
+    assert [len(portion.values) for portion in reader.read_portions()] == [500]
 
 
 def test_a_body_beyond_all_pages_comes_in_portions_of_about_one_size():
     body = listed(*(item(f"w{number}") for number in range(10_000)))
     reader: ListReader[Any] = ListReader(Widget, body)
-    sizes = [portion.size_bytes for portion in reader.portions(whole_bytes=100_000, cut_bytes=10_000)]
+    sizes = [portion.size_bytes for portion in reader.read_portions(whole_bytes=100_000, cut_bytes=10_000)]
     assert len(sizes) > len(body) / 12_000
     assert max(sizes) < 12_000
 
 
 def test_objects_that_do_not_fit_come_a_few_at_a_time():
     reader: ListReader[Any] = ListReader(Widget, listed(*(item(f"w{number}", "many") for number in range(100))))
-    portions = list(reader.portions())
+    portions = list(reader.read_portions())
     assert sum(len(portion.values) for portion in portions) == 100
     assert max(len(portion.values) for portion in portions) <= 16
 
@@ -124,4 +124,4 @@ def test_an_empty_list_is_a_list(items_text: bytes):
 def test_what_is_no_list_is_refused_and_not_an_empty_one(body: bytes, whole_bytes: int):
     reader: ListReader[Any] = ListReader(Widget, body)
     with pytest.raises(UnreadableAnswer):
-        list(reader.portions(whole_bytes=whole_bytes, cut_bytes=100))
+        list(reader.read_portions(whole_bytes=whole_bytes, cut_bytes=100))

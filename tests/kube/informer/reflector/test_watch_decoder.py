@@ -15,10 +15,10 @@ from plimsoll.kube.informer.reflector.watch_decoder import (
     Bookmark,
     FrameReader,
     FrameSplitter,
-    Garbled,
     Present,
-    Refused,
+    UnreadableFrame,
     WatchDeleted,
+    WatchError,
 )
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.pods import Pod
@@ -118,7 +118,7 @@ def test_the_bookmark_that_ends_the_first_events_is_known_by_its_annotation():
 @pytest.mark.parametrize(("code", "error"), [(410, Expired), (429, TooManyRequests), (500, ServerFailed)])
 def test_an_error_is_what_its_status_says(code: int, error: Any):
     got = read(frame("ERROR", {"kind": "Status", "status": "Failure", "code": code, "metadata": {}}))
-    assert isinstance(got, Refused)
+    assert isinstance(got, WatchError)
     assert isinstance(got.error, error)
 
 
@@ -142,5 +142,5 @@ def test_an_error_that_is_no_status_is_the_servers_failure():
     ],
 )
 def test_what_nothing_can_be_learnt_from_is_garbled(text: bytes):
-    assert isinstance(read(text), Garbled)
-    assert isinstance(read(text, keep_raw=True), Garbled)
+    assert isinstance(read(text), UnreadableFrame)
+    assert isinstance(read(text, keep_raw=True), UnreadableFrame)

@@ -21,8 +21,8 @@ from msgspec import Raw
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.kube.informer.events import V
-from plimsoll.kube.informer.reflector.type_meta import all_unmarked
-from plimsoll.kube.informer.reflector.watch_decoder import from_wire, item_decoder, items_decoder
+from plimsoll.kube.informer.reflector.type_meta import strip_all
+from plimsoll.kube.informer.reflector.watch_decoder import build_items_decoder, decode_special_type, get_item_decoder
 from plimsoll.objects.api.meta import ListMeta, WireObject
 from plimsoll.objects.codec.decoding import decode_list
 
@@ -48,45 +48,45 @@ class Portion(NamedTuple, Generic[V]):
     size_bytes: int
 
 
-class _Whole(Wire, Generic[T]):
+class _List(Wire, Generic[T]):
     kind: str | None = None
     metadata: Raw = Raw(b"null")
     items: tuple[T, ...] | None = None
 
 
 class ListReader(Generic[V]):
-    """Reads one body: go through `portions` to the end, then `metadata` is there."""
+    """Reads one body: go through `read_portions` to the end, then `metadata` is there."""
 
     def __init__(self, struct: type[WireObject], body: bytes, *, keep_raw: bool = False) -> None:
         self._struct = struct
         self._body = body
-        self._fast = None if keep_raw else items_decoder(struct)
-        self._decode = item_decoder(keep_raw=keep_raw)
+        self._fast = None if keep_raw else build_items_decoder(struct)
+        self._decode = get_item_decoder(keep_raw=keep_raw)
         self.metadata = ListMeta()
 
-    def portions(self, *, whole_bytes: int = _WHOLE_BYTES, cut_bytes: int = _CUT_BYTES) -> Iterator[Portion[V]]:
+    def read_portions(self, *, whole_bytes: int = _WHOLE_BYTES, cut_bytes: int = _CUT_BYTES) -> Iterator[Portion[V]]:
         """Raises `UnreadableAnswer` if this is no list of the kind, or breaks off."""
         if len(self._body) <= whole_bytes and self._fast is not None:
             try:
-                whole = _whole_decoder(self._struct).decode(self._body)
+                whole = _build_list_decoder(self._struct).decode(self._body)
             except _UNREADABLE:
                 pass
             else:
                 values = whole.items or ()
-                if self._all_of_kind(values):
-                    self._open(whole.kind or "", whole.metadata, has_items=whole.items is not None)
-                    yield Portion(all_unmarked(values), len(self._body))
+                if self._are_of_kind(values):
+                    self._decode_rest(whole.kind or "", whole.metadata, has_items=whole.items is not None)
+                    yield Portion(strip_all(values), len(self._body))
                     return
-        yield from self._in_cuts(cut_bytes)
+        yield from self._read_cuts(cut_bytes)
 
-    def _in_cuts(self, cut_bytes: int) -> Iterator[Portion[V]]:
+    def _read_cuts(self, cut_bytes: int) -> Iterator[Portion[V]]:
         told: dict[str, bytes] = {}
         has_items = False
         try:
-            for part in cuts(self._body, size_bytes=cut_bytes):
+            for part in split_list(self._body, size_bytes=cut_bytes):
                 if isinstance(part, Cut):
                     has_items = True
-                    yield from self._read(part.array)
+                    yield from self._read_array(part.array)
                 else:
                     told[part.key] = part.value
         except BrokenText as error:
@@ -95,21 +95,21 @@ class ListReader(Generic[V]):
             kind = msgspec.json.decode(told.get("kind", b'""'), type=str | None) or ""
         except _UNREADABLE:
             raise UnreadableAnswer("a list that cannot be read: kind: not a text") from None
-        self._open(kind, Raw(told.get("metadata", b"null")), has_items=has_items)
+        self._decode_rest(kind, Raw(told.get("metadata", b"null")), has_items=has_items)
 
-    def _read(self, array: bytes) -> Iterator[Portion[V]]:
+    def _read_array(self, array: bytes) -> Iterator[Portion[V]]:
         if self._fast is not None:
             try:
                 values = self._fast.decode(array)
             except _UNREADABLE:
                 pass
             else:
-                if self._all_of_kind(values):
-                    yield Portion(all_unmarked(values), len(array))
+                if self._are_of_kind(values):
+                    yield Portion(strip_all(values), len(array))
                     return
         slow: list[V | BadObject] = []
         size_bytes = 0
-        for item in _items(array):
+        for item in _split_array(array):
             slow.append(self._decode(self._struct, item))
             size_bytes += len(bytes(item))
             if len(slow) >= _SLOW_AT_ONCE:
@@ -118,10 +118,10 @@ class ListReader(Generic[V]):
         if slow:
             yield Portion(tuple(slow), size_bytes)
 
-    def _all_of_kind(self, values: Sequence[WireObject]) -> bool:
+    def _are_of_kind(self, values: Sequence[WireObject]) -> bool:
         return all(wire_object.kind in ("", self._struct.kind_name()) for wire_object in values)
 
-    def _open(self, kind: str, metadata: Raw, *, has_items: bool) -> None:
+    def _decode_rest(self, kind: str, metadata: Raw, *, has_items: bool) -> None:
         """The rest of the list, by the rules that hold for every list: read as one without items."""
         items = b"[]" if has_items else b"null"
         rest = msgspec.json.encode({"kind": kind or None, "metadata": metadata, "items": Raw(items)})
@@ -131,12 +131,12 @@ class ListReader(Generic[V]):
         self.metadata = listed.metadata
 
 
-def _items(array: bytes) -> Iterator[Raw | bytes]:
+def _split_array(array: bytes) -> Iterator[Raw | bytes]:
     try:
         yield from msgspec.json.decode(array, type=tuple[Raw, ...])
     except RecursionError:
         # One object is nested too deeply; the others are still to be had.
-        for part in cuts(b'{"items":' + array + b"}", size_bytes=1):
+        for part in split_list(b'{"items":' + array + b"}", size_bytes=1):
             if isinstance(part, Cut):
                 yield part.array[1:-1]
     except _UNREADABLE as error:
@@ -144,8 +144,8 @@ def _items(array: bytes) -> Iterator[Raw | bytes]:
 
 
 @cache
-def _whole_decoder(struct: type[T]) -> msgspec.json.Decoder[_Whole[T]]:
-    return msgspec.json.Decoder(_Whole[struct], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time
+def _build_list_decoder(struct: type[T]) -> msgspec.json.Decoder[_List[T]]:
+    return msgspec.json.Decoder(_List[struct], dec_hook=decode_special_type)  # type: ignore[valid-type] # made at run time
 
 
 # Possessive, so that text which ends inside a string is walked once and not once for each quote.
@@ -159,7 +159,7 @@ _BETWEEN_ITEMS: Final = re.compile(rb"[ \t\r\n]*+,?[ \t\r\n]*+")
 _RAW_ITEMS: Final = msgspec.json.Decoder(tuple[Raw, ...])
 
 # So many characters of the first item tell items from what is inside of them: `{"metadata":{`.
-_LIKENESS: Final = 13
+_ITEM_START: Final = 13
 
 
 class BrokenText(ValueError):
@@ -179,7 +179,7 @@ class Cut(NamedTuple):
     array: bytes
 
 
-def cuts(text: bytes, *, size_bytes: int) -> Iterator[Member | Cut]:
+def split_list(text: bytes, *, size_bytes: int) -> Iterator[Member | Cut]:
     """Everything in the list, in its order; of the items as many at once as make up about `size_bytes`.
 
     `items` that hold nothing give one empty cut, so that they can be told from no items at all.
@@ -191,29 +191,29 @@ def cuts(text: bytes, *, size_bytes: int) -> Iterator[Member | Cut]:
     while found := _KEY.match(text, place):
         key, place = found[1][1:-1].decode(errors="replace"), found.end()
         if key == "items" and text[place : place + 1] == b"[":
-            place = yield from _items_list_scanning(text, place + 1, size_bytes)
+            place = yield from _split_items(text, place + 1, size_bytes)
         else:
-            end = _end_of_value(text, place)
+            end = _find_value_end(text, place)
             yield Member(key, text[place:end])
             place = end
     if text[place : place + 64].strip() != b"}":
         raise BrokenText("it breaks off, or goes on after its end")
 
 
-def _items_list_scanning(text: bytes, place: int, size_bytes: int) -> Generator[Cut, None, int]:
+def _split_items(text: bytes, place: int, size_bytes: int) -> Generator[Cut, None, int]:
     """Returns where they end."""
     place = _skip(_SPACE, text, place)
-    likeness = b"," + text[place : place + _LIKENESS]
+    likeness = b"," + text[place : place + _ITEM_START]
     if text[place : place + 1] == b"]":
         yield Cut(b"[]")
     while text[place : place + 1] != b"]":
-        end = _guessed(text, place, likeness, size_bytes) or _followed(text, place, size_bytes)
+        end = _guess_item_end(text, place, likeness, size_bytes) or _find_item_end(text, place, size_bytes)
         yield Cut(b"[" + text[place:end] + b"]")
         place = _skip(_BETWEEN_ITEMS, text, end)
     return place + 1
 
 
-def _guessed(text: bytes, start: int, likeness: bytes, size_bytes: int) -> int:
+def _guess_item_end(text: bytes, start: int, likeness: bytes, size_bytes: int) -> int:
     """Where an item ends, about `size_bytes` on; 0 if none could be guessed."""
     end = text.find(likeness, start + size_bytes, start + 3 * size_bytes)
     if end < 0:
@@ -225,18 +225,18 @@ def _guessed(text: bytes, start: int, likeness: bytes, size_bytes: int) -> int:
     return end
 
 
-def _followed(text: bytes, start: int, size_bytes: int) -> int:
+def _find_item_end(text: bytes, start: int, size_bytes: int) -> int:
     """The same by following brackets, item after item."""
-    end = _end_of_value(text, start)
+    end = _find_value_end(text, start)
     while end - start < size_bytes:
         following = _skip(_BETWEEN_ITEMS, text, end)
         if text[following : following + 1] in (b"]", b""):
             break
-        end = _end_of_value(text, following)
+        end = _find_value_end(text, following)
     return end
 
 
-def _end_of_value(text: bytes, start: int) -> int:
+def _find_value_end(text: bytes, start: int) -> int:
     if text[start : start + 1] not in (b"{", b"["):
         found = _SCALAR.match(text, start)
         if found is None:

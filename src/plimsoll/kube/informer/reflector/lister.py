@@ -53,18 +53,18 @@ class Lister(Generic[V]):
             else:
                 return
 
-    async def newest_version(self) -> str:
+    async def get_newest_version(self) -> str:
         """Where the server is now, by the smallest list there is."""
-        reader: ListReader[V] = ListReader(self._lister_watcher.struct, await self._lister_watcher.page(limit=1))
-        for portion in reader.portions():
+        reader: ListReader[V] = ListReader(self._lister_watcher.struct, await self._lister_watcher.get_page(limit=1))
+        for portion in reader.read_portions():
             await self._yielder.count_and_yield(objects=len(portion.values), size_bytes=portion.size_bytes)
         return reader.metadata.resource_version
 
     async def _list_once(self, *, limit: int) -> None:
         self._updater.begin_list()
-        listed = await self._page(limit, "")
+        listed = await self._list_page(limit, "")
         while token := listed.continue_:
-            listed = await self._page(limit, token)
+            listed = await self._list_page(limit, token)
             if listed.continue_ == token:
                 raise UnreadableAnswer("a list without end: the server continues it where it began")
         for place in self._updater.find_unlisted():
@@ -72,13 +72,13 @@ class Lister(Generic[V]):
             await self._yielder.count_and_yield()
         self._updater.end_list(listed.resource_version)
 
-    async def _page(self, limit: int, token: str) -> ListMeta:
-        body = await self._lister_watcher.page(limit=limit, token=token)
+    async def _list_page(self, limit: int, token: str) -> ListMeta:
+        body = await self._lister_watcher.get_page(limit=limit, token=token)
         self._progress.bytes_read += len(body)
         # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
         await self._yielder.yield_now()
         reader: ListReader[V] = ListReader(self._lister_watcher.struct, body, keep_raw=self._lister_watcher.keep_raw)
-        for portion in reader.portions():
+        for portion in reader.read_portions():
             await self._yielder.yield_now()
             for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
                 some = portion.values[start : start + OBJECTS_AT_ONCE]

@@ -18,20 +18,20 @@ class ListerWatcher:
     """One kind and selection on one server, and what is counted about talking to it."""
 
     def __init__(
-        self, client: Client, of: type[Any] | Resource, *, selection: Selection, keep_raw: bool, list_timeout_s: float
+        self, client: Client, kind: type[Any] | Resource, *, selection: Selection, keep_raw: bool, list_timeout_s: float
     ) -> None:
         self._client = client
-        self._of = of
+        self._kind = kind
         self._selection = selection
         self._list_timeout_s = list_timeout_s
-        resource = client.calls.resource(of)
+        resource = client.calls.resource(kind)
         self._path = client.calls.listing(resource, selection)
         self.name = resource.full_name
         self.struct: type[WireObject] = resource.struct
         self.keep_raw = keep_raw
         self.progress = ReflectorProgress()
 
-    async def page(self, *, limit: int, token: str = "") -> bytes:
+    async def get_page(self, *, limit: int, token: str = "") -> bytes:
         """One page of the newest state, as it came; after the first by the `continue` token of the one before."""
         query = [*self._selection.query]
         if limit:
@@ -43,7 +43,7 @@ class ListerWatcher:
 
     async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:
         return await self._client.watch(
-            self._of,
+            self._kind,
             self._selection,
             resource_version=version,
             timeout_seconds=timeout_seconds,
@@ -53,5 +53,5 @@ class ListerWatcher:
     async def watch_list(self, *, timeout_seconds: int) -> Stream:
         """A watch that begins with everything there is."""
         return await self._client.watch(
-            self._of, self._selection, timeout_seconds=timeout_seconds, send_initial_events=True
+            self._kind, self._selection, timeout_seconds=timeout_seconds, send_initial_events=True
         )

@@ -37,10 +37,10 @@ from plimsoll.kube.informer.reflector.watch_decoder import (
     Bookmark,
     FrameReader,
     FrameSplitter,
-    Garbled,
     Present,
-    Refused,
+    UnreadableFrame,
     WatchDeleted,
+    WatchError,
 )
 from plimsoll.kube.informer.reflector.watch_list import InitialEvents, NoInitialEvents
 from plimsoll.kube.informer.store.cache_updater import went_back
@@ -101,7 +101,7 @@ class Reflector(Generic[V]):
                 self._may_stream_initial = False
                 log.info("informer.no_watch_list", resource=self._lister_watcher.name, why=str(error))
             except ServerTrouble as error:
-                self._learn_from(error)
+                self._handle_failure(error)
                 now_s = self._clock.monotonic_s()
                 at_least_s = self._settings.backoff.hinted_s(error)
                 backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
@@ -112,19 +112,19 @@ class Reflector(Generic[V]):
             await self._watch(InitialEvents(self._updater))
             return
         if not self._must_list:
-            self._must_list = went_back(await self._lister.newest_version(), self._updater.position)
+            self._must_list = went_back(await self._lister.get_newest_version(), self._updater.position)
         if self._must_list:
             await self._lister.list()
-            self._complete()
+            self._finish_list()
         await self._watch(None)
 
-    def _complete(self) -> None:
+    def _finish_list(self) -> None:
         """Everything was listed."""
         self._must_list = False
         if not self._updater.is_suspect:
             self._progress.suspect_since_s = math.inf
-        self._note_suspicion()
-        self._heard()
+        self._note_suspect()
+        self._note_contact()
         self._progress.lists += 1
         if self._progress.synced_at is None:
             self._progress.synced_at = self._clock.now()
@@ -137,7 +137,7 @@ class Reflector(Generic[V]):
         opened_s = self._clock.monotonic_s()
         stream = await self._open(initial)
         # It takes us from where we are: nothing is known to be missing.
-        self._heard()
+        self._note_contact()
         try:
             said_something = await self._read(stream, initial)
         finally:
@@ -168,7 +168,7 @@ class Reflector(Generic[V]):
         timeout_s = settings.silence_s if initial is None else settings.watch_list_patience_s
         try:
             async with IdleTimeout(timeout_s) as idle_timeout:
-                return await self._read_on(stream, initial, idle_timeout)
+                return await self._read_frames(stream, initial, idle_timeout)
         except TimeoutError:
             if initial is not None and self._must_list:
                 patience_s = settings.watch_list_patience_s
@@ -177,18 +177,18 @@ class Reflector(Generic[V]):
             told = f"the watch of {self._lister_watcher.name} said nothing for {settings.silence_s:g} s"
             raise TimedOut(told) from None
 
-    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
+    async def _read_frames(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
         splitter = FrameSplitter()
         said_something = False
         while (chunk := await anext(stream, None)) is not None:
             said_something = True
             idle_timeout.reset()
-            self._heard()
+            self._note_contact()
             self._progress.bytes_read += len(chunk)
             for frame in splitter.feed(chunk):
                 if initial is None:
-                    self._take(frame)
-                elif (initial := await self._take_initial(frame, initial)) is None:
+                    self._apply_frame(frame)
+                elif (initial := await self._apply_initial_frame(frame, initial)) is None:
                     idle_timeout.set_limit(self._settings.silence_s)
                 if self._yielder.is_due(size_bytes=len(frame)):
                     await self._yielder.yield_now()
@@ -199,7 +199,7 @@ class Reflector(Generic[V]):
             raise NoInitialEvents("the watch ended before it told that the first events were over")
         return said_something
 
-    def _take(self, frame: bytes) -> None:
+    def _apply_frame(self, frame: bytes) -> None:
         match self._frames.read(frame):
             case Present(value):
                 self._updater.update(value)
@@ -207,24 +207,24 @@ class Reflector(Generic[V]):
                 self._updater.delete(value)
             case Bookmark(version):
                 self._updater.advance_to(version)
-            case Refused(error):
+            case WatchError(error):
                 raise error
-            case Garbled(problem):
+            case UnreadableFrame(problem):
                 self._updater.note_unreadable(problem)
-        self._note_suspicion()
+        self._note_suspect()
 
-    async def _take_initial(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
+    async def _apply_initial_frame(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
         """The same before the first events are over; None when they are."""
-        if not initial.take(self._frames.read(frame)):
+        if not initial.apply(self._frames.read(frame)):
             return initial
         for place in self._updater.find_unlisted():
             self._updater.infer_deletion(place)
             await self._yielder.count_and_yield()
         self._updater.end_list(initial.version)
-        self._complete()
+        self._finish_list()
         return None
 
-    def _note_suspicion(self) -> None:
+    def _note_suspect(self) -> None:
         if self._updater.is_suspect:
             self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
 
@@ -240,13 +240,13 @@ class Reflector(Generic[V]):
 
     # ---- learning
 
-    def _heard(self) -> None:
+    def _note_contact(self) -> None:
         self._progress.heard_s = self._clock.monotonic_s()
         if self._progress.trouble:
             log.info("informer.recovered", resource=self._lister_watcher.name, from_trouble=self._progress.trouble)
             self._progress.trouble = ""
 
-    def _learn_from(self, error: Exception) -> None:
+    def _handle_failure(self, error: Exception) -> None:
         """What to do next, by what went wrong."""
         if isinstance(error, ApiError) and not isinstance(error, _PASSING):
             self._must_list = True

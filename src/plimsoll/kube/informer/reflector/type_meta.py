@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound="WireObject")
 
-_MARKS: Final = ("apiVersion", "kind")
+_TYPE_META: Final = ("apiVersion", "kind")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def all_unmarked(values: Sequence[W]) -> Sequence[W]:
+def strip_all(values: Sequence[W]) -> Sequence[W]:
     """Costs next to nothing where no object is marked."""
     if any(value.kind or value.api_version for value in values):
-        return tuple(unmarked(value) for value in values)
+        return tuple(strip_type_meta(value) for value in values)
     return values
 
 
-def unmarked(value: W) -> W:
+def strip_type_meta(value: W) -> W:
     return msgspec.structs.replace(value, api_version="", kind="") if value.kind or value.api_version else value
 
 
-def unmarked_with_raw(value: RawObject[Any] | BadObject) -> RawObject[Any] | BadObject:
+def strip_type_meta_with_raw(value: RawObject[Any] | BadObject) -> RawObject[Any] | BadObject:
     """The bytes as well: nobody should find the marks in some of them."""
     if isinstance(value, BadObject) or not (value.view.kind or value.view.api_version):
         return value
-    return RawObject(view=unmarked(value.view), raw=_bytes_unmarked(value.raw))
+    return RawObject(view=strip_type_meta(value.view), raw=_strip_bytes(value.raw))
 
 
-def _bytes_unmarked(raw: bytes) -> bytes:
+def _strip_bytes(raw: bytes) -> bytes:
     try:
         members = msgspec.json.decode(raw, type=dict[str, Raw])
     except _UNREADABLE:
         # A key that is no text, say. The object was read all the same: it is kept as it came.
         return raw
-    return msgspec.json.encode({key: value for key, value in members.items() if key not in _MARKS})
+    return msgspec.json.encode({key: value for key, value in members.items() if key not in _TYPE_META})

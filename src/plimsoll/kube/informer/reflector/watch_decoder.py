@@ -16,7 +16,7 @@ from msgspec import Raw
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
 from plimsoll.kube.informer.events import V, key_tuple_of
-from plimsoll.kube.informer.reflector.type_meta import unmarked, unmarked_with_raw
+from plimsoll.kube.informer.reflector.type_meta import strip_type_meta, strip_type_meta_with_raw
 from plimsoll.kube.requests.status_errors import status_error
 from plimsoll.objects.api.meta import MicroTime, WireObject
 from plimsoll.objects.codec.decode_problems import BadObject, problem_of
@@ -52,13 +52,13 @@ class Bookmark(NamedTuple):
     ends_initial: bool = False
 
 
-class Refused(NamedTuple):
+class WatchError(NamedTuple):
     """The server ends the watch, and says why."""
 
     error: ApiError
 
 
-class Garbled(NamedTuple):
+class UnreadableFrame(NamedTuple):
     """A frame that nothing can be learnt from: something happened, and we do not know what."""
 
     problem: str
@@ -102,7 +102,7 @@ class _Metadata(Wire):
     annotations: dict[str, str] | None = None
 
 
-class _Marked(Wire):
+class _BookmarkObject(Wire):
     """Of a bookmark only the metadata is meant; the rest is an empty object, nulls where lists should be."""
 
     metadata: _Metadata | None = None
@@ -114,26 +114,26 @@ class FrameReader(Generic[V]):
     def __init__(self, struct: type[WireObject], *, keep_raw: bool = False) -> None:
         self._struct = struct
         self._kinds = ("", struct.kind_name())
-        self._fast = None if keep_raw else _frame_decoder(struct)
-        self._decode = item_decoder(keep_raw=keep_raw)
+        self._fast = None if keep_raw else _build_frame_decoder(struct)
+        self._decode = get_item_decoder(keep_raw=keep_raw)
 
-    def read(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled:
+    def read(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | WatchError | UnreadableFrame:
         if self._fast is not None:
             try:
                 event = self._fast.decode(frame)
             except _UNREADABLE:
-                return self._read_apart(frame)
+                return self._decode_slowly(frame)
             value: Any = event.object
             if value is not None and value.kind in self._kinds and value.metadata.name:
                 if event.type in ("ADDED", "MODIFIED"):
-                    return Present(unmarked(value))
+                    return Present(strip_type_meta(value))
                 if event.type == "DELETED":
-                    return WatchDeleted(unmarked(value))
+                    return WatchDeleted(strip_type_meta(value))
             if event.type == "BOOKMARK" and value is not None:
-                return _bookmark_at(value.metadata.resource_version, value.metadata.annotations)
-        return self._read_apart(frame)
+                return _build_bookmark(value.metadata.resource_version, value.metadata.annotations)
+        return self._decode_slowly(frame)
 
-    def _read_apart(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled:
+    def _decode_slowly(self, frame: bytes) -> Present[V] | WatchDeleted[V] | Bookmark | WatchError | UnreadableFrame:
         try:
             event = msgspec.json.decode(frame, type=_RawFrame)
         except RecursionError as error:
@@ -141,54 +141,54 @@ class FrameReader(Generic[V]):
             parts = members(frame)
             kind = parts.get("type", b"").strip(b'"').decode(errors="replace")
             if "object" not in parts:
-                return Garbled(problem_of(error))
+                return UnreadableFrame(problem_of(error))
             event = _RawFrame(type=kind, object=Raw(parts["object"]))
         except _UNREADABLE as error:
-            return Garbled(problem_of(error))
+            return UnreadableFrame(problem_of(error))
         match event.type:
             case "ADDED" | "MODIFIED":
-                return self._about(event, Present)
+                return self._decode_object_event(event, Present)
             case "DELETED":
-                return self._about(event, WatchDeleted)
+                return self._decode_object_event(event, WatchDeleted)
             case "BOOKMARK":
-                return _bookmark(event.object)
+                return _decode_bookmark(event.object)
             case "ERROR":
-                return _refused(event.object)
+                return _decode_error(event.object)
             case unknown:
-                return Garbled(f"type: unknown kind of event {unknown[:64]!r}")
+                return UnreadableFrame(f"type: unknown kind of event {unknown[:64]!r}")
 
-    def _about(
+    def _decode_object_event(
         self, event: _RawFrame, kind: type[Present[V] | WatchDeleted[V]]
-    ) -> Present[V] | WatchDeleted[V] | Garbled:
+    ) -> Present[V] | WatchDeleted[V] | UnreadableFrame:
         value = self._decode(self._struct, event.object)
         if not key_tuple_of(value)[1]:
-            return Garbled(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
+            return UnreadableFrame(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
         return kind(value)
 
 
-def _bookmark(data: Raw) -> Bookmark | Garbled:
+def _decode_bookmark(data: Raw) -> Bookmark | UnreadableFrame:
     try:
-        marked = msgspec.json.decode(data, type=_Marked)
+        marked = msgspec.json.decode(data, type=_BookmarkObject)
     except _UNREADABLE as error:
-        return Garbled(f"bookmark: {problem_of(error)}")
+        return UnreadableFrame(f"bookmark: {problem_of(error)}")
     metadata = marked.metadata or _Metadata()
-    return _bookmark_at(metadata.resource_version or "", metadata.annotations or {})
+    return _build_bookmark(metadata.resource_version or "", metadata.annotations or {})
 
 
-def _bookmark_at(version: str, annotations: Mapping[str, str]) -> Bookmark:
+def _build_bookmark(version: str, annotations: Mapping[str, str]) -> Bookmark:
     return Bookmark(version, ends_initial=annotations.get(INITIAL_EVENTS_END) == "true")
 
 
-def _refused(data: Raw) -> Refused:
+def _decode_error(data: Raw) -> WatchError:
     error = status_error(bytes(data))
     if error is None:
         # client-go, too, takes an error that is no Status for one of the server's own.
         message = "the watch ended with an error that is no Status"
         error = error_of(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
-    return Refused(error)
+    return WatchError(error)
 
 
-def from_wire(kind: type[Any], value: Any) -> Any:
+def decode_special_type(kind: type[Any], value: Any) -> Any:
     """Msgspec's hook for the one type it does not know."""
     if kind is MicroTime and isinstance(value, str):
         return MicroTime.parse(value)
@@ -196,26 +196,26 @@ def from_wire(kind: type[Any], value: Any) -> Any:
     raise ValueError(f"cannot read {kind.__name__}")
 
 
-def item_decoder(*, keep_raw: bool) -> Callable[[type[WireObject], bytes | Raw], Any]:
+def get_item_decoder(*, keep_raw: bool) -> Callable[[type[WireObject], bytes | Raw], Any]:
     """Reads one object, the slow way that takes everything; without the marks of its type."""
-    return _unmarked_with_raw if keep_raw else _unmarked
+    return _decode_with_raw if keep_raw else _decode_view
 
 
-def _unmarked_with_raw(struct: type[WireObject], data: bytes | Raw) -> RawObject[Any] | BadObject:
-    return unmarked_with_raw(decode_with_raw(struct, data))
+def _decode_with_raw(struct: type[WireObject], data: bytes | Raw) -> RawObject[Any] | BadObject:
+    return strip_type_meta_with_raw(decode_with_raw(struct, data))
 
 
-def _unmarked(struct: type[WireObject], data: bytes | Raw) -> WireObject | BadObject:
+def _decode_view(struct: type[WireObject], data: bytes | Raw) -> WireObject | BadObject:
     decoded = decode_object(struct, data)
-    return decoded if isinstance(decoded, BadObject) else unmarked(decoded)
+    return decoded if isinstance(decoded, BadObject) else strip_type_meta(decoded)
 
 
 @cache
-def _frame_decoder(struct: type[T]) -> msgspec.json.Decoder[_Frame[T]]:
-    return msgspec.json.Decoder(_Frame[struct], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time
+def _build_frame_decoder(struct: type[T]) -> msgspec.json.Decoder[_Frame[T]]:
+    return msgspec.json.Decoder(_Frame[struct], dec_hook=decode_special_type)  # type: ignore[valid-type] # made at run time
 
 
 @cache
-def items_decoder(struct: type[T]) -> msgspec.json.Decoder[tuple[T, ...]]:
+def build_items_decoder(struct: type[T]) -> msgspec.json.Decoder[tuple[T, ...]]:
     """An array of objects in one parse; raises whatever msgspec raises."""
-    return msgspec.json.Decoder(tuple[struct, ...], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time
+    return msgspec.json.Decoder(tuple[struct, ...], dec_hook=decode_special_type)  # type: ignore[valid-type] # made at run time

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.informer.events import V
-from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Garbled, Present, Refused, WatchDeleted
+from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Present, UnreadableFrame, WatchDeleted, WatchError
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer.store.cache_updater import CacheUpdater
@@ -24,7 +24,7 @@ class InitialEvents(Generic[V]):
         self.version = ""
         updater.begin_list()
 
-    def take(self, event: Present[V] | WatchDeleted[V] | Bookmark | Refused | Garbled) -> bool:
+    def apply(self, event: Present[V] | WatchDeleted[V] | Bookmark | WatchError | UnreadableFrame) -> bool:
         """Whether this was the last of the beginning; `version` is then what the state is of."""
         match event:
             case Present(value):
@@ -36,8 +36,8 @@ class InitialEvents(Generic[V]):
                     raise NoInitialEvents("a bookmark without the mark that ends the first events")
                 self.version = version
                 return True
-            case Refused(error):
+            case WatchError(error):
                 raise error
-            case Garbled(problem):
+            case UnreadableFrame(problem):
                 raise NoInitialEvents(f"an event that cannot be read: {problem}")
         return False

@@ -45,8 +45,8 @@ class DisruptionController:
         self._client = component.client
         self._clock = component.clock
         self._recorder = component.recorder
-        self._budgets = component.informers.of(PodDisruptionBudget)
-        self._pods = component.informers.of(Pod)
+        self._budgets = component.informers.informer_for(PodDisruptionBudget)
+        self._pods = component.informers.informer_for(Pod)
         self._resource = component.client.calls.resource(PodDisruptionBudget)
         self._pod_resource = component.client.calls.resource(Pod)
         self._scales = PodScales(component)

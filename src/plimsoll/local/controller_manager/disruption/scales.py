@@ -42,10 +42,10 @@ class PodScales:
     def __init__(self, component: Component) -> None:
         informers = component.informers
         self._client = component.client
-        self._deployments = informers.with_raw(Deployment)
-        self._replica_sets = informers.with_raw(ReplicaSet)
-        self._stateful_sets = informers.with_raw(StatefulSet)
-        self._replication_controllers = informers.of(ReplicationController)
+        self._deployments = informers.raw_informer_for(Deployment)
+        self._replica_sets = informers.raw_informer_for(ReplicaSet)
+        self._stateful_sets = informers.raw_informer_for(StatefulSet)
+        self._replication_controllers = informers.informer_for(ReplicationController)
         self.sources = (
             self._deployments,
             self._replica_sets,

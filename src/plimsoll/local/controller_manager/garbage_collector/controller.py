@@ -76,7 +76,7 @@ class GarbageCollector:
         self._shared: dict[str, Informer[Any]] = {}
         self._followed: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._definitions = component.informers.of(CustomResourceDefinition)
+        self._definitions = component.informers.informer_for(CustomResourceDefinition)
         self.controller: Controller[str] = Controller(
             NAME,
             self.reconcile,
@@ -94,7 +94,9 @@ class GarbageCollector:
     def _share(self, resource: Resource) -> None:
         informers = self._component.informers
         with_bytes = resource.struct in _WITH_BYTES
-        informer: Informer[Any] = informers.with_raw(resource) if with_bytes else informers.of(resource)
+        informer: Informer[Any] = (
+            informers.raw_informer_for(resource) if with_bytes else informers.informer_for(resource)
+        )
         self._shared[resource.full_name] = informer
         informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
 

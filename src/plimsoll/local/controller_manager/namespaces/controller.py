@@ -49,7 +49,7 @@ class NamespaceController:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
-        self._namespaces = component.informers.of(Namespace)
+        self._namespaces = component.informers.informer_for(Namespace)
         self.controller: Controller[str] = Controller(
             NAME,
             self.reconcile,

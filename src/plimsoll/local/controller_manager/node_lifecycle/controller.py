@@ -90,8 +90,8 @@ class NodeLifecycleController:
         self._liveness = liveness
         self._patience = settings.patience
         self._zones = Zones(settings.rates)
-        self._nodes = component.informers.of(Node)
-        self._pods = component.informers.of(Pod)
+        self._nodes = component.informers.informer_for(Node)
+        self._pods = component.informers.informer_for(Pod)
         self._resource = component.client.calls.resource(Node)
         self._pod_resource = component.client.calls.resource(Pod)
         self._reports: dict[str, _Report] = {}

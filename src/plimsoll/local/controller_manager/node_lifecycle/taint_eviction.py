@@ -78,8 +78,8 @@ class TaintEvictionController:
     def __init__(self, component: Component, *, workers: int = 8) -> None:
         self._component = component
         self._clock = component.clock
-        self._nodes = component.informers.of(Node)
-        self._pods = component.informers.of(Pod)
+        self._nodes = component.informers.informer_for(Node)
+        self._pods = component.informers.informer_for(Pod)
         self._stays: dict[Key, _Stay] = {}
         index_pods_by_node(self._pods)
         self.controller: Controller[Key] = Controller(

@@ -51,8 +51,8 @@ class TidbOperator:
         self._resource = component.client.calls.resource(TidbCluster)
         self._clusters = topology.clusters
         # The set's controller keeps their bytes, so those informers are there anyway.
-        self._sets = component.informers.with_raw(StatefulSet)
-        self._services = component.informers.of(Service)
+        self._sets = component.informers.raw_informer_for(StatefulSet)
+        self._services = component.informers.informer_for(Service)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,

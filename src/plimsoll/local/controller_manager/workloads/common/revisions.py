@@ -93,7 +93,7 @@ class Revisions:
         self._resource = resource
         self._hash_label = hash_label
         self._hash_of = hash_of
-        self.informer: Informer[ControllerRevision] = component.informers.of(ControllerRevision)
+        self.informer: Informer[ControllerRevision] = component.informers.informer_for(ControllerRevision)
         index_by_controller(self.informer)
 
     def history(self, owner: ObjectMeta) -> list[ControllerRevision]:

@@ -69,9 +69,9 @@ class DaemonSetController:
         self._clock = component.clock
         self._recorder = component.recorder
         self._resource = component.client.calls.resource(DaemonSet)
-        self._sets = component.informers.with_raw(DaemonSet)
-        self._nodes = component.informers.of(Node)
-        self._pods = component.informers.of(Pod)
+        self._sets = component.informers.raw_informer_for(DaemonSet)
+        self._nodes = component.informers.informer_for(Node)
+        self._pods = component.informers.informer_for(Pod)
         index_by_controller(self._pods)
         self._revisions = Revisions(component, self._resource, hash_label=REVISION_LABEL, hash_of=_template_hash)
         self._own_writes = Expectations(self._pods, clock=component.clock)

@@ -70,9 +70,9 @@ class DeploymentController:
         self._recorder = component.recorder
         self._clock = component.clock
         self._resource = component.client.calls.resource(Deployment)
-        self._deployments = component.informers.with_raw(Deployment)
-        self._sets = component.informers.with_raw(ReplicaSet)
-        self._pods = component.informers.of(Pod)
+        self._deployments = component.informers.raw_informer_for(Deployment)
+        self._sets = component.informers.raw_informer_for(ReplicaSet)
+        self._pods = component.informers.informer_for(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_sets = Expectations(self._sets, clock=component.clock)

@@ -89,8 +89,8 @@ class JobController:
         self._clock = component.clock
         self._recorder = component.recorder
         self._resource = component.client.calls.resource(Job)
-        self._jobs = component.informers.with_raw(Job)
-        self._informer = component.informers.of(Pod)
+        self._jobs = component.informers.raw_informer_for(Job)
+        self._informer = component.informers.informer_for(Pod)
         index_by_controller(self._informer)
         self._informer.add_index(_TRACKED_BY_JOB, _job_of_tracked)
         self._written = Expectations(self._jobs, clock=component.clock)

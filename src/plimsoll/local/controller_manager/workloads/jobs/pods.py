@@ -39,7 +39,7 @@ class JobPods:
     def __init__(self, component: Component, resource: Resource) -> None:
         self._client = component.client
         self._resource = resource
-        self.own_writes: Expectations[Pod] = Expectations(component.informers.of(Pod), clock=component.clock)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.informer_for(Pod), clock=component.clock)
         self._making = PodControl(component, resource, self.own_writes)
 
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:

@@ -83,8 +83,8 @@ class ReplicaSetController:
         self._clock = component.clock
         self._patience_s = patience_s
         self._resource = component.client.calls.resource(ReplicaSet)
-        self._sets = component.informers.with_raw(ReplicaSet)
-        self._pods = component.informers.of(Pod)
+        self._sets = component.informers.raw_informer_for(ReplicaSet)
+        self._pods = component.informers.informer_for(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_writes = Expectations(self._pods, clock=component.clock)
@@ -188,8 +188,10 @@ class ReplicaSetController:
         # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
         owners = [controller_of(pod.metadata) for pod in states_in(change)]
-        is_own_doing = all(owner is not None and self._own_writes.awaits(owner.uid, change.key) for owner in owners)
-        return not (did_not_count or is_own_doing)
+        is_own_write = all(
+            owner is not None and self._own_writes.is_awaiting(owner.uid, change.key) for owner in owners
+        )
+        return not (did_not_count or is_own_write)
 
     def _batch_s(self, key: Key) -> float:
         """How long news of pods' readiness wait for more of them."""

@@ -69,8 +69,8 @@ class StatefulSetController:
         self._client = component.client
         self._clock = component.clock
         self._resource = component.client.calls.resource(StatefulSet)
-        self._sets = component.informers.with_raw(StatefulSet)
-        self._informer = component.informers.of(Pod)
+        self._sets = component.informers.raw_informer_for(StatefulSet)
+        self._informer = component.informers.informer_for(Pod)
         index_by_controller(self._informer)
         self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=data_hash)
         self._pods = StatefulPods(component, self._resource)

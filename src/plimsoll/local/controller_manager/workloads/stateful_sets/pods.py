@@ -50,8 +50,8 @@ class StatefulPods:
         self._recorder = component.recorder
         self._resource = resource
         self._pod_resource = component.client.calls.resource(Pod)
-        self.claims: Informer[PersistentVolumeClaim] = component.informers.of(PersistentVolumeClaim)
-        self.own_writes: Expectations[Pod] = Expectations(component.informers.of(Pod), clock=component.clock)
+        self.claims: Informer[PersistentVolumeClaim] = component.informers.informer_for(PersistentVolumeClaim)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.informer_for(Pod), clock=component.clock)
 
     # ---- pods
 
