@@ -193,7 +193,7 @@ class Autoscaler:
 
     def _find_stale(self) -> Stale | None:
         requests = self._dependencies.requests
-        return self._dependencies.listers.stale() or (None if requests is None else requests.find_stale())
+        return self._dependencies.listers.find_stale() or (None if requests is None else requests.find_stale())
 
     async def _read_provider(self, cluster: ClusterObjects, policy: Policy, now: datetime) -> ProviderState:
         provider = self._dependencies.provider
@@ -209,7 +209,9 @@ class Autoscaler:
         may_act = loop.guard.reason is None
         cleaned = await self._remove_old_taints(loop) if may_act else ()
         with self._timings.timing("updateClusterState"):
-            observed = loop.provider.observed(loop.cluster.nodes, loop.policy, unreadable=loop.cluster.bad_nodes)
+            observed = loop.provider.build_observed_cluster(
+                loop.cluster.nodes, loop.policy, unreadable=loop.cluster.bad_nodes
+            )
             changes = self._state.observe(observed, loop.now)
         if self._dependencies.requests is not None:
             self._dependencies.requests.record_changes(changes)

@@ -87,7 +87,7 @@ class NodeAutoscaler:
 
     def __init__(self, dependencies: Dependencies) -> None:
         policy = dependencies.configuration.current().policy
-        as_scheduled = SchedulerProfilePods(dependencies.profiles).of if dependencies.profiles else None
+        as_scheduled = SchedulerProfilePods(dependencies.profiles).apply if dependencies.profiles else None
         self.listers = ClusterListers(
             dependencies.informers, knows_owners=dependencies.knows_owner, as_scheduled=as_scheduled
         )
@@ -96,7 +96,7 @@ class NodeAutoscaler:
         self._pods = CachedPods(self.listers.pods) if dependencies.stepped else ListedPods(dependencies.client)
         self._classes = load_registered_classes() if policy.requests.enabled else {}
         self.requests = self._build_request_lister(as_scheduled) if policy.requests.enabled else None
-        self._deletions = NodeDeletionController(self._actuation_dependencies(), pacing)
+        self._deletions = NodeDeletionController(self._build_actuation_dependencies(), pacing)
         writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
         self.reporter = Reporter(
             emitter=EventEmitter(dependencies.recorder),
@@ -128,7 +128,7 @@ class NodeAutoscaler:
             )
         )
 
-    def _actuation_dependencies(self) -> ActuationDependencies:
+    def _build_actuation_dependencies(self) -> ActuationDependencies:
         dependencies = self._dependencies
         return ActuationDependencies(
             client=dependencies.client,
@@ -193,6 +193,6 @@ class NodeAutoscaler:
         return DrainRules(
             options=self._dependencies.configuration.current().policy.scale_down,
             now=self._dependencies.clock.now(),
-            pdbs=RemainingPdbs(self.listers.budgets()),
+            pdbs=RemainingPdbs(self.listers.list_budgets()),
             controllers=known,
         )

@@ -211,14 +211,14 @@ def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
     only = SchedulerProfilePods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
     several = SchedulerProfilePods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
 
-    assert [bool(only.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, True]
-    assert [bool(several.of(pod).spec.tolerations) for pod in (mine, theirs)] == [True, False]
+    assert [bool(only.apply(pod).spec.tolerations) for pod in (mine, theirs)] == [True, True]
+    assert [bool(several.apply(pod).spec.tolerations) for pod in (mine, theirs)] == [True, False]
 
 
 def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
     cache: WritableCache[Pod] = WritableCache()
     cache.put(("default", "p"), pod())
-    book = PodStore(cache, as_scheduled=SchedulerProfilePods([without("TaintToleration")]).of)
+    book = PodStore(cache, as_scheduled=SchedulerProfilePods([without("TaintToleration")]).apply)
     book.renew()
     [first] = book
     cache.put(("default", "other"), pod())
@@ -226,7 +226,7 @@ def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
 
     assert book.get(("default", "p")) is first
     assert first.spec.tolerations
-    assert SchedulerProfilePods([]).of(first) is first
+    assert SchedulerProfilePods([]).apply(first) is first
 
 
 # ---- in the loop

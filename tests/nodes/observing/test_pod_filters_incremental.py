@@ -99,7 +99,7 @@ def test_what_is_kept_is_what_a_first_look_finds(story: list[Any]):
         assert {node: {*map(id, on)} for node, on in book.on_nodes.items()} == {
             node: {*map(id, on)} for node, on in anew.on_nodes.items()
         }
-        assert {*owned.now()} == {*PodOwnerIndex(cache, ["ReplicaSet"]).now()}
+        assert {*owned.list_owners()} == {*PodOwnerIndex(cache, ["ReplicaSet"]).list_owners()}
         if ends_early:
             continue
         found = sorter.filter(book, view)

@@ -159,7 +159,7 @@ class DeletionBatch:
         tainted = await add_deletion_taint(self._writer, deletion.node, at=deletion.began_at, cordon=cordon)
         if isinstance(tainted, NodeGone):
             deletion.is_tainted = False
-            await self._end(deletion, _gone(deletion))
+            await self._end(deletion, _build_gone_failure(deletion))
             return None
         if isinstance(tainted, Reason):
             return tainted
@@ -191,12 +191,12 @@ class DeletionBatch:
     # ---- draining and deleting
 
     @property
-    def _unfinished(self) -> list[NodeDeletion]:
+    def _list_unfinished(self) -> list[NodeDeletion]:
         return [deletion for deletion in self.deletions if deletion.ended is None]
 
     async def _remove_each(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for deletion in self._unfinished:
+            for deletion in self._list_unfinished:
                 group.create_task(self._remove_node(deletion))
 
     async def _remove_node(self, deletion: NodeDeletion) -> None:
@@ -205,11 +205,11 @@ class DeletionBatch:
             deletion.is_sent_to_provider = True
             group = deletion.removal.group
             answer = await self._dependencies.provider_deletions.delete_soon(group, deletion.ref, self._pacing)
-            failure = _from_call(answer)
+            failure = _build_call_failure(answer)
         await self._end(deletion, failure)
 
     async def _remove_together(self) -> None:
-        unfinished = self._unfinished
+        unfinished = self._list_unfinished
         async with asyncio.TaskGroup() as group:
             preparing = [group.create_task(self._prepare(deletion)) for deletion in unfinished]
         found_failures = [task.result() for task in preparing]
@@ -230,7 +230,7 @@ class DeletionBatch:
             group_id, [deletion.ref for deletion in unfinished], self._pacing
         )
         for deletion in unfinished:
-            await self._end(deletion, _from_call(results[deletion.name]))
+            await self._end(deletion, _build_call_failure(results[deletion.name]))
 
     async def _prepare(self, deletion: NodeDeletion) -> DeletionFailure | None:
         """Check again, drain, and wait for delay-deletion annotations."""
@@ -249,16 +249,16 @@ class DeletionBatch:
         try:
             current = await self._dependencies.client.get(Node, deletion.name)
         except NotFound:
-            return _gone(deletion)
+            return _build_gone_failure(deletion)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"the node could not be read: {error}"))
         if current.metadata.uid != deletion.node.metadata.uid or current.metadata.deletion_timestamp is not None:
-            return _gone(deletion)
+            return _build_gone_failure(deletion)
         deletion.node = current
         if not has_deletion_taint(current):
-            return _kept("the deletion taint was removed")
+            return _build_unremovable_failure("the deletion taint was removed")
         if current.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            return _kept("the node has the annotation scale-down-disabled")
+            return _build_unremovable_failure("the node has the annotation scale-down-disabled")
         return None
 
     async def _drain(self, deletion: NodeDeletion) -> DeletionFailure | None:
@@ -290,7 +290,7 @@ class DeletionBatch:
 
     async def _end_all(self, failure: DeletionFailure) -> None:
         async with asyncio.TaskGroup() as group:
-            for deletion in self._unfinished:
+            for deletion in self._list_unfinished:
                 group.create_task(self._end(deletion, failure))
 
     async def _end(self, deletion: NodeDeletion, failure: DeletionFailure | None) -> None:
@@ -319,16 +319,16 @@ def _is_delayed(node: Node) -> bool:
     return any(key.startswith(DELAYS_DELETION) for key in node.metadata.annotations)
 
 
-def _gone(deletion: NodeDeletion) -> DeletionFailure:
+def _build_gone_failure(deletion: NodeDeletion) -> DeletionFailure:
     reason = Reason(code=NODE_GONE, message=f"node {deletion.name} was deleted by something else")
     return DeletionFailure(reason=reason, result=RemovalResult.OVERTAKEN)
 
 
-def _kept(why: str) -> DeletionFailure:
+def _build_unremovable_failure(why: str) -> DeletionFailure:
     return DeletionFailure(reason=Reason(code=NODE_KEPT, message=why), result=RemovalResult.OVERTAKEN)
 
 
-def _from_call(failure: CallFailed | None) -> DeletionFailure | None:
+def _build_call_failure(failure: CallFailed | None) -> DeletionFailure | None:
     if failure is None:
         return None
     is_unknown = failure.kind is FailureKind.UNKNOWN

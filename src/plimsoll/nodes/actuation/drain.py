@@ -114,12 +114,12 @@ class Drainer:
             ]
             if stuck:
                 message = f"{len(stuck)} pods could not be evicted"
-                return DrainResult(pods=tuple(evicted), problem=_failed(message, because=tuple(stuck)))
+                return DrainResult(pods=tuple(evicted), problem=_build_failure(message, because=tuple(stuck)))
             left = await self._wait_until_gone(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
             if left:
                 names = ", ".join(pod_name(pod) for pod in left[:3])
                 message = f"{len(left)} pods are still there after {tier.grace_s} s and headroom ({names})"
-                return DrainResult(pods=tuple(evicted), problem=_failed(message))
+                return DrainResult(pods=tuple(evicted), problem=_build_failure(message))
         return DrainResult(pods=tuple(evicted))
 
     async def _evict(self, tier: DrainTier, moving: Sequence[Pod], daemons: Sequence[Pod]) -> list[EvictedPod]:
@@ -153,7 +153,7 @@ class Drainer:
         return left
 
 
-def _failed(message: str, *, because: tuple[Reason, ...] = ()) -> Reason:
+def _build_failure(message: str, *, because: tuple[Reason, ...] = ()) -> Reason:
     return Reason(code=FAILED_TO_EVICT, message=message, because=because[:5])
 
 

@@ -99,7 +99,7 @@ async def raise_to_minimum(state: ProviderState, policy: Policy) -> tuple[GroupR
 
 
 def _find_too_small(state: ProviderState, policy: Policy) -> Iterator[tuple[NodeGroupState, int]]:
-    for observed_group in state.observed((), policy).groups:
+    for observed_group in state.build_observed_cluster((), policy).groups:
         if (
             observed_group.autoscaled
             and observed_group.target_size < observed_group.min_size <= observed_group.max_size

@@ -69,7 +69,7 @@ class NodeWriter:
         except NotFound:
             return NodeGone(node.metadata.name)
         except ApiCallFailed as error:
-            return _failed(node, error)
+            return _build_failure(node, error)
 
     async def _write(self, current: Node, body: dict[str, Any]) -> Node:
         meta = current.metadata
@@ -78,5 +78,5 @@ class NodeWriter:
         return await self._client.merge_patch(Node, meta.name, patch)
 
 
-def _failed(node: Node, error: Exception) -> Reason:
+def _build_failure(node: Node, error: Exception) -> Reason:
     return Reason(code=WRITE_FAILED, message=f"node {node.metadata.name} could not be written: {error}")

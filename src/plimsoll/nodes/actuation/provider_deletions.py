@@ -83,7 +83,7 @@ class ProviderDeletions:
                 return results
             message = failure.message
             log.warning("node_deletion.unanswered", group=group, nodes=len(left), problem=message)
-            running = await self._still_running(group, left, pacing)
+            running = await self._find_still_running(group, left, pacing)
             if running is None:
                 return results
             results |= dict.fromkeys((ref.name for ref in left if ref not in running), None)
@@ -105,7 +105,7 @@ class ProviderDeletions:
     async def _group(self, group: str) -> Group | None:
         return next((node_group for node_group in await self._provider.node_groups() if node_group.id == group), None)
 
-    async def _still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
+    async def _find_still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
         """Nodes whose instances still run after a few polls, as deletion may take time; None if the provider fails."""
         polling = Polling(self._clock, pacing, for_s=pacing.provider_stuck_s)
         polls = 0

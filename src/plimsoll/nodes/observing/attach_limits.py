@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
 
 
-def with_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Storage:
+def add_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Storage:
     """The storage with the limits of templates added; unchanged if no template has any."""
     from_templates = [
-        _csi_node(group.template) for group in groups if ATTACH_LIMITS in group.template.metadata.annotations
+        _build_csi_node(group.template) for group in groups if ATTACH_LIMITS in group.template.metadata.annotations
     ]
     missing = [csi_node for csi_node in from_templates if csi_node.metadata.name not in storage.csi_nodes]
     if not missing:
@@ -36,12 +36,12 @@ def with_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Stora
     )
 
 
-def _csi_node(template: Node) -> CSINode:
-    drivers = tuple(_drivers(template.metadata.annotations[ATTACH_LIMITS]))
+def _build_csi_node(template: Node) -> CSINode:
+    drivers = tuple(_parse_drivers(template.metadata.annotations[ATTACH_LIMITS]))
     return CSINode(metadata=ObjectMeta(name=template.metadata.name), spec=CSINodeSpec(drivers=drivers))
 
 
-def _drivers(written: str) -> Iterator[CSINodeDriver]:
+def _parse_drivers(written: str) -> Iterator[CSINodeDriver]:
     """`driver=limit,…`; without a limit a driver takes any number, and what is no number is none."""
     for pair in written.split(","):
         name, _, limit = (part.strip() for part in pair.partition("="))

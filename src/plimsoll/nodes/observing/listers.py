@@ -118,7 +118,7 @@ class ClusterListers:
         for informer in self._all:
             await informer.wait_until_synced()
 
-    def stale(self) -> Stale | None:
+    def find_stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""
         oldest = max(
             (informer for informer in self._all if is_stale(informer)),
@@ -127,10 +127,10 @@ class ClusterListers:
         )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
-    def node(self, name: str) -> Node | None:
+    def get_node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)
 
-    def budgets(self) -> tuple[PodDisruptionBudget, ...]:
+    def list_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         return self._budgets.cache.list()
 
     def read_owners(self) -> dict[ControllerKey, ControllerInfo]:
@@ -141,7 +141,7 @@ class ClusterListers:
                 spec: Any = getattr(wire_object, "spec", None)
                 key = (wire_object.metadata.namespace, kind, wire_object.metadata.name)
                 found[key] = ControllerInfo(replicas=getattr(spec, "replicas", None))
-        for key, uid in self._named_owners.now():
+        for key, uid in self._named_owners.list_owners():
             if key not in found and self._knows(uid):
                 found[key] = ControllerInfo(exists=False)
         return found

@@ -71,7 +71,7 @@ class PodFilterContext:
     def filter_pod(self, pod: Pod) -> FilterResult:
         return filter_pod(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
 
-    def filters_like(self, before: PodFilterContext | None) -> bool:
+    def has_same_filters(self, before: PodFilterContext | None) -> bool:
         """Whether earlier results are still valid, except for pods that are left out for a time."""
         if before is None or self.now < before.now:
             return False
@@ -112,10 +112,10 @@ class PodFilter:
         )
 
     def _find_changed(self, store: PodStore, context: PodFilterContext) -> list[KeyTuple]:
-        changed = self._followed.changed if context.filters_like(self._last_context) else None
+        changed = self._followed.changed if context.has_same_filters(self._last_context) else None
         if changed is None:
             known = (*self._counted, *self._unprocessed, *self._filtered_out)
-            return [*dict.fromkeys((*known, *store.places()))]
+            return [*dict.fromkeys((*known, *store.list_keys()))]
         too_new = [place for place, filtered in self._filtered_out.items() if filtered.reason.code == TOO_NEW]
         return [*changed, *too_new]
 
@@ -168,12 +168,12 @@ def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler:
     if pod.status.phase in _ENDED:
         return None
     if is_expendable(pod, below=rules.expendable_below):
-        return None if pod.spec.node_name else FilteredPod(pod=pod, reason=_expendable(rules))
+        return None if pod.spec.node_name else FilteredPod(pod=pod, reason=_build_expendable_reason(rules))
     if pod.spec.node_name or pod.status.nominated_node_name:
-        return _on_its_node(pod)
+        return _place_on_node(pod)
     if pod.metadata.deletion_timestamp is not None or is_gated(pod):
         return None
-    if (reason := _find_exclusion_reason(pod, rules) or _too_new(pod, rules, now)) is not None:
+    if (reason := _find_exclusion_reason(pod, rules) or _find_delay_reason(pod, rules, now)) is not None:
         return FilteredPod(pod=pod, reason=reason)
     if waits_for_scheduler and not is_unschedulable(pod) and not _is_bypassed(pod, rules):
         return UNPROCESSED
@@ -192,11 +192,11 @@ def find_filter_reason(pod: Pod, rules: PodRules) -> Reason | None:
     if is_gated(pod):
         return Reason(code=GATED, message="it is held back by scheduling gates")
     if is_expendable(pod, below=rules.expendable_below):
-        return _expendable(rules)
+        return _build_expendable_reason(rules)
     return _find_exclusion_reason(pod, rules)
 
 
-def _on_its_node(pod: Pod) -> Pod:
+def _place_on_node(pod: Pod) -> Pod:
     if pod.spec.node_name:
         return pod
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name=pod.status.nominated_node_name))
@@ -213,7 +213,7 @@ def _find_exclusion_reason(pod: Pod, rules: PodRules) -> Reason | None:
     return None
 
 
-def _too_new(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
+def _find_delay_reason(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
     created = pod.metadata.creation_timestamp
     delay_s = scale_up_delay_s(pod, rules)
     if created is not None and delay_s > 0 and created + timedelta(seconds=delay_s) > now:
@@ -228,7 +228,7 @@ def scale_up_delay_s(pod: Pod, rules: PodRules) -> float:
     return rules.new_pod_delay_s if written_s is None else max(rules.new_pod_delay_s, written_s)
 
 
-def _expendable(rules: PodRules) -> Reason:
+def _build_expendable_reason(rules: PodRules) -> Reason:
     return Reason(code=EXPENDABLE, message=f"its priority is below {rules.expendable_below}: it is expendable")
 
 

@@ -32,7 +32,7 @@ class PodOwnerIndex:
         self._alone: dict[Named, list[Named]] = {}
         """Nearly every pod names one, which thousands do: they share one list."""
 
-    def now(self) -> Collection[Named]:
+    def list_owners(self) -> Collection[Named]:
         """Each once."""
         changed = self._trail.changed
         if changed is None:

@@ -60,7 +60,7 @@ class PodStore(Collection["Pod"]):
     def get(self, place: KeyTuple) -> Pod | None:
         return self._pods.get(place)
 
-    def places(self) -> Collection[KeyTuple]:
+    def list_keys(self) -> Collection[KeyTuple]:
         return self._pods.keys()
 
     def __iter__(self) -> Iterator[Pod]:

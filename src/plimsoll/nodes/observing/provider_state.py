@@ -59,7 +59,7 @@ class ProviderState:
     machine_types: tuple[MachineType, ...] = ()
     gpu_label: str = ""
 
-    def observed(
+    def build_observed_cluster(
         self, nodes: Sequence[Node], policy: Policy, *, unreadable: Sequence[BadObject] = ()
     ) -> ObservedCluster:
         """The input of the cluster state. `unreadable` are nodes that cannot be decoded."""
@@ -67,15 +67,15 @@ class ProviderState:
             nodes=tuple(nodes),
             unreadable=tuple(UnreadableNode(name=bad.name, provider_id=bad.provider_id) for bad in unreadable),
             group_of=self.group_of,
-            groups=tuple(_observed_group(group, policy) for group in self.groups.values()),
+            groups=tuple(_build_observed_group(group, policy) for group in self.groups.values()),
             has_instance=self.has_instance,
             gpu_label=self.gpu_label,
         )
 
-    def planned_groups(self, health: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
+    def build_planned_groups(self, health: ClusterHealth, policy: Policy) -> tuple[NodeGroup, ...]:
         """The groups for planning: those with a template, with their health."""
         return tuple(
-            _planned_group(group, policy, health=health)
+            _build_planned_group(group, policy, health=health)
             for group in self.groups.values()
             if group.template is not None and group.port.id in health.groups
         )
@@ -91,13 +91,13 @@ async def read_provider_state(
     now: datetime,
 ) -> ProviderState:
     ports = {group.id: group for group in await provider.node_groups()}
-    group_of, has_instance = await _owners(provider, nodes)
+    group_of, has_instance = await _find_owners(provider, nodes)
     gpu_label = await provider.gpu_label()
     found = GroupNodes(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
-    made = await _templates(ports, found, templates, now)
+    made = await _find_templates(ports, found, templates, now)
     types = await provider.machine_types()
     groups = {
-        name: await _group(provider, port, template=made.get(name), policy=policy, now=now)
+        name: await _read_group(provider, port, template=made.get(name), policy=policy, now=now)
         for name, port in sorted(ports.items())
     }
     return ProviderState(
@@ -109,7 +109,7 @@ async def read_provider_state(
     )
 
 
-async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
+async def _find_owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
     refs = [NodeRef.of_node(node) for node in nodes]
     if isinstance(provider, NodeOwners):
         owners = await provider.owners(refs)
@@ -128,7 +128,7 @@ async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, 
     return group_of, has_instance
 
 
-async def _templates(
+async def _find_templates(
     ports: Mapping[str, GroupPort], found: GroupNodes, templates: GroupTemplates, now: datetime
 ) -> dict[str, GroupTemplate]:
     """Templates by group. The provider is asked only for groups without a usable node."""
@@ -141,10 +141,10 @@ async def _templates(
     return templates.update(found, ports, provided, now)
 
 
-async def _group(
+async def _read_group(
     provider: Provider, port: GroupPort, *, template: GroupTemplate | None, policy: Policy, now: datetime
 ) -> NodeGroupState:
-    defaults = _defaults(policy)
+    defaults = _build_default_options(policy)
     options = await port.get_options(defaults)
     # Asked here, so that a provider that does not answer ends the loop before it acts; providers keep the answer.
     await port.grows_atomically()
@@ -154,11 +154,11 @@ async def _group(
         instances=await port.nodes(),
         options=defaults if isinstance(options, NotImplementedByProvider) else options,
         template=template,
-        price_per_hour=await _price(provider, template, now),
+        price_per_hour=await _read_price(provider, template, now),
     )
 
 
-async def _price(provider: Provider, template: GroupTemplate | None, now: datetime) -> float | None:
+async def _read_price(provider: Provider, template: GroupTemplate | None, now: datetime) -> float | None:
     if template is None:
         return None
     hour = Span(start=now, end=now + timedelta(hours=1))
@@ -166,7 +166,7 @@ async def _price(provider: Provider, template: GroupTemplate | None, now: dateti
     return None if isinstance(price, NotImplementedByProvider) else price
 
 
-def _defaults(policy: Policy) -> GroupOptions:
+def _build_default_options(policy: Policy) -> GroupOptions:
     down = policy.scale_down
     return GroupOptions(
         utilization_threshold=down.utilization_threshold,
@@ -179,8 +179,8 @@ def _defaults(policy: Policy) -> GroupOptions:
     )
 
 
-def _observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
-    bare = _planned_group(read, policy) if read.template is not None else None
+def _build_observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
+    bare = _build_planned_group(read, policy) if read.template is not None else None
     sizes = None if bare is None else sizes_of(bare, policy)
     labels = read.template.node.metadata.labels if read.template is not None else {}
     return ObservedGroup(
@@ -198,7 +198,7 @@ def _observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
     )
 
 
-def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealth | None = None) -> NodeGroup:
+def _build_planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealth | None = None) -> NodeGroup:
     assert read.template is not None, "asked only about groups with a template"
     port, labels = read.port, read.template.node.metadata.labels
     stands = None if health is None else health.groups[port.id]
@@ -220,17 +220,17 @@ def _planned_group(read: NodeGroupState, policy: Policy, *, health: ClusterHealt
         zero_or_max=read.options.zero_or_max,
         not_usable="" if stands is None else stands.not_usable,
         capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
-        shrinking=_shrink_rules(read.options, _defaults(policy)),
+        shrinking=_find_scale_down_options(read.options, _build_default_options(policy)),
     )
 
 
-def _shrink_rules(options: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
+def _find_scale_down_options(options: GroupOptions, defaults: GroupOptions) -> GroupScaleDownOptions | None:
     """The group's own scale-down options; None if they equal the flags, as for most groups."""
-    rules = _as_rules(options)
-    return None if rules == _as_rules(defaults) else rules
+    rules = _to_scale_down_options(options)
+    return None if rules == _to_scale_down_options(defaults) else rules
 
 
-def _as_rules(options: GroupOptions) -> GroupScaleDownOptions:
+def _to_scale_down_options(options: GroupOptions) -> GroupScaleDownOptions:
     return GroupScaleDownOptions(
         utilization_threshold=options.utilization_threshold,
         gpu_utilization_threshold=options.gpu_utilization_threshold,

@@ -46,7 +46,7 @@ class SchedulerProfilePods:
         self._by_scheduler = {profile.scheduler: profile for profile in profiles}
         self._is_plain = all(profile.is_plain for profile in profiles)
 
-    def of(self, pod: Pod) -> Pod:
+    def apply(self, pod: Pod) -> Pod:
         """A single profile applies to all pods, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
         if self._is_plain:
             return pod
@@ -61,43 +61,47 @@ def apply_profile(pod: Pod, profile: SchedulerProfile) -> Pod:
         changes["tolerations"] = (*spec.tolerations, _ANY_TAINT)
     if NODE_AFFINITY in profile.off:
         changes["node_selector"] = {}
-    if (affinity := _affinity(spec, profile)) != spec.affinity:
+    if (affinity := _build_affinity(spec, profile)) != spec.affinity:
         changes["affinity"] = affinity
-    if (spread := _spread(pod, profile)) != spec.topology_spread_constraints:
+    if (spread := _build_spread(pod, profile)) != spec.topology_spread_constraints:
         changes["topology_spread_constraints"] = spread
     if PORTS in profile.off or profile.ignored_resources or profile.ignored_resource_groups:
-        changes["containers"] = tuple(_container(container, profile) for container in spec.containers)
-        changes["init_containers"] = tuple(_container(container, profile) for container in spec.init_containers)
+        changes["containers"] = tuple(_apply_to_container(container, profile) for container in spec.containers)
+        changes["init_containers"] = tuple(
+            _apply_to_container(container, profile) for container in spec.init_containers
+        )
         changes["overhead"] = _without_ignored(spec.overhead, profile)
         if spec.resources is not None:
-            changes["resources"] = _resources(spec.resources, profile)
+            changes["resources"] = _apply_to_resources(spec.resources, profile)
     return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
 
 # ---- affinity
 
 
-def _affinity(spec: PodSpec, profile: SchedulerProfile) -> Affinity | None:
+def _build_affinity(spec: PodSpec, profile: SchedulerProfile) -> Affinity | None:
     given = spec.affinity or Affinity()
     if NODE_AFFINITY in profile.off:
         given = structs.replace(given, node_affinity=None)
     elif profile.added_terms:
-        given = structs.replace(given, node_affinity=_joined(given.node_affinity, profile.added_terms))
+        given = structs.replace(given, node_affinity=_combine_affinity(given.node_affinity, profile.added_terms))
     if POD_AFFINITY in profile.off:
         given = structs.replace(given, pod_affinity=None, pod_anti_affinity=None)
     return None if given == Affinity() else given
 
 
-def _joined(given: NodeAffinity | None, added: Iterable[NodeSelectorTerm]) -> NodeAffinity:
+def _combine_affinity(given: NodeAffinity | None, added: Iterable[NodeSelectorTerm]) -> NodeAffinity:
     """Both have to hold: one of the pod's terms together with one of the added ones."""
     affinity = given or NodeAffinity()
     own = affinity.required_during_scheduling_ignored_during_execution
-    terms = added if own is None else [_both(term, other) for term in own.node_selector_terms for other in added]
+    terms = (
+        added if own is None else [_combine_terms(term, other) for term in own.node_selector_terms for other in added]
+    )
     selector = NodeSelector(node_selector_terms=tuple(terms))
     return structs.replace(affinity, required_during_scheduling_ignored_during_execution=selector)
 
 
-def _both(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
+def _combine_terms(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
     """An empty term matches no node, and so does it with any other."""
     if NodeSelectorTerm() in (one, other):
         return NodeSelectorTerm()
@@ -110,19 +114,19 @@ def _both(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
 # ---- spread
 
 
-def _spread(pod: Pod, profile: SchedulerProfile) -> tuple[TopologySpreadConstraint, ...]:
+def _build_spread(pod: Pod, profile: SchedulerProfile) -> tuple[TopologySpreadConstraint, ...]:
     own = pod.spec.topology_spread_constraints
     if SPREAD in profile.off:
         return ()
     if own or not profile.default_spread:
         return own
-    selector = _selector(pod)
+    selector = _build_selector(pod)
     if selector is None:
         return own
     return tuple(structs.replace(constraint, label_selector=selector) for constraint in profile.default_spread)
 
 
-def _selector(pod: Pod) -> LabelSelector | None:
+def _build_selector(pod: Pod) -> LabelSelector | None:
     """The selector for default spread: the pods of its owner. Services, which may join owners, are ignored."""
     owner = controller_of(pod.metadata)
     labels = {key: value for key, value in pod.metadata.labels.items() if key not in _OF_ONE_POD}
@@ -132,14 +136,14 @@ def _selector(pod: Pod) -> LabelSelector | None:
 # ---- what containers ask for
 
 
-def _container(one: Container, profile: SchedulerProfile) -> Container:
+def _apply_to_container(one: Container, profile: SchedulerProfile) -> Container:
     ports = one.ports
     if PORTS in profile.off:
         ports = tuple(structs.replace(port, host_port=0) for port in ports)
-    return structs.replace(one, ports=ports, resources=_resources(one.resources, profile))
+    return structs.replace(one, ports=ports, resources=_apply_to_resources(one.resources, profile))
 
 
-def _resources(given: ResourceRequirements, profile: SchedulerProfile) -> ResourceRequirements:
+def _apply_to_resources(given: ResourceRequirements, profile: SchedulerProfile) -> ResourceRequirements:
     return structs.replace(
         given,
         requests=_without_ignored(given.requests, profile),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.observing.attach_limits import with_template_limits
+from plimsoll.nodes.observing.attach_limits import add_template_limits
 from plimsoll.nodes.observing.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
@@ -50,12 +50,12 @@ class LoopSnapshots:
         policy: Policy,
         number: int,
     ) -> Snapshot:
-        groups = cloud.planned_groups(health, policy)
+        groups = cloud.build_planned_groups(health, policy)
         coming = self._coming.build(groups, health, policy, cluster.daemon_sets)
         around = SnapshotInputs(
             at=health.at,
             namespaces=cluster.namespaces,
-            storage=with_template_limits(cluster.storage, groups),
+            storage=add_template_limits(cluster.storage, groups),
             groups=groups,
             machine_types=cloud.machine_types,
             daemon_sets=cluster.daemon_sets,
@@ -74,9 +74,9 @@ class LoopSnapshots:
         }
         besides |= {pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
         besides |= {pod_key(pod): pod for pod in pods.extra_pods}
-        return replace(self._observed(nodes, pods, besides, around), number=number)
+        return replace(self._update_snapshot(nodes, pods, besides, around), number=number)
 
-    def _observed(
+    def _update_snapshot(
         self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: SnapshotInputs
     ) -> Snapshot:
         """`besides` are pods that the filter did not see: unreadable pods, pods of upcoming nodes, evicted pods."""
@@ -87,7 +87,7 @@ class LoopSnapshots:
         for place in (*(pods.counted if news is None else news), *self._besides, *besides):
             key = PodKey(*place)
             changed[key] = besides.get(key) or pods.counted.get(place)
-        changes = SnapshotChanges(nodes=_changed(self._nodes, nodes), pods=changed)
+        changes = SnapshotChanges(nodes=_find_changed(self._nodes, nodes), pods=changed)
         snapshot = self._keeper.update(changes, around)
         self._nodes, self._besides = nodes, besides
         pods.changed_keys.clear()
@@ -130,7 +130,7 @@ class _Made:
     nodes: tuple[UpcomingNode, ...]
 
 
-def _changed(before: Mapping[str, Node], now: Mapping[str, Node]) -> dict[str, Node | None]:
+def _find_changed(before: Mapping[str, Node], now: Mapping[str, Node]) -> dict[str, Node | None]:
     """Compared by identity: caches return the same object while it is unchanged."""
     gone: dict[str, Node | None] = {name: None for name in before if name not in now}
     return gone | {name: node for name, node in now.items() if before.get(name) is not node}

@@ -39,10 +39,10 @@ def upcoming_nodes(
 ) -> tuple[UpcomingNode, ...]:
     template = make_template(group, TransientTaints(rules))
     carried = group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
-    return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))
+    return tuple(_build_upcoming_node(group.id, template, carried.pods, number) for number in range(count))
 
 
-def _upcoming(group: str, template: Node, daemons: tuple[Pod, ...], number: int) -> UpcomingNode:
+def _build_upcoming_node(group: str, template: Node, daemons: tuple[Pod, ...], number: int) -> UpcomingNode:
     meta = template.metadata
     name = f"{meta.name}-upcoming-{number}"
     node = structs.replace(
@@ -55,10 +55,10 @@ def _upcoming(group: str, template: Node, daemons: tuple[Pod, ...], number: int)
         ),
         status=structs.replace(template.status, conditions=_READY),
     )
-    return UpcomingNode(group=group, node=node, pods=tuple(_on(pod, name, number) for pod in daemons))
+    return UpcomingNode(group=group, node=node, pods=tuple(_place_on(pod, name, number) for pod in daemons))
 
 
-def _on(pod: Pod, node: str, number: int) -> Pod:
+def _place_on(pod: Pod, node: str, number: int) -> Pod:
     """The pod with a name and uid of its own, because pods are counted by name."""
     meta = structs.replace(
         pod.metadata, name=f"{pod.metadata.name}-upcoming-{number}", uid=f"{pod.metadata.uid}-{node}"

@@ -67,14 +67,14 @@ class ScaleUpExecutor:
             gone = CallFailed(
                 kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {scale_up.option.group} any more"
             )
-            return [_failed(scale_up, gone)]
+            return [_build_failure(scale_up, gone)]
         return [await self._increase_group(scale_up, group, by=scale_up.added, expected=scale_up.before, now=now)]
 
     # ---- new groups
 
     async def _create_group(self, scale_up: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
         option = scale_up.option
-        planned = await self._provider.new_node_group(_blueprint(option))
+        planned = await self._provider.new_node_group(_build_blueprint(option))
         if isinstance(planned, (CallFailed, NotImplementedByProvider)):
             return [self._fail_creation(scale_up, _require_failure(planned), now)]
         created = await planned.create()
@@ -96,8 +96,8 @@ class ScaleUpExecutor:
 
     def _fail_creation(self, scale_up: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
         log.warning("node_group.not_created", group=scale_up.option.group, problem=failure.message)
-        self._state.register_failed_creation(_creation_key(scale_up.option, failure), call_error(failure), now)
-        return _failed(scale_up, failure)
+        self._state.register_failed_creation(_creation_key_of(scale_up.option, failure), call_error(failure), now)
+        return _build_failure(scale_up, failure)
 
     # ---- sizes
 
@@ -107,7 +107,7 @@ class ScaleUpExecutor:
         target = await group.target_size()
         if target != expected:
             message = f"its size is {target}, not {expected} any more: the next loop plans again"
-            overtaken = _failed(scale_up, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
+            overtaken = _build_failure(scale_up, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
             return replace(overtaken, is_overtaken=True, created=created)
         outcome = await _increase(group, by, expected=expected, atomically=scale_up.is_whole)
         failure = get_failure(outcome)
@@ -120,7 +120,7 @@ class ScaleUpExecutor:
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
         self._state.register_failed_scale_up(group.id, call_error(failure), now)
         if created:
-            self._state.register_failed_creation(_creation_key(scale_up.option, failure), call_error(failure), now)
+            self._state.register_failed_creation(_creation_key_of(scale_up.option, failure), call_error(failure), now)
         return ScaleUpResult(
             scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )
@@ -140,7 +140,7 @@ def _skip(scale_up: GroupScaleUp) -> ScaleUpResult:
     )
 
 
-def _failed(scale_up: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
+def _build_failure(scale_up: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
     name = group or scale_up.option.group
     return ScaleUpResult(scale_up=scale_up, group=name, before=scale_up.before, after=scale_up.after, failure=failure)
 
@@ -151,7 +151,7 @@ def _require_failure(refusal: CallFailed | NotImplementedByProvider) -> CallFail
     return failure
 
 
-def _blueprint(option: ScaleUpOption) -> Blueprint:
+def _build_blueprint(option: ScaleUpOption) -> Blueprint:
     assert option.profile is not None, "a group to be made has a profile"
     labels = option.profile.labels
     system = {key: value for key, value in option.node.metadata.labels.items() if key not in labels}
@@ -196,7 +196,7 @@ def _compare_template(option: ScaleUpOption, template: Node) -> str:
     return f"its nodes have less {', '.join(short)} than planned" if short else ""
 
 
-def _creation_key(option: ScaleUpOption, failure: CallFailed) -> CreationKey:
+def _creation_key_of(option: ScaleUpOption, failure: CallFailed) -> CreationKey:
     """A machine type that is out of stock is so for every profile; other failures concern this profile only."""
     is_sold_out = failure.kind is FailureKind.OUT_OF_RESOURCES
     profile = "" if is_sold_out else option.node.metadata.labels.get(PROFILE_LABEL, "")

@@ -83,13 +83,13 @@ def question(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
                 f"{scale_up_option.group}: {scale_up_option.size} of at most {scale_up_option.max_size}, "
                 f"{option.pods} pods helped"
             ),
-            podBytes=list(_repeated([(pod_bytes(pod), count) for pod, count in option.scheduled_pods], share)),
+            podBytes=list(_list_pods([(pod_bytes(pod), count) for pod, count in option.scheduled_pods], share)),
         )
         asked.nodeBytesMap[scale_up_option.group] = node_bytes(scale_up_option.node)
     return asked
 
 
-def _repeated(classes: Sequence[tuple[bytes, int]], room: int) -> Iterator[bytes]:
+def _list_pods(classes: Sequence[tuple[bytes, int]], room: int) -> Iterator[bytes]:
     """One pod per class while there is room, then more pods of each class."""
     firsts = [content for content, count in classes if count > 0][:room]
     more = chain.from_iterable(repeat(content, count - 1) for content, count in classes if count > 1)

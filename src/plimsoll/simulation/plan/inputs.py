@@ -115,13 +115,13 @@ class _Reading:
     def input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
         as_scheduled = SchedulerProfilePods(profiles_from(file, path="options.scheduler-config-file"))
-        pods = [as_scheduled.of(self._with_priority(pod)) for pod in self._all(Pod)]
+        pods = [as_scheduled.apply(self._with_priority(pod)) for pod in self._all(Pod)]
         nodes = self._all(Node)
         requests = self._requests(as_scheduled)
         cutoff = _cutoff(self._scenario.options)
         bundles = [pods for request in requests.line if request.class_kind is ClassKind.ATOMIC for pods in request.pods]
         entries = [
-            replace(pending_pods, pod=as_scheduled.of(pending_pods.pod)) for pending_pods in self._entries(cutoff)
+            replace(pending_pods, pod=as_scheduled.apply(pending_pods.pod)) for pending_pods in self._entries(cutoff)
         ]
         pending = (*bundles, *entries, *self._waiting(pods, cutoff))
         _check_keys(pending)
@@ -219,7 +219,7 @@ class _Reading:
             limit_ranges=self._limit_ranges,
             priority_classes=tuple(self._all(PriorityClass)),
             provisioning_classes=read_classes(self._by_kind.get("ProvisioningClass", ())),
-            as_scheduled=as_scheduled.of,
+            as_scheduled=as_scheduled.apply,
         )
         return read_plan_requests(listed, self._scenario.options, self._scenario.start)
 

@@ -11,7 +11,7 @@ from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.node_templates import make_template
 from plimsoll.nodes.model.snapshot import NodeGroup
-from plimsoll.nodes.observing.attach_limits import with_template_limits
+from plimsoll.nodes.observing.attach_limits import add_template_limits
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
@@ -99,7 +99,7 @@ def test_a_template_is_a_ready_empty_node():
 def test_attach_limits_of_volumes_come_with_the_template():
     told = node(written(cpu="4", memory="16Gi", csi_driver="ebs.csi.aws.com=25,efs.csi.aws.com"))
     group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=told)
-    storage = with_template_limits(Storage(), [group])
+    storage = add_template_limits(Storage(), [group])
 
     found = storage.csi_node_of(make_template(group, TransientTaints(PodRules())))
     assert found is not None
@@ -110,7 +110,7 @@ def test_attach_limits_of_volumes_come_with_the_template():
 def test_templates_that_tell_no_limits_leave_storage_as_it_is():
     storage = Storage()
     group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=node(written(cpu="4", memory="16Gi")))
-    assert with_template_limits(storage, [group]) is storage
+    assert add_template_limits(storage, [group]) is storage
 
 
 def test_the_default_architecture_is_for_when_nobody_says_it():
