@@ -88,7 +88,7 @@ class NodeProgram:
         return [*self.background, *self.autoscaler.services()]
 
     async def leave(self) -> None:
-        await self.autoscaler.shutdown()
+        await self.autoscaler.shut_down()
 
 
 class NodeAutoscalerProcess:

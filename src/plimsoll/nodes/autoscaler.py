@@ -33,7 +33,7 @@ from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMIN
 from plimsoll.nodes.model.results import DeletedGroup
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_state import read_provider_state
-from plimsoll.nodes.observing.snapshots import LoopSnapshots, with_placed_pods
+from plimsoll.nodes.observing.snapshots import LoopSnapshots, place_pods
 from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
@@ -147,7 +147,7 @@ class Autoscaler:
         self._state.policy = self._templates.policy = config.policy
         self._loops += 1
         self._timings = LoopTimings(self._dependencies.stopwatch_clock)
-        with self._timings.timing("main"):
+        with self._timings.measure("main"):
             observed = await self._observe(config, self._read_clock())
             result = await self._plan_and_act(observed) if isinstance(observed, _Observation) else observed
         result = replace(result, function_seconds=dict(self._timings.seconds), priority_problem=config.priority_problem)
@@ -197,7 +197,7 @@ class Autoscaler:
 
     async def _read_provider(self, cluster: ClusterObjects, policy: Policy, now: datetime) -> ProviderState:
         provider = self._dependencies.provider
-        with self._timings.timing("cloudProviderRefresh"):
+        with self._timings.measure("cloudProviderRefresh"):
             await provider.refresh()
         pods = cluster.pods.on_nodes
         return await read_provider_state(
@@ -208,7 +208,7 @@ class Autoscaler:
         """Clean up old taints, update the cluster state, and fix group sizes that are wrong."""
         may_act = loop.guard.reason is None
         cleaned = await self._remove_old_taints(loop) if may_act else ()
-        with self._timings.timing("updateClusterState"):
+        with self._timings.measure("updateClusterState"):
             observed = loop.provider.build_observed_cluster(
                 loop.cluster.nodes, loop.policy, unreadable=loop.cluster.bad_nodes
             )
@@ -254,7 +254,7 @@ class Autoscaler:
         context = PodFilterContext(
             rules=loop.policy.pods, now=loop.now, waits_for_scheduler=not self._dependencies.stepped
         )
-        evicted = self._dependencies.actuators.deletions.recently_evicted(loop.now, loop.cluster.pods)
+        evicted = self._dependencies.actuators.deletions.find_recently_evicted(loop.now, loop.cluster.pods)
         recreated = [pod for pod in evicted if _will_be_recreated(pod, loop.cluster)]
         return self._pod_filter.filter(loop.cluster.pods, context, extra_pods=recreated)
 
@@ -300,7 +300,7 @@ class Autoscaler:
             delay_new_pods=not self._dependencies.stepped,
             before_execute=None if transaction is None else transaction.write_intents,
         )
-        with self._timings.timing("scaleUp"):
+        with self._timings.measure("scaleUp"):
             scale_up = await self._scale_up.run(context, loop.guard)
         for executed in scale_up.results:
             if executed.is_done:
@@ -320,7 +320,7 @@ class Autoscaler:
         assert result.health is not None
         assert result.snapshot is not None
         context = ScaleDownContext(
-            snapshot=with_placed_pods(result.snapshot, result.scale_up.plan.existing),
+            snapshot=place_pods(result.snapshot, result.scale_up.plan.existing),
             policy=loop.policy,
             now=loop.now,
             nodes={node.metadata.name: node for node in loop.cluster.nodes},
@@ -330,7 +330,7 @@ class Autoscaler:
             groups_scaling_up=frozenset(result.health.upcoming),
             blocked_by=_find_scale_down_block(result.scale_up),
         )
-        with self._timings.timing("scaleDown"):
+        with self._timings.measure("scaleDown"):
             return replace(result, scale_down=await self._scale_down.run(context, loop.guard))
 
     async def _adjust_groups(self, loop: _Observation, result: LoopResult) -> LoopResult:

@@ -175,7 +175,7 @@ class NodeAutoscaler:
         """Return when every started removal has finished."""
         await self._deletions.wait_until_idle()
 
-    async def shutdown(self) -> None:
+    async def shut_down(self) -> None:
         """A clean exit: the status and soft taints are removed, because this process no longer updates them."""
         policy = self._dependencies.configuration.current().policy
         await self.reporter.close(policy)

@@ -22,7 +22,7 @@ class LoopTimings:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def timing(self, function: str) -> Iterator[None]:
+    def measure(self, function: str) -> Iterator[None]:
         began_s = self._clock.monotonic_s()
         try:
             yield

@@ -72,7 +72,7 @@ def asking(port: int, cert: str = "") -> GrpcExpander:
 
 async def best(asked: GrpcExpander) -> tuple[str, ...]:
     try:
-        return await asked.best_of(OPTIONS)
+        return await asked.choose_best(OPTIONS)
     finally:
         await asked.close()
 

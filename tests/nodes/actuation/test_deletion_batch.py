@@ -295,16 +295,16 @@ def test_evicted_pods_are_remembered_until_they_are_made_again_or_time_is_up():
         world.pod("web-0", node="g-0")
         world.remove(removal("g-0"))
         world.after(10)
-        (evicted,) = world.remover.recently_evicted(world.clock.now())
+        (evicted,) = world.remover.find_recently_evicted(world.clock.now())
         assert (evicted.metadata.name, evicted.spec.node_name) == ("web-0", "")
         world.pod("web-1", node="g-1")
         pods = world.kube.do(world.client.list(Pod)).items
-        assert world.remover.recently_evicted(world.clock.now(), pods) == ()
+        assert world.remover.find_recently_evicted(world.clock.now(), pods) == ()
         world.remove(removal("g-1"))
         world.after(10)
-        assert len(world.remover.recently_evicted(world.clock.now())) == 1
+        assert len(world.remover.find_recently_evicted(world.clock.now())) == 1
         world.after(120)
-        assert world.remover.recently_evicted(world.clock.now()) == ()
+        assert world.remover.find_recently_evicted(world.clock.now()) == ()
 
 
 # ---- the stepped world

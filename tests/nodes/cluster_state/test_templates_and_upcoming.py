@@ -15,7 +15,7 @@ from plimsoll.nodes.cluster_state.templates import (
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.snapshot import NodeGroup
-from plimsoll.nodes.observing.upcoming import upcoming_nodes
+from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Node
@@ -155,7 +155,7 @@ def grouped(template: Node, **fields: Any) -> NodeGroup:
 
 def test_upcoming_nodes_are_ready_have_names_of_their_own_and_no_passing_taints():
     template = node("n", taints=(STARTUP, "dedicated"), labels={"kubernetes.io/hostname": "n", "team": "a"})
-    coming = upcoming_nodes(grouped(template), 2, rules=read_options({}).pods, daemon_sets=DaemonSets([]))
+    coming = build_upcoming_nodes(grouped(template), 2, rules=read_options({}).pods, daemon_sets=DaemonSets([]))
     assert [node.node.metadata.name for node in coming] == [
         "template-node-for-g-upcoming-0",
         "template-node-for-g-upcoming-1",
@@ -177,12 +177,12 @@ def test_upcoming_nodes_bring_their_daemons():
     agent = DaemonSet(metadata=ObjectMeta(name="agent", namespace="d"), spec=DaemonSetSpec(template=PodTemplateSpec()))
     rules = read_options({}).pods
     known = grouped(node("n"), daemons=(pod("proxy", owner="DaemonSet"),), daemons_are_known=True)
-    (coming,) = upcoming_nodes(known, 1, rules=rules, daemon_sets=DaemonSets([agent]))
+    (coming,) = build_upcoming_nodes(known, 1, rules=rules, daemon_sets=DaemonSets([agent]))
     assert [(pod.metadata.name, pod.spec.node_name) for pod in coming.pods] == [
         ("proxy-upcoming-0", coming.node.metadata.name)
     ]
     unknown = grouped(node("n"))
-    first, second = upcoming_nodes(unknown, 2, rules=rules, daemon_sets=DaemonSets([agent]))
+    first, second = build_upcoming_nodes(unknown, 2, rules=rules, daemon_sets=DaemonSets([agent]))
     assert {pod.metadata.name for pod in (*first.pods, *second.pods)} == {
         "agent-template-upcoming-0",
         "agent-template-upcoming-1",

@@ -16,7 +16,7 @@ from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
 from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of, pod_of
-from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, question
+from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, build_request
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod
 from plimsoll.testing import run_virtual
@@ -136,7 +136,7 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
 
 def test_each_option_is_told_with_its_node_and_its_pods():
     helped = replace(A, scheduled_pods=((pod("p"), 2), (pod("q"), 1)))
-    asked = question([helped, B], max_pods=10)
+    asked = build_request([helped, B], max_pods=10)
     first, second = asked.options
     assert (first.nodeGroupId, first.nodeCount) == ("A", 1)
     assert [pod_of(podbyte).metadata.name for podbyte in first.podBytes] == ["p", "q", "p"]
@@ -157,7 +157,7 @@ def test_never_more_pods_than_allowed_nor_more_of_a_class_than_there_are(counts:
         )
         for index, classes in enumerate(counts)
     ]
-    asked = question(options, max_pods=most)
+    asked = build_request(options, max_pods=most)
     sent = [[pod_of(podbyte).metadata.name for podbyte in option.podBytes] for option in asked.options]
     assert sum(map(len, sent)) <= most
     for names, classes in zip(sent, counts, strict=True):

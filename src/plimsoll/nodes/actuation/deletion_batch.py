@@ -263,7 +263,7 @@ class DeletionBatch:
 
     async def _drain(self, deletion: NodeDeletion) -> DeletionFailure | None:
         try:
-            found = await self._dependencies.pods.on(deletion.name)
+            found = await self._dependencies.pods.list_on(deletion.name)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"its pods could not be read: {error}"))
         to_evict = find_pods_to_evict(found, self._dependencies.rules(), was_empty=deletion.removal.is_empty)

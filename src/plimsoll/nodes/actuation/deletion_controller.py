@@ -171,7 +171,7 @@ class NodeDeletionController:
     def adjust_clock(self, by: timedelta) -> None:
         self._evictions.adjust_clock(by)
 
-    def recently_evicted(self, now: datetime, pods: Iterable[Pod] = ()) -> tuple[Pod, ...]:
+    def find_recently_evicted(self, now: datetime, pods: Iterable[Pod] = ()) -> tuple[Pod, ...]:
         """Recently evicted pods that none of `pods`, all pods of the cluster, replaces yet."""
         return self._evictions.find_unreplaced(now, pods, for_s=self.policy.scale_down.eviction_time_s)
 

@@ -140,7 +140,7 @@ class Drainer:
         polling = Polling(self._clock, self._pacing, for_s=for_s)
         while left:
             try:
-                there = {pod.metadata.uid for pod in (await self._pods.on(node)).pods}
+                there = {pod.metadata.uid for pod in (await self._pods.list_on(node)).pods}
             except ApiCallFailed as error:
                 log.warning("drain.blind", node=node, problem=str(error))
             else:

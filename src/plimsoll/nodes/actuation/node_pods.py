@@ -32,7 +32,7 @@ class PodsOfNode:
 class PodsOnNodes(Protocol):
     """Lists the pods of a node; raises what a call to the API server raises."""
 
-    async def on(self, node: str) -> PodsOfNode: ...
+    async def list_on(self, node: str) -> PodsOfNode: ...
 
 
 class ListedPods:
@@ -41,7 +41,7 @@ class ListedPods:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def on(self, node: str) -> PodsOfNode:
+    async def list_on(self, node: str) -> PodsOfNode:
         fields = FieldSelector(terms=(FieldTerm(field="spec.nodeName", value=node),))
         listed = await self._client.list(Pod, Selection(fields=fields))
         if listed.problem:
@@ -56,5 +56,5 @@ class CachedPods:
         self._cache = informer.cache
         informer.add_index(_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
 
-    async def on(self, node: str) -> PodsOfNode:
+    async def list_on(self, node: str) -> PodsOfNode:
         return PodsOfNode(pods=self._cache.by_index(_BY_NODE, node))

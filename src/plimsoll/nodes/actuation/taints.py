@@ -59,7 +59,7 @@ async def add_deletion_taint(writer: NodeWriter, node: Node, *, at: datetime, co
     def change(now: Node) -> dict[str, Any] | None:
         if taint in now.spec.taints and (now.spec.unschedulable or not cordon):
             return None
-        body: dict[str, Any] = {"spec": {"taints": [*other_taints(now, BEING_DELETED), taint]}}
+        body: dict[str, Any] = {"spec": {"taints": [*list_other_taints(now, BEING_DELETED), taint]}}
         if cordon and not now.spec.unschedulable:
             body["spec"]["unschedulable"] = True
         elif cordon and not has_deletion_taint(now):
@@ -77,7 +77,7 @@ async def remove_deletion_taint(writer: NodeWriter, node: Node, *, uncordon: boo
         lifts = uncordon and now.spec.unschedulable and not was_cordoned
         if not (has_deletion_taint(now) or was_cordoned or lifts):
             return None
-        body: dict[str, Any] = {"spec": {"taints": other_taints(now, BEING_DELETED)}}
+        body: dict[str, Any] = {"spec": {"taints": list_other_taints(now, BEING_DELETED)}}
         if lifts:
             body["spec"]["unschedulable"] = None
         if was_cordoned:
@@ -87,7 +87,7 @@ async def remove_deletion_taint(writer: NodeWriter, node: Node, *, uncordon: boo
     return await writer.change(node, change)
 
 
-def other_taints(node: Node, key: str) -> list[Taint]:
+def list_other_taints(node: Node, key: str) -> list[Taint]:
     """The node's taints without those of this key, in order."""
     return [taint for taint in node.spec.taints if taint.key != key]
 
@@ -165,6 +165,6 @@ class SoftTaints:
 
     async def remove(self, node: Node) -> Node | NodeGone | Reason:
         def change(now: Node) -> dict[str, Any] | None:
-            return {"spec": {"taints": other_taints(now, DELETION_CANDIDATE)}} if has_soft_taint(now) else None
+            return {"spec": {"taints": list_other_taints(now, DELETION_CANDIDATE)}} if has_soft_taint(now) else None
 
         return await self._writer.change(node, change)

@@ -101,13 +101,13 @@ def _combine_affinity(given: NodeAffinity | None, added: Iterable[NodeSelectorTe
     return structs.replace(affinity, required_during_scheduling_ignored_during_execution=selector)
 
 
-def _combine_terms(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
+def _combine_terms(term: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
     """An empty term matches no node, and so does it with any other."""
-    if NodeSelectorTerm() in (one, other):
+    if NodeSelectorTerm() in (term, other):
         return NodeSelectorTerm()
     return NodeSelectorTerm(
-        match_expressions=(*one.match_expressions, *other.match_expressions),
-        match_fields=(*one.match_fields, *other.match_fields),
+        match_expressions=(*term.match_expressions, *other.match_expressions),
+        match_fields=(*term.match_fields, *other.match_fields),
     )
 
 
@@ -136,11 +136,11 @@ def _build_selector(pod: Pod) -> LabelSelector | None:
 # ---- what containers ask for
 
 
-def _apply_to_container(one: Container, profile: SchedulerProfile) -> Container:
-    ports = one.ports
+def _apply_to_container(container: Container, profile: SchedulerProfile) -> Container:
+    ports = container.ports
     if PORTS in profile.off:
         ports = tuple(structs.replace(port, host_port=0) for port in ports)
-    return structs.replace(one, ports=ports, resources=_apply_to_resources(one.resources, profile))
+    return structs.replace(container, ports=ports, resources=_apply_to_resources(container.resources, profile))
 
 
 def _apply_to_resources(given: ResourceRequirements, profile: SchedulerProfile) -> ResourceRequirements:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.observing.attach_limits import add_template_limits
-from plimsoll.nodes.observing.upcoming import upcoming_nodes
+from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
@@ -77,24 +77,28 @@ class LoopSnapshots:
         return replace(self._update_snapshot(nodes, pods, besides, around), number=number)
 
     def _update_snapshot(
-        self, nodes: dict[str, Node], pods: FilteredPods, besides: dict[PodKey, Pod | BadObject], around: SnapshotInputs
+        self,
+        nodes: dict[str, Node],
+        pods: FilteredPods,
+        extra_pods: dict[PodKey, Pod | BadObject],
+        inputs: SnapshotInputs,
     ) -> Snapshot:
-        """`besides` are pods that the filter did not see: unreadable pods, pods of upcoming nodes, evicted pods."""
+        """`extra_pods` are pods that the filter did not see: unreadable pods, pods of upcoming nodes, evicted pods."""
         news = pods.changed_keys.changed
         if news is None:
             self._keeper, self._nodes, self._besides = SnapshotBuilder(), {}, {}
         changed: dict[PodKey, Pod | BadObject | None] = {}
-        for place in (*(pods.counted if news is None else news), *self._besides, *besides):
+        for place in (*(pods.counted if news is None else news), *self._besides, *extra_pods):
             key = PodKey(*place)
-            changed[key] = besides.get(key) or pods.counted.get(place)
+            changed[key] = extra_pods.get(key) or pods.counted.get(place)
         changes = SnapshotChanges(nodes=_find_changed(self._nodes, nodes), pods=changed)
-        snapshot = self._keeper.update(changes, around)
-        self._nodes, self._besides = nodes, besides
+        snapshot = self._keeper.update(changes, inputs)
+        self._nodes, self._besides = nodes, extra_pods
         pods.changed_keys.clear()
         return snapshot
 
 
-def with_placed_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
+def place_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
     """The snapshot with pending pods on the nodes where a plan places them, and without pending pods."""
     return replace(place_pending(snapshot, places), pending=()) if places else snapshot
 
@@ -118,7 +122,7 @@ class UpcomingNodeCache:
             made_from = (group.template, group.daemons, group.daemons_are_known, policy.pods, daemon_sets)
             made = before.get(group.id)
             if made is None or len(made.nodes) < count or made.made_from != made_from:
-                nodes = upcoming_nodes(group, count, rules=policy.pods, daemon_sets=sets)
+                nodes = build_upcoming_nodes(group, count, rules=policy.pods, daemon_sets=sets)
                 made = _Made(made_from=made_from, nodes=nodes)
             self._made[group.id] = _Made(made_from=made_from, nodes=made.nodes[:count])
         return [node for made in self._made.values() for node in made.nodes]

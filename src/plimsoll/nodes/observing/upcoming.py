@@ -34,7 +34,7 @@ class UpcomingNode:
     pods: tuple[Pod, ...]
 
 
-def upcoming_nodes(
+def build_upcoming_nodes(
     group: NodeGroup, count: int, *, rules: PodRules, daemon_sets: DaemonSets
 ) -> tuple[UpcomingNode, ...]:
     template = make_template(group, TransientTaints(rules))

@@ -16,7 +16,7 @@ from plimsoll.journal.recordings import Recording
 from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.loop_result import LoopResult, ScaleDownPart
 from plimsoll.nodes.model.results import ScaleUpPart
-from plimsoll.nodes.observing.snapshots import with_placed_pods
+from plimsoll.nodes.observing.snapshots import place_pods
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
@@ -50,7 +50,7 @@ _LONGEST: Final = 200
 def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> LoopResult:
     """A loop in which everything is planned and nothing executed, at the snapshot's time."""
     up = plan_scale_up(snapshot, policy)
-    settled = with_placed_pods(snapshot, up.existing)
+    settled = place_pods(snapshot, up.existing)
     simulation = find_unneeded(settled, policy, now=snapshot.at, state=known)
     since = {
         unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
@@ -85,7 +85,7 @@ def _saving(loop: LoopResult) -> dict[str, Any]:
     if options.consolidation not in MODES or loop.snapshot is None:
         return {}
     found = consolidate(
-        with_placed_pods(loop.snapshot, loop.scale_up.plan.existing),
+        place_pods(loop.snapshot, loop.scale_up.plan.existing),
         loop.policy,
         now=loop.at,
         state=loop.scale_down.known,

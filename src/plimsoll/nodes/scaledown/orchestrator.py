@@ -163,7 +163,7 @@ class ScaleDownOrchestrator:
         """Move every remembered time to a clock that was changed by so much."""
         self.postpone(by)
         self._deletions.adjust_clock(by)
-        self._rate.clock_was_set(by)
+        self._rate.adjust_clock(by)
 
     # ---- removals
 
@@ -185,7 +185,7 @@ class ScaleDownOrchestrator:
         if guard.reason is not None:
             held_back = dict.fromkeys((removal.node for removal in chosen_nodes.removals), guard.reason)
         else:
-            allowed, held_back = await self._rate.allowed(chosen_nodes.removals, options.max_removals_per_hour)
+            allowed, held_back = await self._rate.select_allowed(chosen_nodes.removals, options.max_removals_per_hour)
         self._deletions.start(allowed, context.nodes, context.now)
         if self._stepped:
             await self._deletions.wait_until_idle()

@@ -28,7 +28,7 @@ class RemovalLimit:
     def __init__(self, client: Client, *, clock: Clock, namespace: str) -> None:
         self._limit = HourlyActionLimit(client, clock=clock, namespace=namespace, name=CONFIG_MAP, key="removals")
 
-    async def allowed(
+    async def select_allowed(
         self, removals: Sequence[NodeRemoval], most: int | None
     ) -> tuple[tuple[NodeRemoval, ...], dict[str, Reason]]:
         """The removals that may start, counted from now on, and for each other node why its removal may not."""
@@ -46,7 +46,7 @@ class RemovalLimit:
         )
         return chosen, {removal.node: reason for removal in removals if removal not in chosen}
 
-    def clock_was_set(self, by: timedelta) -> None:
+    def adjust_clock(self, by: timedelta) -> None:
         self._limit.clock_was_set(by)
 
 

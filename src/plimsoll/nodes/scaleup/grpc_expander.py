@@ -47,15 +47,15 @@ class GrpcExpander:
             try:
                 return await plan(replace(policy, expander_answers=answers))
             except Unanswered as asked:
-                best = await self.best_of(asked.options)
+                best = await self.choose_best(asked.options)
                 answers = {**answers, build_request_key(asked.options): best}
         log.warning("expander.too_many_questions", questions=len(answers))
         return await plan(replace(policy, expander_answers=None))
 
-    async def best_of(self, options: Sequence[ExpanderOption]) -> tuple[str, ...]:
+    async def choose_best(self, options: Sequence[ExpanderOption]) -> tuple[str, ...]:
         """The ids of the groups that the expander prefers; empty if it prefers none."""
         try:
-            answer = await self._calls.call(BEST_OPTIONS, question(options, max_pods=self._max_pods))
+            answer = await self._calls.call(BEST_OPTIONS, build_request(options, max_pods=self._max_pods))
         except RpcFailed as error:
             log.warning("expander.failed", options=len(options), problem=str(error))
             return ()
@@ -69,7 +69,7 @@ class GrpcExpander:
         await self._calls.close()
 
 
-def question(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
+def build_request(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
     """The request: each option with the node of its group, and with as many of its pods as the limit allows."""
     total = sum(count for option in options for _, count in option.scheduled_pods)
     share = total if total <= max_pods else max(1, max_pods // max(1, len(options)))

@@ -105,7 +105,7 @@ class ScaleUpOrchestrator:
 
     async def _plan(self, context: ScaleUpContext) -> ScaleUpPlan:
         async def plan(policy: Policy) -> ScaleUpPlan:
-            with context.stopwatch.timing("scaleUp:estimate"):
+            with context.stopwatch.measure("scaleUp:estimate"):
                 proposal: Proposal = await self._run_planner(lambda: propose(context.snapshot, policy))
             proven: ScaleUpPlan = await self._run_planner(lambda: verify_proposal(proposal))
             return proven

@@ -142,7 +142,7 @@ class RollbackExecutor:
     async def _is_empty(self, node: str) -> bool:
         """Whether the node has no real pods; unknown counts as no."""
         try:
-            found = await self._pods.on(node)
+            found = await self._pods.list_on(node)
         except ApiCallFailed:
             return False
         return not found.unreadable and all(
