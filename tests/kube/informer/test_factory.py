@@ -41,13 +41,13 @@ def test_each_informer_is_one_service_of_its_own_name():
         assert len(set(names)) == 3
 
 
-def test_what_is_asked_for_after_the_start_is_refused():
+def test_an_informer_requested_after_the_start_is_refused():
     with EmbeddedApi() as world:
         informers = informers_of(world)
         informers.informer_for(Pod)
         informers.services()
         assert informers.informer_for(Pod)
-        with pytest.raises(InvalidInput, match=r"informer of configmaps is asked for after"):
+        with pytest.raises(InvalidInput, match=r"informer of configmaps "):
             informers.informer_for(ConfigMap)
 
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 V = TypeVar("V", bound="WireObject | RawObject[Any]")
 
-# Types are compared, not asked for by `isinstance`, in what is done for every event and handler: with the metaclass of
-# our structs that takes four times as long, and none of the types meant has subclasses.
+# Code that runs for every event and handler compares types instead of calling `isinstance`, which takes four times as
+# long with the metaclass of our structs. None of these types has subclasses.
 
 
 class Key(NamedTuple):
-    """What an object is found by. The namespace is empty where the kind has none."""
+    """The key of an object. The namespace is empty for cluster-scoped kinds."""
 
     namespace: str
     name: str
@@ -37,13 +37,13 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-# The same inside the informer. A `Key` equals it and may be given for it, but the garbage collector never lets go of
-# named tuples, and walks a hundred thousand of them again and again; plain ones of texts it forgets.
+# The key inside the informer. A `Key` equals it and may be passed for it, but the garbage collector traverses a hundred
+# thousand named tuples again and again, while it stops tracking plain tuples of strings.
 KeyTuple: TypeAlias = tuple[str, str]
 
 
 class Added(Value, Generic[V]):
-    """An object the handler did not know, or could not be told of because nobody could read it."""
+    """An object that the handler did not know, or that can be decoded again."""
 
     new: V
 
@@ -53,7 +53,7 @@ class Added(Value, Generic[V]):
 
 
 class Updated(Value, Generic[V]):
-    """`old` is what the handler was told last; versions between the two may have been passed over."""
+    """A new version. `old` is the version that the handler received last; versions in between may be skipped."""
 
     old: V
     new: V
@@ -64,9 +64,9 @@ class Updated(Value, Generic[V]):
 
 
 class Deleted(Value, Generic[V]):
-    """`last` is the last known state, which may be newer than what the handler was told.
+    """A deletion. `last` is the last known state, which may be newer than the one the handler received.
 
-    `is_inferred`: nobody saw it go; it was missing when all objects were listed again, or another had taken its name.
+    `is_inferred`: no deletion event was received; a list did not have the object, or had another of the same name.
     """
 
     last: V
@@ -78,7 +78,7 @@ class Deleted(Value, Generic[V]):
 
 
 class BecameUnreadable(Value, Generic[V]):
-    """The object is there and cannot be read. `last` is what the handler knew of it, if anything."""
+    """The object exists and cannot be decoded. `last` is the version that the handler knew, if any."""
 
     bad: BadObject
     last: V | None = None
@@ -89,7 +89,7 @@ class BecameUnreadable(Value, Generic[V]):
 
 
 class UnreadableDeleted(Value):
-    """An object that could not be read is no more."""
+    """An object that could not be decoded was deleted."""
 
     bad: BadObject
 
@@ -102,7 +102,7 @@ Change: TypeAlias = Added[V] | Updated[V] | Deleted[V] | BecameUnreadable[V] | U
 
 
 class Deletion(NamedTuple, Generic[V]):
-    """How an object left: the state it was in, and whether that was seen or only follows."""
+    """The deletion of an object: its last state, and whether the deletion was received or inferred."""
 
     last: V | BadObject | None
     is_inferred: bool
@@ -111,7 +111,7 @@ class Deletion(NamedTuple, Generic[V]):
 def changes_between(
     before: V | BadObject | None, after: V | BadObject | None, deletion: Deletion[V] | None = None
 ) -> tuple[Change[V], ...]:
-    """What a handler that was told of `before` must hear now that there is `after`; None is an object not there."""
+    """The changes that lead a handler from `before` to `after`. None stands for an object that does not exist."""
     if before is None:
         return () if after is None else (_build_added(after),)
     if after is None:
@@ -130,24 +130,24 @@ def changes_between(
 
 
 def _is_next_version(before: V, after: V) -> bool:
-    """Whether it is what nearly every change is: another version of one object."""
+    """Whether the change is the usual one: another version of the same object."""
     old, new = before.metadata, after.metadata
     return old.uid == new.uid and old.resource_version != new.resource_version
 
 
 def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
-    """Whether it is the same state of the same object.
+    """Whether both are the same state of the same object.
 
-    The version alone does not say so: a server that was restored from a backup gives versions a second time, and a
-    custom kind whose schema got a default has new content in an old version. That list and watch give equal states for
-    equal objects is seen to by `type_marks`.
+    Equal versions are not enough: a server that was restored from a backup assigns versions a second time, and a
+    custom resource whose schema got a default has new content under an old version. `reflector.type_meta` makes the
+    objects of lists and watches comparable.
     """
     version = version_of(old)
     return bool(version) and version == version_of(new) and not is_other_object(old, new) and old == new
 
 
 def is_other_object(value: V | BadObject, other: V | BadObject) -> bool:
-    """Whether they are known to be two objects, of one name perhaps."""
+    """Whether the two are known to be different objects, by their uids."""
     uid = value.uid if type(value) is BadObject else value.metadata.uid
     other_uid = other.uid if type(other) is BadObject else other.metadata.uid
     return uid != other_uid and bool(uid and other_uid)
@@ -169,7 +169,7 @@ def _build_deleted(before: V | BadObject, deletion: Deletion[V] | None) -> Delet
 
 
 def view_of(value: V) -> WireObject:
-    """The struct, whether or not its bytes are kept with it."""
+    """The struct, whether or not its bytes are stored with it."""
     return value.view if isinstance(value, RawObject) else value
 
 

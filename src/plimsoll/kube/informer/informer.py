@@ -7,7 +7,7 @@
     await pods.wait_until_synced()
     pods.cache.by_index("node", "n1")
 
-Check `age_s()` before removing anything: a cache that has not heard from its server is not evidence.
+Check `age_s()` before removing anything: a cache without recent contact to its server is not evidence.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEFAULT_SETTINGS: Final = InformerSettings()
 
 
 class Informer(Generic[V]):
-    """One kind, one selection. With `keep_raw` the cache holds `RawObject`s: for kinds whose objects are copied."""
+    """The informer of one kind and selection. With `keep_raw`, the cache holds `RawObject`s, which can be copied."""
 
     @overload
     def __init__(
@@ -90,7 +90,7 @@ class Informer(Generic[V]):
         keep_raw: bool = False,
     ) -> None:
         if selection.resource_version:
-            raise InvalidInput("an informer always begins with the newest state", path="selection.resource_version")
+            raise InvalidInput("an informer always starts from the newest state", path="selection.resource_version")
         self._clock = clock
         self._lister_watcher = ListerWatcher(
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
@@ -122,14 +122,14 @@ class Informer(Generic[V]):
         return self._lister_watcher.name
 
     def add_index(self, name: str, index_func: IndexFunc[V]) -> None:
-        """Find objects by `cache.by_index(name, …)` from now on. Best done before `run`: it goes through all there are.
+        """Make objects available through `cache.by_index(name, …)`. Before `run` it is cheapest.
 
-        `index_func` must be quick and give the same keys for the same object each time.
+        `index_func` must be fast and return the same keys for the same object each time.
         """
         self._cache.add_index(name, index_func)
 
     def add_handler(self, handler: Handler[V], *, name: str) -> HandlerRunner[V]:
-        """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
+        """Call `handler`, a function or coroutine function, with every change. Existing objects come as `Added`."""
         if any(runner.name == name for runner in self._broadcaster.runners):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
         runner = HandlerRunner(name, handler, cache=self._cache, broadcaster=self._broadcaster, delivery=self._delivery)
@@ -141,7 +141,7 @@ class Informer(Generic[V]):
         return runner
 
     async def run(self) -> None:
-        """Until cancelled. After a restart the cache is still there, and a list brings it up to date."""
+        """Run until cancelled. After a restart, the cache still has its objects, and a list updates it."""
         if self._is_running:
             raise InvalidInput(f"the informer of {self.resource} is already running")
         async with asyncio.TaskGroup() as group:
@@ -154,18 +154,18 @@ class Informer(Generic[V]):
                 self._is_running = False
 
     def _on_list_complete(self) -> None:
-        told = "informer.relisted" if self.has_synced else "informer.synced"
-        log.info(told, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
+        event = "informer.relisted" if self.has_synced else "informer.synced"
+        log.info(event, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
         if not self.has_synced:
             self._synced.set()
             for runner in self._broadcaster.runners:
                 runner.mark_cache_complete()
 
-    # ---- how it is doing
+    # ---- status
 
     @property
     def has_synced(self) -> bool:
-        """Whether the cache has been complete once."""
+        """Whether the cache has been complete at least once."""
         return self._synced.is_set()
 
     async def wait_until_synced(self) -> None:
@@ -173,14 +173,14 @@ class Informer(Generic[V]):
 
     @property
     def position(self) -> str:
-        """The version up to which everything is known; empty before the first list."""
+        """The version up to which the cache is complete; empty before the first list."""
         return self._updater.position
 
     def age_s(self) -> float:
-        """How old the cache may be: seconds since the server was last heard. Infinite before the first list.
+        """The age of the cache: seconds since the last contact to the server. Infinite before the first list.
 
-        A quiet watch is up to a bit more than a minute old, the time between two bookmarks. After an event that could
-        not be read it ages from there, whatever comes later, until a list has made good for it.
+        With a quiet watch, the age reaches a bit more than a minute, the time between two bookmarks. After an event
+        that could not be decoded, the age counts from that event until the next complete list.
         """
         if not self.has_synced:
             return math.inf
@@ -191,12 +191,12 @@ class Informer(Generic[V]):
     def status(self) -> InformerStatus:
         progress = self._lister_watcher.progress
         silent_s = self._clock.monotonic_s() - progress.heard_s
-        heard_at = self._clock.now() - timedelta(seconds=silent_s) if self.has_synced else None
+        last_heard_at = self._clock.now() - timedelta(seconds=silent_s) if self.has_synced else None
         return InformerStatus(
             resource=self.resource,
             has_synced=self.has_synced,
             synced_at=progress.synced_at,
-            last_heard_at=heard_at,
+            last_heard_at=last_heard_at,
             resource_version=self._updater.position,
             objects=len(self._cache),
             bad=len(self._cache.bad),

@@ -11,26 +11,27 @@ class InformerSettings(Value):
     """Seconds, unless a name says otherwise."""
 
     page_size: int = 500
-    """Objects in one page of a list; 0: everything in one answer."""
+    """Objects per page of a list; 0: everything in one answer."""
     uses_watch_list: bool = False
-    """Ask for the first state as a stream of events instead of pages. Off, because it is not faster to read (a page is
-    one parse, a stream one for each object), and not every server has it; on, it spares the server memory."""
+    """Request the initial state as a stream of events instead of pages (WatchList). Off, because it is not faster to
+    decode (one parse per object instead of one per page), and not every server supports it. On, it saves the server
+    memory."""
     watch_list_patience_s: float = 60.0
-    """How long a stream of first events may say nothing before pages are asked for instead."""
+    """How long a stream of initial events may be silent before pages are requested instead."""
     shortest_watch_s: int = 300
     longest_watch_s: int = 600
-    """A watch is asked for between so and so long, by chance, so that a thousand of them do not end together."""
+    """The timeout of a watch is drawn between these two, so that a thousand watches do not end together."""
     wants_bookmarks: bool = True
-    """False only where the server cannot go without notice and nobody asks how old a cache is: in one process, in
-    virtual time, where a quiet week is ten thousand bookmarks a watch. `silence_s` is then as long as a watch."""
+    """False only where the server cannot disappear unnoticed and the age of the cache is not used: in one process, in
+    virtual time, where a quiet week has ten thousand bookmarks per watch. `silence_s` is then as long as a watch."""
     silence_s: float = 100.0
-    """A watch that says nothing for so long is dead: servers send a bookmark every 60 s, late by a quarter at most."""
+    """A watch without data for this long is dead: servers send a bookmark every 60 s, at most a quarter late."""
     reopen_after_s: float = 1.0
-    """Watches that end by themselves are opened again, but no faster than one in so long."""
+    """The shortest time between two watches, after one that ended normally."""
     backoff: Backoff = Backoff(initial_s=0.8, factor=2.0, cap_s=30.0, jitter=0.5, reset_after_s=120.0)
-    """After failures; as client-go waits."""
+    """The backoff after failures, as in client-go."""
     suspicion_s: float = 300.0
-    """After something that could not be read at all everything is listed again, at most once in so long."""
+    """After an event that could not be decoded, everything is listed again, at most once per this time."""
     list_timeout_s: float = 60.0
 
     def __post_init__(self) -> None:

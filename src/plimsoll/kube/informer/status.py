@@ -11,13 +11,13 @@ from plimsoll.core.values import Value
 
 @dataclass(slots=True)
 class ReflectorProgress:
-    """What the reflector counts as it goes."""
+    """Counters and times of a reflector."""
 
     synced_at: datetime | None = None
     heard_s: float = -math.inf
-    """When the server last said anything, by the monotonic clock."""
+    """The time of the last data from the server, by the monotonic clock."""
     suspect_since_s: float = math.inf
-    """When the first event came that we could not take; until a list has made good for it."""
+    """The time of the first event that could not be applied; reset by a complete list."""
     lists: int = 0
     reconnects: int = 0
     bytes_read: int = 0
@@ -25,7 +25,7 @@ class ReflectorProgress:
 
 
 class HandlerStatus(Value):
-    """One handler: how many objects it has yet to hear about, and how often it raised."""
+    """The state of one handler: the number of objects that are pending for it, and how often it raised."""
 
     name: str
     pending: int
@@ -34,7 +34,7 @@ class HandlerStatus(Value):
 
 
 class InformerStatus(Value):
-    """One informer at one moment."""
+    """The state of one informer."""
 
     resource: str
     has_synced: bool
@@ -47,10 +47,10 @@ class InformerStatus(Value):
     """Complete lists after the first."""
     reconnects: int
     unreadable: int
-    """Frames and objects of which not even the name could be read."""
+    """The number of frames and objects whose name could not be decoded."""
     is_suspect: bool
-    """An event could not be read, or told of the past: the cache may be wrong until everything has been listed."""
+    """An event could not be decoded, or was from the past: the cache may be wrong until the next complete list."""
     bytes_read: int
     trouble: str
-    """What keeps it from going on, as long as something does."""
+    """The current failure; empty if there is none."""
     handlers: tuple[HandlerStatus, ...] = ()

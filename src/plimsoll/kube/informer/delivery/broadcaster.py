@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class HandlerBroadcaster(Generic[V]):
-    """The runners of an informer's handlers. Changes are delivered in the order in which the handlers were added."""
+    """The runners of an informer's handlers, in the order in which they were added (client-go: sharedProcessor)."""
 
     def __init__(self, cache: Cache[V], delivery: DeliveryLoop) -> None:
         self.runners: list[HandlerRunner[V]] = []
@@ -43,7 +43,7 @@ class HandlerBroadcaster(Generic[V]):
         self._unshared[runner] = None
 
     def distribute(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None = None) -> None:
-        """The object was in state `before` and is now as the cache has it. `deletion` says how it left, if it did."""
+        """Record for every handler that the object changed from `before` to its state in the cache."""
         if self._idle.members:
             self._wake_idle()
         for pending in self._shared:
@@ -56,15 +56,15 @@ class HandlerBroadcaster(Generic[V]):
         waiting = self._idle
         self._idle = PendingNotifications(self._cache)
         self._shared = [
-            *(pending_notifications for pending_notifications in self._shared if pending_notifications.members),
+            *(pending for pending in self._shared if pending.members),
             waiting,
         ]
         self._delivery.wake([runner for runner in self.runners if runner in waiting.members])
 
-    # ---- called by runners
+    # ---- sharing
 
     def share_pending(self, runner: HandlerRunner[V], delivered: PendingNotifications[V]) -> PendingNotifications[V]:
-        """All of `delivered` is delivered or about to be. Returns the set that the runner shares from now on."""
+        """Leave `delivered`, which is or will be delivered completely. Returns the set that the runner joins."""
         if runner in self._unshared:
             del self._unshared[runner]
         else:
@@ -73,7 +73,7 @@ class HandlerBroadcaster(Generic[V]):
         return self._idle
 
     def separate(self, runner: HandlerRunner[V], shared: PendingNotifications[V]) -> PendingNotifications[V]:
-        """The runner no longer shares. Returns a set of its own with what it has still to deliver."""
+        """Leave the shared set. Returns a set of the runner's own with the notifications it has still to deliver."""
         del shared.members[runner]
         self._unshared[runner] = None
         return shared.copy()
@@ -84,7 +84,7 @@ CALLS_AT_ONCE: Final = 32
 
 
 class DeliveryLoop:
-    """Delivers to the handlers of one informer, in turn."""
+    """Delivers to the handlers of one informer, one after another."""
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
@@ -93,7 +93,7 @@ class DeliveryLoop:
         self._wakeup: asyncio.Future[None] | None = None
 
     def wake(self, runners: Iterable[HandlerRunner[Any]]) -> None:
-        """These runners have something to deliver, and had nothing before."""
+        """Wake the loop: these runners have notifications, and had none before."""
         for runner in runners:
             if runner not in self._awaited:
                 self._runnable[runner] = None
@@ -101,7 +101,7 @@ class DeliveryLoop:
             self._wakeup.set_result(None)
 
     async def run(self, runners: Iterable[HandlerRunner[Any]], group: asyncio.TaskGroup) -> None:
-        """Deliver until cancelled. `group` runs the tasks of handlers that are awaited, and ends with this."""
+        """Deliver until cancelled. `group` runs the tasks of handlers that are awaited, and ends with this loop."""
         self._awaited.clear()
         for runner in runners:
             runner.start()

@@ -6,8 +6,8 @@ receives one twice or out of order, and what is pending for it is bounded by the
 Handlers do not wait for each other, and the informer waits for none of them. A handler that raises is reported and gets
 the next change. A handler that is cancelled in the middle gets the same change again when the informer runs again.
 
-A handler that has received everything shares its pending notifications with all others of that state
-(`HandlerBroadcaster`). Only a handler that is interrupted has state of its own.
+A handler that has received everything shares its pending notifications with all others in that state
+(`HandlerBroadcaster`). Only a handler that was interrupted has state of its own.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ class HandlerRunner(Generic[V]):
         self._next: deque[KeyTuple] = deque()
         # Changes of the current object that are not delivered yet.
         self._current_changes: deque[Change[V]] = deque()
-        # The objects that were there when the handler was added, and are not delivered yet. They come first.
+        # The objects that existed when the handler was added, and are not delivered yet. They come first.
         self._initial_names = cache.names()
         self._has_work = bool(self._initial_names)
         self._is_busy = False
         self._batches_to_sync: int | None = None
         self._synced = asyncio.Event()
 
-    # ---- asked by everybody
+    # ---- progress
 
     @property
     def pending(self) -> int:
-        """How many objects the handler has yet to hear about."""
+        """The number of objects whose changes the handler has not received yet."""
         being_told = 1 if self._current_changes else 0
         return (
             being_told + len(self._pending.known) + len(self._in_delivery) + sum(map(len, self._initial_names.values()))
@@ -86,21 +86,21 @@ class HandlerRunner(Generic[V]):
 
     @property
     def handled(self) -> int:
-        """How many changes the handler was called with and took."""
+        """The number of calls of the handler that did not fail."""
         return self.delivered - self.failures
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler has heard of everything that was there at the start."""
+        """Whether the handler has received all objects of the first list."""
         return self._synced.is_set()
 
     async def wait_until_synced(self) -> None:
         await self._synced.wait()
 
-    # ---- called by the broadcaster
+    # ---- changes
 
     def add(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None) -> None:
-        """Like `PendingNotifications.add`; a change to an object in hand adds no second event."""
+        """Like `PendingNotifications.add`; a change to an object in delivery adds no second notification."""
         if self._in_delivery and key in self._in_delivery:
             known = self._in_delivery[key]
             if deletion is not None and known is not None and not is_of_other_object(deletion, known):
@@ -114,7 +114,7 @@ class HandlerRunner(Generic[V]):
                 self._announce_work()
 
     def mark_cache_complete(self) -> None:
-        """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
+        """Record that the cache is complete. The handler has synced once it has received what is pending now."""
         if self._batches_to_sync is None:
             self._batches_to_sync = 1 + self._is_busy
             self._announce_work()
@@ -123,7 +123,7 @@ class HandlerRunner(Generic[V]):
         self._has_work = True
         self._delivery.wake((self,))
 
-    # ---- told by the delivery
+    # ---- delivery
 
     @property
     def has_work(self) -> bool:
@@ -132,18 +132,21 @@ class HandlerRunner(Generic[V]):
         return self._has_work or bool(self._current_changes or self._in_delivery)
 
     def start(self) -> None:
-        """Somebody goes round now. After an earlier run that was cancelled there may be work that nobody announces."""
+        """Prepare for a new delivery loop. A cancelled run may have left work that is not announced."""
         self._next = deque(self._in_delivery)
         self._announce_work()
 
     def deliver_some(self, most: int) -> Awaitable[None] | None:
-        """Call the handler with so many changes, up to the first that is awaited; that one goes to `await_outcome`."""
+        """Call the handler with at most `most` changes.
+
+        Stops at the first call that has to be awaited and returns its awaitable, for `await_outcome`.
+        """
         if not self._is_unshared:
-            pending, tellings = self._pending, self._pending.build_notifications()
+            pending, notifications = self._pending, self._pending.build_notifications()
             self._pending = self._broadcaster.share_pending(self, pending)
-            if len(tellings) <= most:
-                return self._deliver_shared(pending, tellings)
-            self._stop_sharing(pending, tellings)
+            if len(notifications) <= most:
+                return self._deliver_shared(pending, notifications)
+            self._stop_sharing(pending, notifications)
         outcome = self._deliver_own(most)
         if outcome is None and self.has_synced and not self.has_work:
             self._is_unshared = False
@@ -153,17 +156,17 @@ class HandlerRunner(Generic[V]):
     def _deliver_shared(
         self, pending: PendingNotifications[V], notifications: Sequence[Notification[V]]
     ) -> Awaitable[None] | None:
-        """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
+        """Deliver the shared notifications at once; after an interruption the runner delivers the rest by itself."""
         for number, (_, change) in enumerate(notifications):
             try:
                 outcome = self._handler(change)
-            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a bug of a handler must not stop the informer
                 self._report(change, error)
-            except BaseException:  # whatever it was goes on up; what was not told must not be lost behind it
+            except BaseException:  # propagates; the undelivered notifications must not be lost
                 self._stop_sharing(pending, notifications[number:])
                 raise
             else:
-                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
+                # Most handlers are plain functions that return None; the check for an awaitable is slow.
                 if outcome is not None and inspect.isawaitable(outcome):
                     self._stop_sharing(pending, notifications[number:])
                     return outcome
@@ -171,11 +174,11 @@ class HandlerRunner(Generic[V]):
         return None
 
     def _stop_sharing(self, pending: PendingNotifications[V], rest: Sequence[Notification[V]]) -> None:
-        """Be alone with what of `pending` was not told, of which the first may be under way."""
+        """Deliver the rest of `pending` separately. The first notification of the rest may be in progress."""
         first, _ = rest[0]
         self._current_changes = deque(change for key, change in rest if key == first)
         self._in_delivery = {key: pending.known.get(key) for key, _ in rest if key != first}
-        self._deletions = {key: how for key, how in pending.deletions.items() if key in self._in_delivery}
+        self._deletions = {key: deletion for key, deletion in pending.deletions.items() if key in self._in_delivery}
         self._next = deque(self._in_delivery)
         self._is_busy = self._is_unshared = True
         self._pending = self._broadcaster.separate(self, self._pending)
@@ -200,7 +203,7 @@ class HandlerRunner(Generic[V]):
         return None
 
     async def await_outcome(self, outcome: Awaitable[None]) -> None:
-        """Wait for what the last call of the handler gave."""
+        """Wait for the awaitable that the last call of the handler returned."""
         change = self._current_changes[0]
         try:
             await outcome
@@ -208,7 +211,7 @@ class HandlerRunner(Generic[V]):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Something the handler waited for was cancelled, not we.
+            # Not this task was cancelled, but something that the handler waited for.
             self._report(change, error)
         except Exception as error:  # noqa: BLE001 - as above
             self._report(change, error)
@@ -216,10 +219,10 @@ class HandlerRunner(Generic[V]):
         self._current_changes.popleft()
 
     def _take_next(self) -> bool:
-        """Put the next changes under way; False when there are none, for now."""
+        """Make the changes of the next object current. Returns False if there are none for now."""
         while True:
             while self._next:
-                # Popped one by one: a change of what is still in hand needs no second notification.
+                # Popped one by one: a change of an object that is still in delivery needs no second notification.
                 key = self._next.popleft()
                 known = self._in_delivery.pop(key)
                 changes = changes_between(known, self._cache.get_state(key), self._deletions.pop(key, None))
@@ -233,7 +236,7 @@ class HandlerRunner(Generic[V]):
             self._next.extend(self._in_delivery)
 
     def _take_batch(self) -> None:
-        """Some of what was never heard of; when there is no more of that, everything that waits."""
+        """Take the next batch: some of the initial objects, or else everything that is pending."""
         while self._initial_names:
             namespace, names = next(iter(self._initial_names.items()))
             some = tuple(islice(names, _INITIAL_AT_ONCE))
@@ -257,7 +260,7 @@ class HandlerRunner(Generic[V]):
         if self._batches_to_sync:
             self._batches_to_sync -= 1
             if self._batches_to_sync:
-                # The next may be empty, and must come all the same.
+                # The next batch may be empty, and is needed nevertheless.
                 self._has_work = True
             else:
                 self._synced.set()

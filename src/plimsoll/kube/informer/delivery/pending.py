@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class PendingNotifications(Generic[V]):
-    """Objects whose changes the members have still to receive, each with the state they know; None: unknown to them.
+    """Objects whose changes the members have still to receive, each with the state they know, None if they know none.
 
-    In the order of first change. The notification follows from that state and the cache at the time of delivery.
+    They are in the order of the first change. A notification follows from that state and the cache at delivery.
     """
 
     def __init__(self, cache: Cache[V]) -> None:
@@ -35,34 +35,34 @@ class PendingNotifications(Generic[V]):
         self._notifications: list[Notification[V]] | None = None
 
     def add(self, key: KeyTuple, before: V | BadObject | None, deletion: Deletion[V] | None) -> None:
-        """The object was in state `before` and is now as the cache has it. `deletion` says how it left, if it did."""
+        """Record that the object changed from `before` to its state in the cache; `deletion` if it was deleted."""
         self._notifications = None
         # The state that the members know stays, whatever happened since.
         known = self.known.setdefault(key, before)
         if deletion is None:
             return
         if known is None:
-            # Created and deleted before delivery. Such objects would fill the memory while a handler is stuck.
+            # Created and deleted before delivery. Such objects would fill the memory while a handler hangs.
             del self.known[key]
         elif not is_of_other_object(deletion, known):
             self.deletions[key] = deletion
 
     def build_notifications(self) -> Sequence[Notification[V]]:
-        """All notifications as of now; the same list for each member until the next change.
+        """The current notifications; the same list for every member until the next change.
 
-        Each comes with its key: an object of another uid under the same name makes two changes.
+        Each has its key, because an object with a new uid under the same name causes two changes.
         """
         if self._notifications is None:
-            state, departures = self._cache.get_state, self.deletions
+            get_state, deletions = self._cache.get_state, self.deletions
             self._notifications = [
                 (key, change)
                 for key, known in self.known.items()
-                for change in changes_between(known, state(key), departures.get(key))
+                for change in changes_between(known, get_state(key), deletions.get(key))
             ]
         return self._notifications
 
     def copy(self) -> PendingNotifications[V]:
-        """The same, without members."""
+        """A copy without members."""
         copy = PendingNotifications(self._cache)
         copy.known.update(self.known)
         copy.deletions.update(self.deletions)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class IdleTimeout:
-    """An asynchronous context; `reset` whenever something was heard."""
+    """An asynchronous context that raises `TimeoutError` after too long without a call of `reset`."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
@@ -41,7 +41,7 @@ class IdleTimeout:
         self._heard_s = self._loop.time()
 
     def set_limit(self, longest_s: float) -> None:
-        """From now on another measure holds."""
+        """Change the limit."""
         self._longest_s = longest_s
         if self._alarm is not None:
             self._alarm.cancel()

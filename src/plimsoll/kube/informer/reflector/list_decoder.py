@@ -37,12 +37,12 @@ T = TypeVar("T", bound=WireObject)
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _WHOLE_BYTES: Final = 4 * 1024 * 1024
 _CUT_BYTES: Final = 256 * 1024
-# An object that does not fit costs a millisecond to find out why.
+# Finding out why an object does not fit takes a millisecond.
 _SLOW_AT_ONCE: Final = 16
 
 
 class Portion(NamedTuple, Generic[V]):
-    """Some of the objects, and how much text they were."""
+    """Some of the objects, and the size of their JSON."""
 
     values: Sequence[V | BadObject]
     size_bytes: int
@@ -55,7 +55,7 @@ class _List(Wire, Generic[T]):
 
 
 class ListReader(Generic[V]):
-    """Reads one body: go through `read_portions` to the end, then `metadata` is there."""
+    """Decodes one body. `metadata` is set when `read_portions` has ended."""
 
     def __init__(self, struct: type[WireObject], body: bytes, *, keep_raw: bool = False) -> None:
         self._struct = struct
@@ -65,7 +65,7 @@ class ListReader(Generic[V]):
         self.metadata = ListMeta()
 
     def read_portions(self, *, whole_bytes: int = _WHOLE_BYTES, cut_bytes: int = _CUT_BYTES) -> Iterator[Portion[V]]:
-        """Raises `UnreadableAnswer` if this is no list of the kind, or breaks off."""
+        """Decode the objects in portions. Raises `UnreadableAnswer` if the body is not a complete list of the kind."""
         if len(self._body) <= whole_bytes and self._fast is not None:
             try:
                 whole = _build_list_decoder(self._struct).decode(self._body)
@@ -80,7 +80,7 @@ class ListReader(Generic[V]):
         yield from self._read_cuts(cut_bytes)
 
     def _read_cuts(self, cut_bytes: int) -> Iterator[Portion[V]]:
-        told: dict[str, bytes] = {}
+        members: dict[str, bytes] = {}
         has_items = False
         try:
             for part in split_list(self._body, size_bytes=cut_bytes):
@@ -88,14 +88,14 @@ class ListReader(Generic[V]):
                     has_items = True
                     yield from self._read_array(part.array)
                 else:
-                    told[part.key] = part.value
+                    members[part.key] = part.value
         except BrokenText as error:
             raise UnreadableAnswer(f"a list that cannot be read: {error}") from error
         try:
-            kind = msgspec.json.decode(told.get("kind", b'""'), type=str | None) or ""
+            kind = msgspec.json.decode(members.get("kind", b'""'), type=str | None) or ""
         except _UNREADABLE:
             raise UnreadableAnswer("a list that cannot be read: kind: not a text") from None
-        self._decode_rest(kind, Raw(told.get("metadata", b"null")), has_items=has_items)
+        self._decode_rest(kind, Raw(members.get("metadata", b"null")), has_items=has_items)
 
     def _read_array(self, array: bytes) -> Iterator[Portion[V]]:
         if self._fast is not None:
@@ -122,7 +122,7 @@ class ListReader(Generic[V]):
         return all(wire_object.kind in ("", self._struct.kind_name()) for wire_object in values)
 
     def _decode_rest(self, kind: str, metadata: Raw, *, has_items: bool) -> None:
-        """The rest of the list, by the rules that hold for every list: read as one without items."""
+        """Decode the rest of the list like every list, as one without items."""
         items = b"[]" if has_items else b"null"
         rest = msgspec.json.encode({"kind": kind or None, "metadata": metadata, "items": Raw(items)})
         listed = decode_list(self._struct, rest)
@@ -135,7 +135,7 @@ def _split_array(array: bytes) -> Iterator[Raw | bytes]:
     try:
         yield from msgspec.json.decode(array, type=tuple[Raw, ...])
     except RecursionError:
-        # One object is nested too deeply; the others are still to be had.
+        # One object is nested too deeply; the others can be decoded.
         for part in split_list(b'{"items":' + array + b"}", size_bytes=1):
             if isinstance(part, Cut):
                 yield part.array[1:-1]
@@ -148,7 +148,7 @@ def _build_list_decoder(struct: type[T]) -> msgspec.json.Decoder[_List[T]]:
     return msgspec.json.Decoder(_List[struct], dec_hook=decode_special_type)  # type: ignore[valid-type] # made at run time
 
 
-# Possessive, so that text which ends inside a string is walked once and not once for each quote.
+# Possessive, so that text that ends inside a string is scanned once and not once per quote.
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _KEY: Final = re.compile(rb"[ \t\r\n,]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL)
@@ -158,64 +158,64 @@ _NEXT_BRACKET: Final = re.compile(_PLAIN + rb"(?:" + _STRING + _PLAIN + rb")*+([
 _BETWEEN_ITEMS: Final = re.compile(rb"[ \t\r\n]*+,?[ \t\r\n]*+")
 _RAW_ITEMS: Final = msgspec.json.Decoder(tuple[Raw, ...])
 
-# So many characters of the first item tell items from what is inside of them: `{"metadata":{`.
+# This many characters of the first item distinguish items from values inside them: `{"metadata":{`.
 _ITEM_START: Final = 13
 
 
 class BrokenText(ValueError):
-    """The text ends too early, or is no JSON."""
+    """The text ends too early, or is not JSON."""
 
 
 class Member(NamedTuple):
-    """A member of the list other than its items, as text."""
+    """A member of the list other than its items, as JSON."""
 
     key: str
     value: bytes
 
 
 class Cut(NamedTuple):
-    """Some items, as the text of an array."""
+    """Some items, as a JSON array."""
 
     array: bytes
 
 
 def split_list(text: bytes, *, size_bytes: int) -> Iterator[Member | Cut]:
-    """Everything in the list, in its order; of the items as many at once as make up about `size_bytes`.
+    """Split the text of a list into its members, in order, and its items into cuts of about `size_bytes`.
 
-    `items` that hold nothing give one empty cut, so that they can be told from no items at all.
+    Empty `items` are one empty cut, which distinguishes them from missing `items`.
     """
-    place = _skip(_SPACE, text, 0)
-    if text[place : place + 1] != b"{":
+    position = _skip(_SPACE, text, 0)
+    if text[position : position + 1] != b"{":
         raise BrokenText("not an object")
-    place += 1
-    while found := _KEY.match(text, place):
-        key, place = found[1][1:-1].decode(errors="replace"), found.end()
-        if key == "items" and text[place : place + 1] == b"[":
-            place = yield from _split_items(text, place + 1, size_bytes)
+    position += 1
+    while found := _KEY.match(text, position):
+        key, position = found[1][1:-1].decode(errors="replace"), found.end()
+        if key == "items" and text[position : position + 1] == b"[":
+            position = yield from _split_items(text, position + 1, size_bytes)
         else:
-            end = _find_value_end(text, place)
-            yield Member(key, text[place:end])
-            place = end
-    if text[place : place + 64].strip() != b"}":
-        raise BrokenText("it breaks off, or goes on after its end")
+            end = _find_value_end(text, position)
+            yield Member(key, text[position:end])
+            position = end
+    if text[position : position + 64].strip() != b"}":
+        raise BrokenText("it is truncated, or continues after its end")
 
 
-def _split_items(text: bytes, place: int, size_bytes: int) -> Generator[Cut, None, int]:
-    """Returns where they end."""
-    place = _skip(_SPACE, text, place)
-    likeness = b"," + text[place : place + _ITEM_START]
-    if text[place : place + 1] == b"]":
+def _split_items(text: bytes, position: int, size_bytes: int) -> Generator[Cut, None, int]:
+    """Yield the items in cuts, and return the position after them."""
+    position = _skip(_SPACE, text, position)
+    item_start = b"," + text[position : position + _ITEM_START]
+    if text[position : position + 1] == b"]":
         yield Cut(b"[]")
-    while text[place : place + 1] != b"]":
-        end = _guess_item_end(text, place, likeness, size_bytes) or _find_item_end(text, place, size_bytes)
-        yield Cut(b"[" + text[place:end] + b"]")
-        place = _skip(_BETWEEN_ITEMS, text, end)
-    return place + 1
+    while text[position : position + 1] != b"]":
+        end = _guess_item_end(text, position, item_start, size_bytes) or _find_item_end(text, position, size_bytes)
+        yield Cut(b"[" + text[position:end] + b"]")
+        position = _skip(_BETWEEN_ITEMS, text, end)
+    return position + 1
 
 
-def _guess_item_end(text: bytes, start: int, likeness: bytes, size_bytes: int) -> int:
-    """Where an item ends, about `size_bytes` on; 0 if none could be guessed."""
-    end = text.find(likeness, start + size_bytes, start + 3 * size_bytes)
+def _guess_item_end(text: bytes, start: int, item_start: bytes, size_bytes: int) -> int:
+    """Guess where an item ends, about `size_bytes` after `start`; 0 if the guess fails."""
+    end = text.find(item_start, start + size_bytes, start + 3 * size_bytes)
     if end < 0:
         return 0
     try:
@@ -226,7 +226,7 @@ def _guess_item_end(text: bytes, start: int, likeness: bytes, size_bytes: int) -
 
 
 def _find_item_end(text: bytes, start: int, size_bytes: int) -> int:
-    """The same by following brackets, item after item."""
+    """Find where an item ends by following brackets, item by item."""
     end = _find_value_end(text, start)
     while end - start < size_bytes:
         following = _skip(_BETWEEN_ITEMS, text, end)
@@ -242,16 +242,16 @@ def _find_value_end(text: bytes, start: int) -> int:
         if found is None:
             raise BrokenText(f"no value at byte {start}")
         return found.end()
-    depth, place = 1, start + 1
+    depth, position = 1, start + 1
     while depth:
-        found = _NEXT_BRACKET.match(text, place)
+        found = _NEXT_BRACKET.match(text, position)
         if found is None:
-            raise BrokenText(f"what begins at byte {start} does not end")
+            raise BrokenText(f"the value that starts at byte {start} does not end")
         depth += 1 if found[1] in b"{[" else -1
-        place = found.end()
-    return place
+        position = found.end()
+    return position
 
 
-def _skip(pattern: re.Pattern[bytes], text: bytes, place: int) -> int:
-    found = pattern.match(text, place)
-    return place if found is None else found.end()
+def _skip(pattern: re.Pattern[bytes], text: bytes, position: int) -> int:
+    found = pattern.match(text, position)
+    return position if found is None else found.end()

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# When pages expire so often, reading takes longer than the server keeps a version: everything at once, then.
+# If pages expire this often, reading takes longer than the server stores a version: everything is requested at once.
 _MOST_EXPIRED: Final = 2
 
 
 class Lister(Generic[V]):
-    """Gives the updater what is listed as it comes, so that no second copy of 100,000 objects is ever held."""
+    """Lists into the cache updater as pages arrive, so that there is never a second copy of 100,000 objects."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Lister(Generic[V]):
         self._yielder = CooperativeYield()
 
     async def list(self) -> None:
-        """Everything, of one moment. Starts over when its pages expire on the way."""
+        """List a consistent state. Starts again if the pages expire."""
         for attempt in range(_MOST_EXPIRED + 1):
             try:
                 await self._list_once(limit=self._settings.page_size if attempt < _MOST_EXPIRED else 0)
@@ -54,7 +54,7 @@ class Lister(Generic[V]):
                 return
 
     async def get_newest_version(self) -> str:
-        """Where the server is now, by the smallest list there is."""
+        """Get the current version of the server, with a list of one object."""
         reader: ListReader[V] = ListReader(self._lister_watcher.struct, await self._lister_watcher.get_page(limit=1))
         for portion in reader.read_portions():
             await self._yielder.count_and_yield(objects=len(portion.values), size_bytes=portion.size_bytes)
@@ -66,16 +66,16 @@ class Lister(Generic[V]):
         while token := listed.continue_:
             listed = await self._list_page(limit, token)
             if listed.continue_ == token:
-                raise UnreadableAnswer("a list without end: the server continues it where it began")
-        for place in self._updater.find_unlisted():
-            self._updater.infer_deletion(place)
+                raise UnreadableAnswer("a list without end: the server returned the same continue token")
+        for key in self._updater.find_unlisted():
+            self._updater.infer_deletion(key)
             await self._yielder.count_and_yield()
         self._updater.end_list(listed.resource_version)
 
     async def _list_page(self, limit: int, token: str) -> ListMeta:
         body = await self._lister_watcher.get_page(limit=limit, token=token)
         self._progress.bytes_read += len(body)
-        # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
+        # Receiving the page is one portion of work, decoding it another, and updating the cache one or more.
         await self._yielder.yield_now()
         reader: ListReader[V] = ListReader(self._lister_watcher.struct, body, keep_raw=self._lister_watcher.keep_raw)
         for portion in reader.read_portions():

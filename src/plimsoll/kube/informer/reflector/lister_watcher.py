@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ListerWatcher:
-    """One kind and selection on one server, and what is counted about talking to it."""
+    """The list and watch calls of one kind and selection, with the progress of the reflector."""
 
     def __init__(
         self, client: Client, kind: type[Any] | Resource, *, selection: Selection, keep_raw: bool, list_timeout_s: float
@@ -32,7 +32,7 @@ class ListerWatcher:
         self.progress = ReflectorProgress()
 
     async def get_page(self, *, limit: int, token: str = "") -> bytes:
-        """One page of the newest state, as it came; after the first by the `continue` token of the one before."""
+        """The body of one page of the newest state. `token` is the `continue` token of the previous page."""
         query = [*self._selection.query]
         if limit:
             query.append(("limit", str(limit)))
@@ -51,7 +51,7 @@ class ListerWatcher:
         )
 
     async def watch_list(self, *, timeout_seconds: int) -> Stream:
-        """A watch that begins with everything there is."""
+        """Open a watch that starts with all existing objects."""
         return await self._client.watch(
             self._kind, self._selection, timeout_seconds=timeout_seconds, send_initial_events=True
         )

@@ -1,13 +1,14 @@
-"""Talks to the server: lists, watches, resumes, and starts over where it must. What it hears goes to `tracking`.
+"""Lists, watches, resumes, and lists again where necessary. The cache updater receives what the server sends.
 
-    list ──→ watch from the list's version ──→ ends or breaks ──→ watch from the last version heard
+    list ──→ watch from the list's version ──→ ends or breaks ──→ watch from the last version received
       ↑                                                                      │
-      └── the version is gone (410), the server went back, something was unreadable ──┘
+      └── the version is gone (410), the server went back, an event was unreadable ──┘
 
-Failures never end it and never empty the cache: it waits, tries again, and its `progress` says why. A list is always a
-consistent read (no resourceVersion), so it is never older than what was known; only a server that was restored from a
-backup goes back. Before every watch that does not follow a list a look at the server's version tells, the smallest call
-there is: a restored server takes a watch from a version it has yet to come to, and would be silent until then.
+A failure never ends the reflector and never empties the cache: the reflector waits and tries again, and `progress` has
+the reason. A list is always a consistent read (no resourceVersion), so it is never older than the cache, unless the
+server was restored from a backup. Before every watch that does not follow a list, the reflector reads the server's
+version with the smallest list possible: a restored server accepts a watch from a version that it has not reached yet,
+and would be silent until then.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# After these the version we have is still good to go on from.
-_PASSING: Final = (Unauthorized, Forbidden, TooManyRequests, ServerFailed)
+# After these errors a watch can resume from the current position.
+_TRANSIENT: Final = (Unauthorized, Forbidden, TooManyRequests, ServerFailed)
 
 
 class Reflector(Generic[V]):
-    """One kind, one selection. `on_synced` is called after each complete list."""
+    """The reflector of one kind and selection. `on_synced` is called after each complete list."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Reflector(Generic[V]):
         self._last_suspicion_s: float | None = None
 
     async def run(self) -> None:
-        """For ever, until cancelled. Begins with a list, also after an earlier run."""
+        """Run until cancelled. Starts with a list, also after an earlier run."""
         self._must_list = True
         backoff = BackoffState(policy=self._settings.backoff)
         while True:
@@ -119,7 +120,7 @@ class Reflector(Generic[V]):
         await self._watch(None)
 
     def _finish_list(self) -> None:
-        """Everything was listed."""
+        """Record that a list is complete."""
         self._must_list = False
         if not self._updater.is_suspect:
             self._progress.suspect_since_s = math.inf
@@ -133,13 +134,13 @@ class Reflector(Generic[V]):
     # ---- watching
 
     async def _watch(self, initial: InitialEvents[V] | None) -> None:
-        """One connection, to its end; returns where it may be opened again at once."""
+        """Run one watch to its end. Returns if the next may be opened at once."""
         opened_s = self._clock.monotonic_s()
         stream = await self._open(initial)
-        # It takes us from where we are: nothing is known to be missing.
+        # The server accepted the position: nothing is known to be missing.
         self._note_contact()
         try:
-            said_something = await self._read(stream, initial)
+            received_data = await self._read(stream, initial)
         finally:
             await stream.aclose()
         if self._must_list:
@@ -147,7 +148,7 @@ class Reflector(Generic[V]):
         self._progress.reconnects += 1
         lived_s = self._clock.monotonic_s() - opened_s
         if lived_s < self._settings.reopen_after_s:
-            if not said_something:
+            if not received_data:
                 raise AnswerLost("the watch ended as soon as it was opened")
             await self._clock.sleep(self._settings.reopen_after_s - lived_s)
 
@@ -172,16 +173,16 @@ class Reflector(Generic[V]):
         except TimeoutError:
             if initial is not None and self._must_list:
                 patience_s = settings.watch_list_patience_s
-                raise NoInitialEvents(f"no end of the first events within {patience_s:g} s") from None
-            # Not a word, not even a bookmark: the other end is gone, and nobody told us.
-            told = f"the watch of {self._lister_watcher.name} said nothing for {settings.silence_s:g} s"
-            raise TimedOut(told) from None
+                raise NoInitialEvents(f"the initial events did not end within {patience_s:g} s") from None
+            # Not even a bookmark: the connection is dead without having been closed.
+            message = f"the watch of {self._lister_watcher.name} received nothing for {settings.silence_s:g} s"
+            raise TimedOut(message) from None
 
     async def _read_frames(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
         splitter = FrameSplitter()
-        said_something = False
+        received_data = False
         while (chunk := await anext(stream, None)) is not None:
-            said_something = True
+            received_data = True
             idle_timeout.reset()
             self._note_contact()
             self._progress.bytes_read += len(chunk)
@@ -192,12 +193,12 @@ class Reflector(Generic[V]):
                     idle_timeout.set_limit(self._settings.silence_s)
                 if self._yielder.is_due(size_bytes=len(frame)):
                     await self._yielder.yield_now()
-            if initial is None and self._is_suspicion_due():
+            if initial is None and self._must_list_suspect():
                 self._must_list = True
                 break
         if initial is not None:
-            raise NoInitialEvents("the watch ended before it told that the first events were over")
-        return said_something
+            raise NoInitialEvents("the watch ended before the initial events were complete")
+        return received_data
 
     def _apply_frame(self, frame: bytes) -> None:
         match self._frames.read(frame):
@@ -214,11 +215,11 @@ class Reflector(Generic[V]):
         self._note_suspect()
 
     async def _apply_initial_frame(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
-        """The same before the first events are over; None when they are."""
+        """Apply a frame of the initial events. Returns None when they are complete."""
         if not initial.apply(self._frames.read(frame)):
             return initial
-        for place in self._updater.find_unlisted():
-            self._updater.infer_deletion(place)
+        for key in self._updater.find_unlisted():
+            self._updater.infer_deletion(key)
             await self._yielder.count_and_yield()
         self._updater.end_list(initial.version)
         self._finish_list()
@@ -228,8 +229,8 @@ class Reflector(Generic[V]):
         if self._updater.is_suspect:
             self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
 
-    def _is_suspicion_due(self) -> bool:
-        """Whether it is time for a list because something could not be read; not again and again."""
+    def _must_list_suspect(self) -> bool:
+        """Whether to list again because the cache is suspect, at most once per `suspicion_s`."""
         if not self._updater.is_suspect:
             return False
         now_s = self._clock.monotonic_s()
@@ -238,7 +239,7 @@ class Reflector(Generic[V]):
         self._last_suspicion_s = now_s
         return True
 
-    # ---- learning
+    # ---- progress
 
     def _note_contact(self) -> None:
         self._progress.heard_s = self._clock.monotonic_s()
@@ -247,8 +248,8 @@ class Reflector(Generic[V]):
             self._progress.trouble = ""
 
     def _handle_failure(self, error: Exception) -> None:
-        """What to do next, by what went wrong."""
-        if isinstance(error, ApiError) and not isinstance(error, _PASSING):
+        """Record a failure and decide whether a list is needed."""
+        if isinstance(error, ApiError) and not isinstance(error, _TRANSIENT):
             self._must_list = True
         self._progress.reconnects += 1
         if isinstance(error, Expired):

@@ -27,7 +27,7 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def strip_all(values: Sequence[W]) -> Sequence[W]:
-    """Costs next to nothing where no object is marked."""
+    """Strip a page of objects; nearly free if no object has type metadata."""
     if any(value.kind or value.api_version for value in values):
         return tuple(strip_type_meta(value) for value in values)
     return values
@@ -38,7 +38,7 @@ def strip_type_meta(value: W) -> W:
 
 
 def strip_type_meta_with_raw(value: RawObject[Any] | BadObject) -> RawObject[Any] | BadObject:
-    """The bytes as well: nobody should find the marks in some of them."""
+    """Strip the struct and its bytes, so that both are the same from a list and from a watch."""
     if isinstance(value, BadObject) or not (value.view.kind or value.view.api_version):
         return value
     return RawObject(view=strip_type_meta(value.view), raw=_strip_bytes(value.raw))
@@ -48,6 +48,6 @@ def _strip_bytes(raw: bytes) -> bytes:
     try:
         members = msgspec.json.decode(raw, type=dict[str, Raw])
     except _UNREADABLE:
-        # A key that is no text, say. The object was read all the same: it is kept as it came.
+        # For example, a key that is not a string. The object was decoded nevertheless, and its bytes stay as they are.
         return raw
     return msgspec.json.encode({key: value for key, value in members.items() if key not in _TYPE_META})

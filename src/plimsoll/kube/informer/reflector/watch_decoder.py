@@ -34,38 +34,38 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Present(NamedTuple, Generic[V]):
-    """The object is there, in this state: ADDED or MODIFIED, which of them does not matter."""
+    """ADDED or MODIFIED: the object exists in this state."""
 
     value: V | BadObject
 
 
 class WatchDeleted(NamedTuple, Generic[V]):
-    """The object is no more; this was its last state."""
+    """DELETED: the last state of the object."""
 
     value: V | BadObject
 
 
 class Bookmark(NamedTuple):
-    """Nothing happened up to `version`. `ends_initial`: the objects that were there at the start have all been told."""
+    """There are no further events up to `version`. `ends_initial`: the initial events are complete."""
 
     version: str
     ends_initial: bool = False
 
 
 class WatchError(NamedTuple):
-    """The server ends the watch, and says why."""
+    """The server ends the watch with this error."""
 
     error: ApiError
 
 
 class UnreadableFrame(NamedTuple):
-    """A frame that nothing can be learnt from: something happened, and we do not know what."""
+    """A frame that cannot be decoded: its event is unknown."""
 
     problem: str
 
 
 class FrameSplitter:
-    """Joins chunks and cuts them at line ends. One for each connection: what is left when it breaks is worthless."""
+    """Joins chunks and splits them at line ends. There is one per connection; the rest of a broken one is dropped."""
 
     def __init__(self, *, longest_bytes: int = _LONGEST_FRAME_BYTES) -> None:
         self._longest_bytes = longest_bytes
@@ -73,10 +73,10 @@ class FrameSplitter:
         self._begun_bytes = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that `chunk` completes. Raises `UnreadableAnswer` when one grows beyond all measure."""
+        """Return the frames that `chunk` completes. Raises `UnreadableAnswer` if a frame exceeds the limit."""
         *complete, rest = chunk.split(b"\n")
         if complete:
-            # Joined once, when the frame is whole: a frame of megabytes comes in a thousand chunks.
+            # Joined once, when the frame is complete: a frame of megabytes arrives in a thousand chunks.
             complete[0] = b"".join((*self._begun, complete[0]))
             self._begun, self._begun_bytes = [], 0
         if rest:
@@ -103,13 +103,13 @@ class _Metadata(Wire):
 
 
 class _BookmarkObject(Wire):
-    """Of a bookmark only the metadata is meant; the rest is an empty object, nulls where lists should be."""
+    """The object of a bookmark. Only its metadata matters; the rest is empty, with nulls in place of lists."""
 
     metadata: _Metadata | None = None
 
 
 class FrameReader(Generic[V]):
-    """Reads the frames of one kind. With `keep_raw` objects come with their bytes."""
+    """Decodes the frames of one kind. With `keep_raw`, objects come with their bytes."""
 
     def __init__(self, struct: type[WireObject], *, keep_raw: bool = False) -> None:
         self._struct = struct
@@ -137,7 +137,7 @@ class FrameReader(Generic[V]):
         try:
             event = msgspec.json.decode(frame, type=_RawFrame)
         except RecursionError as error:
-            # The object is nested too deeply, and still says who it is.
+            # The object is nested too deeply, but its name can be read.
             parts = members(frame)
             kind = parts.get("type", b"").strip(b'"').decode(errors="replace")
             if "object" not in parts:
@@ -182,22 +182,22 @@ def _build_bookmark(version: str, annotations: Mapping[str, str]) -> Bookmark:
 def _decode_error(data: Raw) -> WatchError:
     error = status_error(bytes(data))
     if error is None:
-        # client-go, too, takes an error that is no Status for one of the server's own.
+        # As in client-go, an error without a Status counts as an internal error of the server.
         message = "the watch ended with an error that is no Status"
         error = error_of(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
     return WatchError(error)
 
 
 def decode_special_type(kind: type[Any], value: Any) -> Any:
-    """Msgspec's hook for the one type it does not know."""
+    """The decode hook of msgspec for `MicroTime`, the only type that it does not know."""
     if kind is MicroTime and isinstance(value, str):
         return MicroTime.parse(value)
-    # Told as msgspec tells it, so that the slow path has its say.
+    # An error that msgspec turns into its own, so that the slow path decodes the object.
     raise ValueError(f"cannot read {kind.__name__}")
 
 
 def get_item_decoder(*, keep_raw: bool) -> Callable[[type[WireObject], bytes | Raw], Any]:
-    """Reads one object, the slow way that takes everything; without the marks of its type."""
+    """The function that decodes one object slowly but tolerantly, and strips its type metadata."""
     return _decode_with_raw if keep_raw else _decode_view
 
 
@@ -217,5 +217,5 @@ def _build_frame_decoder(struct: type[T]) -> msgspec.json.Decoder[_Frame[T]]:
 
 @cache
 def build_items_decoder(struct: type[T]) -> msgspec.json.Decoder[tuple[T, ...]]:
-    """An array of objects in one parse; raises whatever msgspec raises."""
+    """The decoder of an array of objects in one parse, with the exceptions of msgspec."""
     return msgspec.json.Decoder(tuple[struct, ...], dec_hook=decode_special_type)  # type: ignore[valid-type] # made at run time

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class NoInitialEvents(PlimsollError):
-    """The server does not do this: pages must do."""
+    """The server does not support initial events: pages are used instead."""
 
 
 class InitialEvents(Generic[V]):
-    """Takes the place of a list for the updater: begins one, and gives it every object as listed."""
+    """Passes the initial events of a watch to the cache updater as a list."""
 
     def __init__(self, updater: CacheUpdater[V]) -> None:
         self._updater = updater
@@ -25,7 +25,7 @@ class InitialEvents(Generic[V]):
         updater.begin_list()
 
     def apply(self, event: Present[V] | WatchDeleted[V] | Bookmark | WatchError | UnreadableFrame) -> bool:
-        """Whether this was the last of the beginning; `version` is then what the state is of."""
+        """Apply one event. Returns whether it was the last; then `version` is the version of the state."""
         match event:
             case Present(value):
                 self._updater.add_listed((value,))
@@ -33,11 +33,11 @@ class InitialEvents(Generic[V]):
                 self._updater.delete_while_listing(value)
             case Bookmark(version, ends_initial=ends_initial):
                 if not ends_initial:
-                    raise NoInitialEvents("a bookmark without the mark that ends the first events")
+                    raise NoInitialEvents("a bookmark without the annotation that ends the initial events")
                 self.version = version
                 return True
             case WatchError(error):
                 raise error
             case UnreadableFrame(problem):
-                raise NoInitialEvents(f"an event that cannot be read: {problem}")
+                raise NoInitialEvents(f"an event that cannot be decoded: {problem}")
         return False

@@ -1,8 +1,8 @@
-"""The objects of one kind, as far as they are known. Only the tracker writes to it.
+"""The known objects of one kind. Only the cache updater writes to it.
 
-Objects are in a map of maps, by namespace and by name, whose keys are texts that the objects hold anyway: that takes
-the least memory, and the objects of a namespace are known without an index. Objects that could not be decoded are
-apart, in `bad`: they are present, and nothing may act as if they were not, but there is no object to return.
+Objects are stored in a map of maps, by namespace and by name. The keys are strings that the objects hold anyway, so it
+takes the least memory, and listing a namespace needs no index. Objects that could not be decoded are stored separately,
+in `bad`: they exist, and no controller may act as if they did not, but there is no object to return.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Cache(Generic[V]):
-    """Reading. What comes out is immutable and may be kept; it does not change when the cache does."""
+    """Read access to a cache. The returned objects are immutable and do not change when the cache changes."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, V]] = {}
@@ -35,7 +35,7 @@ class Cache(Generic[V]):
         self._count = 0
 
     def get(self, name: str, namespace: str = "") -> V | None:
-        """The object; None if it is not there, or is `bad`."""
+        """The object; None if it does not exist, or is `bad`."""
         same = self._by_namespace.get(namespace)
         return None if same is None else same.get(name)
 
@@ -46,7 +46,7 @@ class Cache(Generic[V]):
         return tuple(chain.from_iterable([same.values() for same in self._by_namespace.values()]))
 
     def by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
-        """The objects filed under `value`. Raises `InvalidInput` for an index that nobody added."""
+        """The objects with `value` in the index. Raises `InvalidInput` if there is no such index."""
         found = self._indexes.get(index)
         if found is None:
             raise InvalidInput(f"there is no index {index!r}", path="index")
@@ -54,7 +54,7 @@ class Cache(Generic[V]):
 
     @property
     def bad(self) -> Mapping[Key, BadObject]:
-        """Those that are there and cannot be read."""
+        """The objects that exist and cannot be decoded."""
         return MappingProxyType(self._bad)
 
     @property
@@ -62,21 +62,21 @@ class Cache(Generic[V]):
         return tuple(self._by_namespace)
 
     def names(self) -> dict[str, dict[str, None]]:
-        """Of all objects, bad ones too, by namespace. Maps, because those copy fastest and keep their order."""
+        """The names of all objects, bad ones included, by namespace. Maps copy fastest and keep their order."""
         names = {namespace: dict.fromkeys(same) for namespace, same in self._by_namespace.items()}
         for key in self._bad:
             names.setdefault(key.namespace, {})[key.name] = None
         return names
 
     def keys(self) -> Iterator[Key]:
-        """Of all objects there are now, bad ones too: what a controller looks at when it looks at everything.
+        """The keys of all current objects, bad ones included.
 
-        One by one: a hundred thousand keys at once would hold the event loop for some tenths of a second.
+        A generator, because a list of a hundred thousand keys would block the event loop for some tenths of a second.
         """
         return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
 
     def get_state(self, key: KeyTuple) -> V | BadObject | None:
-        """The object, in whatever state it is."""
+        """The object, decoded or bad; None if it does not exist."""
         namespace, name = key
         same = self._by_namespace.get(namespace)
         found = None if same is None else same.get(name)
@@ -85,13 +85,13 @@ class Cache(Generic[V]):
         return self._bad.get(Key(namespace, name))
 
     def track_changes(self) -> ChangedKeys:
-        """What changes from now on, for somebody who looks at everything now and then."""
-        trail = ChangedKeys()
-        self._changed_keys.append(trail)
-        return trail
+        """The keys that change from now on, for a reader that processes only changes."""
+        changed = ChangedKeys()
+        self._changed_keys.append(changed)
+        return changed
 
     def __len__(self) -> int:
-        """How many can be read."""
+        """The number of decoded objects."""
         return self._count
 
     def __iter__(self) -> Iterator[V]:
@@ -102,10 +102,10 @@ class Cache(Generic[V]):
 
 
 class WritableCache(Cache[V]):
-    """The same with writing."""
+    """A cache with write access."""
 
     def add_index(self, name: str, index_func: IndexFunc[V]) -> None:
-        """Raises `InvalidInput` for a name that is taken. Over a full cache it is filled at once."""
+        """Add an index and fill it from the cache. Raises `InvalidInput` if the name is taken."""
         if name in self._indexes:
             raise InvalidInput(f"there is an index {name!r} already", path="name")
         index = self._indexes[name] = Index(name, index_func)

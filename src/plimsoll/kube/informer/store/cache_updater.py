@@ -21,21 +21,24 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.store.cache import WritableCache
 
     OnChange = Callable[[KeyTuple, V | BadObject | None, Deletion[V] | None], None]
-    """Called after each change with the key, the state before it, and how the object left, if it did."""
+    """Called after each change with the key, the previous state, and the deletion, if it was one."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Complaints remembered so as not to be repeated.
-_MOST_COMPLAINTS: Final = 1000
+# Warnings remembered so that they are not repeated.
+_MOST_WARNINGS: Final = 1000
 
 
 class CacheUpdater(Generic[V]):
-    """`position` is the version up to which everything is known: a watch resumes there. Empty before the first list."""
+    """Updates the cache. `position` is the version up to which it is complete; a watch resumes there.
+
+    The position is empty before the first list.
+    """
 
     def __init__(self, resource: str, *, cache: WritableCache[V], on_change: OnChange[V]) -> None:
         self.position = ""
         self.is_suspect = False
-        """An event could not be read, or the server went back: only a list shows what was missed."""
+        """An event could not be decoded, or the server went back: only a list shows what was missed."""
         self.unreadable = 0
         self.replays = 0
         self._resource = resource
@@ -48,7 +51,7 @@ class CacheUpdater(Generic[V]):
     # ---- a list
 
     def begin_list(self) -> None:
-        """Start a list, or start it again if it was broken off: no object of the cache is listed yet."""
+        """Start a list, or restart one that was interrupted: no object of the cache is listed yet."""
         self._has_nameless = False
         self._unlisted = self._cache.names()
 
@@ -65,10 +68,10 @@ class CacheUpdater(Generic[V]):
             self._put(key, value)
 
     def find_unlisted(self) -> Iterator[KeyTuple]:
-        """The objects of the cache that the complete list did not hold; each goes to `infer_deletion`.
+        """Find the objects of the cache that are not in the complete list; pass each to `infer_deletion`.
 
-        None if the list held an object without a name: it may be any of them, and missing data must not shrink
-        anything.
+        There are none if the list has an object without a name: it may be any of them, and missing data must not
+        cause deletions.
         """
         unlisted, self._unlisted = self._unlisted, {}
         if self._has_nameless:
@@ -90,7 +93,7 @@ class CacheUpdater(Generic[V]):
     # ---- a watch
 
     def update(self, value: V | BadObject) -> None:
-        """ADDED or MODIFIED. Which of them it is depends on the history of the server, which may differ from ours."""
+        """Apply ADDED or MODIFIED. They are not distinguished: the server's history may differ from the cache's."""
         if self._advance(version_of(value)):
             self._put(key_tuple_of(value), value)
 
@@ -99,7 +102,7 @@ class CacheUpdater(Generic[V]):
             self._remove(key_tuple_of(value), last=value, is_inferred=False)
 
     def delete_while_listing(self, value: V | BadObject) -> None:
-        """Deleted while the first events of a watch are still coming."""
+        """Apply a deletion that arrives among the initial events of a watch."""
         namespace, name = key = key_tuple_of(value)
         self._unlisted.get(namespace, {}).pop(name, None)
         self._remove(key, last=value, is_inferred=False)
@@ -108,17 +111,17 @@ class CacheUpdater(Generic[V]):
         self._advance(version)
 
     def note_unreadable(self, problem: str) -> None:
-        """Something happened to we do not know whom."""
+        """Record an event whose object is unknown."""
         self.unreadable += 1
         self.is_suspect = True
         self._warn_once("", problem)
 
     def _advance(self, version: str) -> bool:
-        """Whether this is news. Versions that are no numbers cannot be compared, and always are."""
+        """Move the position forward. Returns whether the version is new; one that is not a number always is."""
         if not version:
             return True
         if version == self.position:
-            # What bookmarks of a quiet watch say, again and again.
+            # Bookmarks of a quiet watch repeat the version.
             self.replays += 1
             return False
         if not is_newer(version, self.position):
@@ -129,7 +132,7 @@ class CacheUpdater(Generic[V]):
         return True
 
     def _check_went_back(self, version: str) -> None:
-        """No watch tells of what lies before its start: a server that does was restored from a backup since."""
+        """Mark the cache suspect if the server went back: a watch never sends older versions without a restore."""
         if went_back(version, self.position) and not self.is_suspect:
             self.is_suspect = True
             log.warning("informer.went_back", resource=self._resource, version=version, position=self.position)
@@ -153,19 +156,19 @@ class CacheUpdater(Generic[V]):
         self._on_change(key, old, Deletion(last=last, is_inferred=is_inferred))
 
     def _warn_once(self, uid: str, problem: str, *, name: str = "") -> None:
-        """Once for each object and problem, however many versions of it come."""
+        """Log once per object and problem, whatever the number of versions."""
         if (uid, problem) in self._warned:
             return
-        if len(self._warned) >= _MOST_COMPLAINTS:
+        if len(self._warned) >= _MOST_WARNINGS:
             self._warned.clear()
         self._warned[uid, problem] = None
         log.warning("informer.bad_object", resource=self._resource, object=name, problem=problem[:500])
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Whether the version is after the other; also where they cannot be compared, unless they are the same."""
+    """Whether `version` is newer. Different versions that cannot be compared count as newer."""
     if len(version) == len(than) and version.isascii() and version.isdigit() and than.isdigit():
-        # Nearly all are: as texts of one length they compare as the numbers do.
+        # The usual case. Strings of equal length compare like numbers.
         return version > than
     if _is_number(version) and _is_number(than):
         return int(version) > int(than)
@@ -173,7 +176,7 @@ def is_newer(version: str, than: str) -> bool:
 
 
 def went_back(version: str, position: str) -> bool:
-    """Whether a server that is at `version` cannot be the one that was at `position`."""
+    """Whether the server was restored: its `version` is older than the `position` it had reached."""
     return _is_number(version) and _is_number(position) and int(version) < int(position)
 
 

@@ -1,7 +1,7 @@
 """The keys of a cache that changed since they were last cleared.
 
-A handler receives changes later than the cache shows them. A controller that needs everything as of one moment, loop
-after loop, follows the cache instead: it reads the cache whole once, and from then on only at the changed keys.
+A handler receives changes later than the cache shows them. A controller that needs a consistent state in each loop
+reads the whole cache once, and from then on only the changed keys.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.events import KeyTuple
 
 _MOST: Final = 200_000
-"""Nobody may be looking, for months, in a process that waits to be leader: past this many, all is read anew."""
+"""A process that waits to be leader may not read for months. Beyond this number, the whole cache is read again."""
 
 
 class ChangedKeys:
-    """Of one follower. It begins with everything."""
+    """The changed keys of one reader. At the start, every key counts as changed."""
 
     __slots__ = ("_keys", "_most")
 
@@ -28,16 +28,16 @@ class ChangedKeys:
 
     @property
     def changed(self) -> Collection[KeyTuple] | None:
-        """Places whose object is another, or gone, or there again. None: any may be."""
+        """The keys whose object was added, changed or deleted; None if any may have been."""
         return None if self._keys is None else self._keys.keys()
 
     def add(self, key: KeyTuple) -> None:
-        """What is there changed."""
+        """Record that the object of this key changed."""
         if self._keys is not None:
             self._keys[key] = None
             if len(self._keys) > self._most:
                 self._keys = None
 
     def clear(self) -> None:
-        """The follower has looked at all of it."""
+        """Record that the reader has processed all changes."""
         self._keys = {}

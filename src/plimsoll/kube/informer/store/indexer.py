@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-# What index functions give, for the most part with one key or none; anything else may only be gone through.
+# Most index functions return one of these, with at most one key. Any other iterable can only be iterated.
 _PLAIN: Final = frozenset({list, tuple})
 
 
 class Index(Generic[V]):
-    """One index. `index_func` says under which keys an object is to be found; none is fine."""
+    """One index. `index_func` returns the keys of an object, possibly none."""
 
     def __init__(self, name: str, index_func: IndexFunc[V]) -> None:
         self.name = name
         self.failures = 0
         self._index_func = index_func
-        # By uid, a text that the object holds anyway: a key of namespace and name would be one more for each object.
+        # By uid, a string that the object holds anyway. A key of namespace and name would need memory per object.
         self._objects: dict[Hashable, dict[str, V]] = {}
 
     def get(self, key: Hashable) -> tuple[V, ...]:
@@ -42,15 +42,15 @@ class Index(Generic[V]):
         return tuple(self._objects)
 
     def add(self, new: V, ident: str) -> None:
-        """`new` is in the cache now; `ident` is its `ident_of`, which all indexes of a cache are given."""
+        """Add an object; `ident` is its `ident_of`, computed once for all indexes of a cache."""
         self._put(self._keys(new), new, ident)
 
     def remove(self, old: V, ident: str) -> None:
-        """`old` is in the cache no more."""
+        """Remove an object that was deleted from the cache."""
         self._drop(self._keys(old), ident)
 
     def replace(self, old: V, new: V, ident: str) -> None:
-        """`new` has taken the key of `old`, which was filed by the same `ident`."""
+        """Replace `old` by `new`, which has the same `ident`."""
         before, after = self._keys(old), self._keys(new)
         if before != after:
             self._drop(before, ident)
@@ -61,7 +61,7 @@ class Index(Generic[V]):
             if filed is None:
                 self._objects[key] = {ident: new}
                 continue
-            # As if it came last: what changed lately stands at the end.
+            # Moved to the end: the order is that of the last change.
             filed.pop(ident, None)
             filed[ident] = new
 
@@ -84,7 +84,7 @@ class Index(Generic[V]):
     def _keys(self, value: V) -> Collection[Hashable]:
         try:
             keys = self._index_func(value)
-            # As keys of a dict: which finds out at once whether they can be.
+            # As keys of a dict, so that unhashable keys fail here.
             if type(keys) in _PLAIN and len(keys) <= 1:  # type: ignore[arg-type] # they are
                 return {keys[0]: None} if keys else ()  # type: ignore[index] # as above
             return dict.fromkeys(keys)
@@ -99,5 +99,5 @@ class Index(Generic[V]):
 
 
 def ident_of(value: V) -> str:
-    """What an object is filed by."""
+    """The identity of an object within an index."""
     return value.metadata.uid or str(key_of(value))
