@@ -220,13 +220,13 @@ class Autoscaler:
             number=loop.number,
             at=loop.now,
             policy=loop.policy,
-            health=self._state.health(loop.now),
+            health=self._state.assess_health(loop.now),
             changes=changes,
             repairs=repaired,
             cleaned=cleaned,
         )
         assert result.health is not None
-        if (unhealthy := result.health.unhealthy_reason()) is not None:
+        if (unhealthy := result.health.find_unhealthy_reason()) is not None:
             self._scale_down.forget()
             return replace(result, ended_early=unhealthy)
         if any(repair.after is not None and repair.failure is None for repair in repaired):

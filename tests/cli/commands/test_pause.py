@@ -43,7 +43,7 @@ def status_is_written(world: EmbeddedApi, *, ago_s: float = 3, **options: Any) -
     now = datetime.now(UTC) - timedelta(seconds=ago_s)
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), now)
-    told = later(loop_result(health=state.health(now), policy=policy(**options)), at=now)
+    told = later(loop_result(health=state.assess_health(now), policy=policy(**options)), at=now)
     assert world.do(StatusConfigMapWriter(world.client).write(told)) is None
 
 

@@ -40,7 +40,7 @@ def test_its_instance_is_registered_for_good(unreadable: UnreadableNode):
     registry = state(force_delete_unregistered_nodes=True)
     for seconds in (0, 10, 2000, 100_000):
         changes = registry.observe(observed(unreadable), at(seconds))
-        health = registry.health(at(seconds))
+        health = registry.assess_health(at(seconds))
         assert (changes.shrink, changes.delete_failed, changes.delete_unregistered) == ((), (), ())
         assert health.groups["g"].readiness.all_unregistered == 0
         assert health.groups["g"].readiness.unready == (unreadable.name,)
@@ -50,7 +50,7 @@ def test_its_instance_is_registered_for_good(unreadable: UnreadableNode):
 def test_a_readable_neighbour_hides_no_missing_instance():
     registry = state()
     registry.observe(observed(UnreadableNode(name="another")), at(0))
-    assert registry.health(at(0)).groups["g"].readiness.unregistered == ("cloud://odd",)
+    assert registry.assess_health(at(0)).groups["g"].readiness.unregistered == ("cloud://odd",)
 
 
 @pytest.mark.parametrize("kind", ["live", "stepped"])

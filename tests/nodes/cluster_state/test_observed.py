@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.nodes.cluster_state.observed import call_error, observed_instance
+from plimsoll.nodes.cluster_state.observed import call_error, to_observed_instance
 from plimsoll.nodes.model import call_outcomes
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.providers import values
@@ -18,14 +18,14 @@ from plimsoll.nodes.providers import values
     ],
 )
 def test_states_of_instances(said: InstanceState, taken: InstanceState | None):
-    found = observed_instance(values.Instance(id="cloud://a", state=said))
+    found = to_observed_instance(values.Instance(id="cloud://a", state=said))
     assert (found.id, found.state, found.error) == ("cloud://a", taken, None)
 
 
 @pytest.mark.parametrize("kind", ErrorClass)
 def test_errors_of_instances(kind: ErrorClass):
     error = values.InstanceError(error_class=kind, code="QUOTA", message="no more")
-    found = observed_instance(values.Instance(id="a", state=InstanceState.CREATING, error=error))
+    found = to_observed_instance(values.Instance(id="a", state=InstanceState.CREATING, error=error))
     assert found.failed_to_create
     assert found.error is not None
     assert (found.error.error_class, found.error.code, found.error.message) == (int(kind), "QUOTA", "no more")

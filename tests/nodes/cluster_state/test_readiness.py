@@ -16,7 +16,7 @@ DELETION = "ToBeDeletedByClusterAutoscaler"
 def headings(observed: ObservedCluster, now_s: float = 0, **options: object) -> Readiness:
     registry = state(**options)
     registry.observe(observed, at(now_s))
-    return registry.health(at(now_s)).groups["g"].readiness
+    return registry.assess_health(at(now_s)).groups["g"].readiness
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_options_that_change_between_turns_count_at_once():
     registry.observe(starting, NOON)
     registry.policy = later
     registry.observe(starting, NOON)
-    assert registry.health(NOON).groups["g"].readiness.not_started == ("n",)
+    assert registry.assess_health(NOON).groups["g"].readiness.not_started == ("n",)
 
 
 def test_a_node_that_changes_is_read_again():
     registry = state()
     for ready in (True, False, True):
         registry.observe(world(1, node("n", ready=ready)), NOON)
-        assert bool(registry.health(NOON).groups["g"].readiness.ready) is ready
+        assert bool(registry.assess_health(NOON).groups["g"].readiness.ready) is ready
 
 
 def test_a_node_that_should_have_gpus_and_shows_none_is_not_ready():
@@ -100,16 +100,16 @@ def test_an_instance_without_a_node_is_unregistered_and_after_15_minutes_long_un
     registry, waiting = state(), world(1, waiting=(instance("new"),))
     registry.observe(waiting, NOON)
     registry.observe(waiting, at(900))
-    assert registry.health(at(900)).groups["g"].readiness.unregistered == ("cloud://new",)
+    assert registry.assess_health(at(900)).groups["g"].readiness.unregistered == ("cloud://new",)
     registry.observe(waiting, at(900.001))
-    assert registry.health(at(900.001)).groups["g"].readiness.long_unregistered == ("cloud://new",)
+    assert registry.assess_health(at(900.001)).groups["g"].readiness.long_unregistered == ("cloud://new",)
 
 
 def test_a_group_may_have_its_own_provision_time():
     registry, waiting = state(), world(1, waiting=(instance("new"),), provision_time_s=60.0)
     registry.observe(waiting, NOON)
     registry.observe(waiting, at(61))
-    assert registry.health(at(61)).groups["g"].readiness.long_unregistered == ("cloud://new",)
+    assert registry.assess_health(at(61)).groups["g"].readiness.long_unregistered == ("cloud://new",)
 
 
 def test_an_instance_that_registered_and_lost_its_node_counts_from_anew():
@@ -117,7 +117,7 @@ def test_an_instance_that_registered_and_lost_its_node_counts_from_anew():
     registry.observe(world(1, waiting=(instance("n"),)), NOON)
     registry.observe(world(1, node("n")), at(600))
     registry.observe(world(1, waiting=(instance("n"),)), at(1000))
-    assert registry.health(at(1000)).groups["g"].readiness.unregistered == ("cloud://n",)
+    assert registry.assess_health(at(1000)).groups["g"].readiness.unregistered == ("cloud://n",)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_instance_of_unknown_state_is_waited_for():
 def test_nodes_of_no_group_count_for_the_cluster_only():
     registry = state()
     registry.observe(ObservedCluster(nodes=(node("free"),), groups=(group(0),)), NOON)
-    health = registry.health(NOON)
+    health = registry.assess_health(NOON)
     assert health.total.ready == ("free",)
     assert health.groups["g"].readiness.registered == 0
 
@@ -152,7 +152,7 @@ def test_upcoming_is_the_target_without_what_is_ready_unready_given_up_or_suspen
     )
     registry.observe(world(10, waiting=(instance("late"),)), at(-1000))
     registry.observe(observed, NOON)
-    health = registry.health(NOON)
+    health = registry.assess_health(NOON)
     assert health.groups["g"].readiness.long_unregistered == ("cloud://late",)
     assert health.upcoming == {"g": 10 - 2 - 1 - 1 - 1}
     assert health.not_started == {"young"}
@@ -175,7 +175,7 @@ def test_upcoming_is_never_negative_nor_above_the_target(
         waiting=tuple(instance(f"w{n}") for n in range(waiting)),
     )
     registry.observe(observed, NOON)
-    found = registry.health(NOON).groups["g"]
+    found = registry.assess_health(NOON).groups["g"]
     assert 0 <= found.upcoming <= target
     assert found.readiness.registered == ready + unready + starting
     assert found.upcoming == max(0, target - ready - unready)

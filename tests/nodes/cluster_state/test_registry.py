@@ -38,7 +38,7 @@ def growing(target: int = 5, ready: int = 2, **options: object):
 
 
 def test_growth_counts_at_once():
-    found = growing().health(NOON).groups["g"]
+    found = growing().assess_health(NOON).groups["g"]
     assert (found.target_size, found.upcoming, found.is_scaling_up) == (5, 3, True)
 
 
@@ -46,7 +46,7 @@ def test_growth_ends_when_all_nodes_are_there():
     registry = growing()
     assert registry.observe(world(5, *ready_nodes(4)), at(60)).arrived == ()
     assert registry.observe(world(5, *ready_nodes(5)), at(70)).arrived == ("g",)
-    assert not registry.health(at(70)).groups["g"].is_scaling_up
+    assert not registry.assess_health(at(70)).groups["g"].is_scaling_up
 
 
 def test_nodes_that_registered_but_did_not_start_have_not_arrived():
@@ -100,7 +100,7 @@ def test_a_group_may_expect_its_nodes_earlier():
 def test_a_new_registry_takes_what_is_missing_for_growth():
     registry, half = state(), world(5, *ready_nodes(1))
     assert registry.observe(half, NOON).failed == ()
-    found = registry.health(NOON).groups["g"]
+    found = registry.assess_health(NOON).groups["g"]
     assert (found.is_scaling_up, found.is_healthy, found.upcoming) == (True, True, 4)
     assert [failed.reason.code for failed in registry.observe(half, at(901)).failed] == ["ScaleUpTimedOut"]
 
@@ -110,14 +110,14 @@ def test_growth_whose_answer_was_lost_is_taken_over_from_the_world():
     registry.observe(world(2, *ready_nodes(2)), NOON)
     registry.register_failed_scale_up("g", REFUSED, at(5))
     registry.observe(world(8, *ready_nodes(2)), at(10))
-    found = registry.health(at(10)).groups["g"]
+    found = registry.assess_health(at(10)).groups["g"]
     assert (found.is_scaling_up, found.upcoming, found.is_healthy) == (True, 6, True)
 
 
 def test_what_was_told_is_not_taken_over_again():
     registry = growing()
     registry.observe(world(5, *ready_nodes(2)), at(10))
-    found = registry.health(at(10)).groups["g"].scale_up_request
+    found = registry.assess_health(at(10)).groups["g"].scale_up_request
     assert found is not None
     assert (found.increase, found.since) == (3, NOON)
 
@@ -140,7 +140,7 @@ def test_new_errors_while_growing_are_told_and_back_the_group_off():
         "Failed adding 2 nodes (2 unseen previously) to group g due to OutOfResource.STOCKOUT; "
         "source errors: no more of these"
     )
-    found = registry.health(at(10)).groups["g"]
+    found = registry.assess_health(at(10)).groups["g"]
     assert found.not_usable == "in backoff until 12:05:10"
     assert found.scale_up_request is not None
     assert found.scale_up_request.increase == 1
@@ -159,7 +159,7 @@ def test_errors_seen_before_are_not_told_again_but_deleted_again():
 def test_a_request_of_which_nothing_is_left_ends():
     registry = growing(target=3)
     registry.observe(world(3, *ready_nodes(2), waiting=(stillborn("a"),)), at(10))
-    found = registry.health(at(10)).groups["g"]
+    found = registry.assess_health(at(10)).groups["g"]
     assert (found.scale_up_request, found.is_scaling_up) == (None, False)
 
 
@@ -169,7 +169,7 @@ def test_errors_of_a_group_that_does_not_grow_only_lead_to_deletion():
     changes = registry.observe(world(2, *ready_nodes(2), waiting=(stillborn("a"),)), at(10))
     assert changes.failed == ()
     assert len(changes.delete_failed) == 1
-    assert registry.health(at(10)).groups["g"].backoff is None
+    assert registry.assess_health(at(10)).groups["g"].backoff is None
 
 
 def test_each_error_is_told_and_the_stock_out_is_what_the_backoff_shows():
@@ -177,7 +177,7 @@ def test_each_error_is_told_and_the_stock_out_is_what_the_backoff_shows():
     broken = world(5, *ready_nodes(2), waiting=(stillborn("a"), stillborn("b", REFUSED)))
     failed = registry.observe(broken, at(10)).failed
     assert [str(failed_group.error) for failed_group in failed] == ["Other.PERMISSIONS", "OutOfResource.STOCKOUT"]
-    backoff = registry.health(at(10)).groups["g"].backoff
+    backoff = registry.assess_health(at(10)).groups["g"].backoff
     assert backoff is not None
     assert (backoff.error.code, backoff.length_s) == ("STOCKOUT", 300)
 
@@ -249,7 +249,7 @@ def test_a_group_that_is_not_autoscaled_is_counted_and_left_alone():
     for seconds in (0, 2000):
         changes = registry.observe(observed, at(seconds))
         assert (changes.failed, changes.shrink, changes.delete_failed, changes.delete_unregistered) == ((), (), (), ())
-    assert registry.health(at(2000)).upcoming == {"g": 6}
+    assert registry.assess_health(at(2000)).upcoming == {"g": 6}
 
 
 def test_time_in_which_nobody_could_look_does_not_count():
@@ -270,7 +270,7 @@ def test_time_in_which_nobody_could_look_does_not_count():
 def failures(*seconds: float) -> Backoffs[str]:
     backoffs: Backoffs[str] = Backoffs()
     for second in seconds:
-        backoffs.failed("g", STOCKOUT, rule=RULE, now=at(second))
+        backoffs.record_failure("g", STOCKOUT, rule=RULE, now=at(second))
     return backoffs
 
 
@@ -291,7 +291,7 @@ def failures(*seconds: float) -> Backoffs[str]:
     ],
 )
 def test_a_wait_doubles_after_it_ended_up_to_a_cap_and_is_forgotten(failed_at: tuple[float, ...], length_s: float):
-    running = failures(*failed_at).running("g", at(failed_at[-1]))
+    running = failures(*failed_at).find_running("g", at(failed_at[-1]))
     assert running is not None
     assert running.length_s == length_s
     assert running.until == at(failed_at[-1] + length_s)
@@ -299,19 +299,19 @@ def test_a_wait_doubles_after_it_ended_up_to_a_cap_and_is_forgotten(failed_at: t
 
 def test_a_wait_holds_up_to_its_last_moment():
     backoffs = failures(0)
-    assert backoffs.running("g", at(300)) is not None
-    assert backoffs.running("g", at(300.001)) is None
+    assert backoffs.find_running("g", at(300)) is not None
+    assert backoffs.find_running("g", at(300.001)) is None
 
 
 def test_a_refused_call_backs_the_group_off():
     registry = state()
     registry.observe(world(2, *ready_nodes(2)), NOON)
     registry.register_failed_scale_up("g", REFUSED, NOON)
-    found = registry.health(at(300)).groups["g"]
+    found = registry.assess_health(at(300)).groups["g"]
     assert found.not_usable == "in backoff until 12:05"
     assert found.reason is not None
     assert found.reason.message == "group g is in backoff until 12:05 after Other.PERMISSIONS: not allowed"
-    assert registry.health(at(301)).groups["g"].not_usable == ""
+    assert registry.assess_health(at(301)).groups["g"].not_usable == ""
 
 
 def test_the_three_numbers_of_a_backoff_are_options():
@@ -319,8 +319,8 @@ def test_the_three_numbers_of_a_backoff_are_options():
     registry.observe(world(0), NOON)
     registry.register_failed_scale_up("g", REFUSED, NOON)
     registry.register_failed_scale_up("g", REFUSED, at(11))
-    assert registry.health(at(26)).groups["g"].not_usable
-    assert not registry.health(at(26.5)).groups["g"].not_usable
+    assert registry.assess_health(at(26)).groups["g"].not_usable
+    assert not registry.assess_health(at(26.5)).groups["g"].not_usable
 
 
 def test_a_stock_out_is_kept_for_the_machine_type_and_not_forgotten_with_the_group():
@@ -329,29 +329,31 @@ def test_a_stock_out_is_kept_for_the_machine_type_and_not_forgotten_with_the_gro
     registry.observe(world(0, **made), NOON)
     registry.register_failed_scale_up("g", STOCKOUT, NOON)
     registry.observe(ObservedCluster(), at(10))
-    assert registry.health(at(10)).why_not_created() == {("n1-standard-4", "z1", ""): "in backoff until 12:05"}
-    assert registry.health(at(301)).why_not_created() == {}
+    assert registry.assess_health(at(10)).explain_not_created() == {
+        ("n1-standard-4", "z1", ""): "in backoff until 12:05"
+    }
+    assert registry.assess_health(at(301)).explain_not_created() == {}
 
 
 def test_other_failures_of_a_group_made_at_will_are_kept_for_its_profile():
     registry = state()
     registry.observe(world(0, machine_type="n1-standard-4", zone="z1", profile="abc"), NOON)
     registry.register_failed_scale_up("g", REFUSED, NOON)
-    assert list(registry.health(NOON).creation_backoffs) == [("n1-standard-4", "z1", "abc")]
+    assert list(registry.assess_health(NOON).creation_backoffs) == [("n1-standard-4", "z1", "abc")]
 
 
 def test_other_failures_of_an_ordinary_group_say_nothing_about_new_groups():
     registry = state()
     registry.observe(world(0, machine_type="n1-standard-4"), NOON)
     registry.register_failed_scale_up("g", REFUSED, NOON)
-    assert registry.health(NOON).creation_backoffs == {}
+    assert registry.assess_health(NOON).creation_backoffs == {}
 
 
 def test_a_creation_that_failed_doubles_like_any_other():
     registry, key = state(), ("n1-standard-4", "z1", "abc")
     registry.register_failed_creation(key, REFUSED, NOON)
     registry.register_failed_creation(key, REFUSED, at(301))
-    assert registry.health(at(301)).creation_backoffs[key].length_s == 600
+    assert registry.assess_health(at(301)).creation_backoffs[key].length_s == 600
 
 
 gaps = st.lists(st.floats(0, 20_000, allow_nan=False), min_size=1, max_size=30)
@@ -363,7 +365,7 @@ def test_no_wait_is_longer_than_the_cap_nor_shorter_than_the_first(gaps: list[fl
     rule, backoffs, now = BackoffRule(first_s=first, longest_s=longest), Backoffs[str](), NOON
     for gap in gaps:
         now += timedelta(seconds=gap)
-        wait = backoffs.failed("g", STOCKOUT, rule=rule, now=now)
+        wait = backoffs.record_failure("g", STOCKOUT, rule=rule, now=now)
         assert min(first, longest) <= wait.length_s <= longest
         assert wait.holds(now)
 
@@ -379,7 +381,7 @@ def test_whatever_the_world_does_targets_only_shrink_to_what_exists(steps: list[
         changes = registry.observe(observed, now)
         for shrink_target in changes.shrink:
             assert ready + broken <= shrink_target.after < shrink_target.before == target
-        found = registry.health(now).groups["g"]
+        found = registry.assess_health(now).groups["g"]
         assert 0 <= found.upcoming <= target
         assert found.scale_up_request is None or found.scale_up_request.increase > 0
 
@@ -392,4 +394,4 @@ def test_groups_do_not_mix():
         groups=(group(1, (instance("a"),), id="one"), group(4, (instance("b"),), id="two")),
     )
     registry.observe(observed, NOON)
-    assert registry.health(NOON).upcoming == {"two": 3}
+    assert registry.assess_health(NOON).upcoming == {"two": 3}

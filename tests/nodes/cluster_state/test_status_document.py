@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from plimsoll.nodes.cluster_state.observed import ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.status_document import (
     LoopSummary,
-    initializing_document,
+    build_initializing_document,
+    build_status_document,
+    format_status,
     last_updated,
     read_status,
-    status_document,
-    status_text,
 )
 from tests.nodes.cluster_state.builders import NOON, STOCKOUT, at, group, instance, node, ready_nodes, state, world
 
@@ -51,7 +51,7 @@ def document(
 ) -> dict[str, Any]:
     registry = state()
     registry.observe(observed or mixed(), at(now_s))
-    return status_document(registry.health(at(now_s)), turn or LoopSummary(), before)
+    return build_status_document(registry.assess_health(at(now_s)), turn or LoopSummary(), before)
 
 
 def test_a_whole_document():
@@ -82,7 +82,7 @@ def test_a_whole_document():
 
 
 def test_keys_come_in_the_order_people_know():
-    lines = status_text(document()).splitlines()
+    lines = format_status(document()).splitlines()
     assert [line.split(":")[0] for line in lines if not line.startswith((" ", "-"))] == [
         "time",
         "autoscalerStatus",
@@ -93,8 +93,8 @@ def test_keys_come_in_the_order_people_know():
 
 def test_the_text_reads_back_as_the_same_data_here_and_in_other_readers():
     written = document(turn=LoopSummary(message="all 'well': yes"))
-    assert read_status(status_text(written)) == written
-    assert yaml.safe_load(status_text(written)) == written
+    assert read_status(format_status(written)) == written
+    assert yaml.safe_load(format_status(written)) == written
 
 
 @settings(max_examples=100, deadline=None)
@@ -103,18 +103,18 @@ def test_whatever_a_cloud_says_and_however_groups_are_called_the_text_reads_back
     registry = state()
     registry.observe(ObservedCluster(groups=(group(0, id=name),)), NOON)
     registry.register_failed_scale_up(name, ScaleUpError(code="no", message=message), NOON)
-    written = status_document(registry.health(NOON), LoopSummary(message=message))
-    assert yaml.safe_load(status_text(written)) == written
-    assert read_status(status_text(written)) == written
+    written = build_status_document(registry.assess_health(NOON), LoopSummary(message=message))
+    assert yaml.safe_load(format_status(written)) == written
+    assert read_status(format_status(written)) == written
 
 
 def test_a_cluster_without_groups_reads_back():
     written = document(ObservedCluster())
-    assert yaml.safe_load(status_text(written)) == written == read_status(status_text(written))
+    assert yaml.safe_load(format_status(written)) == written == read_status(format_status(written))
 
 
 def test_words_are_plain_and_times_are_quoted_as_people_know_it():
-    text = status_text(document())
+    text = format_status(document())
     assert "autoscalerStatus: Running\n" in text
     assert '    lastProbeTime: "2026-01-01T12:00:00Z"\n' in text
     assert "\n- name: g\n  health:\n    status: Healthy\n" in text
@@ -131,7 +131,7 @@ def test_a_group_in_backoff_shows_why():
     registry = state()
     registry.observe(world(2, *ready_nodes(2)), NOON)
     registry.register_failed_scale_up("g", STOCKOUT, NOON)
-    (told,) = status_document(registry.health(NOON), LoopSummary())["nodeGroups"]
+    (told,) = build_status_document(registry.assess_health(NOON), LoopSummary())["nodeGroups"]
     assert told["scaleUp"] == {
         "status": "Backoff",
         "backoffInfo": {"errorCode": "STOCKOUT", "errorMessage": "no more of these"},
@@ -147,7 +147,7 @@ def test_an_unhealthy_group_is_shown_as_such():
 
 def test_times_of_transitions_stay_while_the_status_stays_also_over_a_restart():
     first = document(world(2, *ready_nodes(2)))
-    read_back = read_status(status_text(first))
+    read_back = read_status(format_status(first))
     later = document(world(3, *ready_nodes(2)), now_s=60, before=read_back)
     health, scale_up = later["nodeGroups"][0]["health"], later["nodeGroups"][0]["scaleUp"]
     assert (health["lastProbeTime"], health["lastTransitionTime"]) == ("2026-01-01T12:01:00Z", "2026-01-01T12:00:00Z")
@@ -160,7 +160,7 @@ def test_scale_down_is_dated_by_when_candidates_were_looked_for():
 
 
 def test_before_the_first_turn_only_the_head_is_there():
-    assert initializing_document(NOON, "waiting for nodes") == {
+    assert build_initializing_document(NOON, "waiting for nodes") == {
         "time": "2026-01-01 12:00:00 +0000 UTC",
         "autoscalerStatus": "Initializing",
         "message": "waiting for nodes",

@@ -10,7 +10,7 @@ from plimsoll.nodes.cluster_state.templates import (
     GroupTemplates,
     TemplateSource,
     from_provider,
-    nodes_by_group,
+    group_nodes,
 )
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.model.node_templates import is_upcoming
@@ -146,7 +146,7 @@ def test_daemon_and_mirror_pods_of_the_node_come_along_and_no_others():
 
 
 def test_nodes_of_no_group_are_left_out():
-    assert list(nodes_by_group([node("a"), node("b")], {"a": "g"})) == ["g"]
+    assert list(group_nodes([node("a"), node("b")], {"a": "g"})) == ["g"]
 
 
 def grouped(template: Node, **fields: Any) -> NodeGroup:

@@ -67,7 +67,7 @@ def test_a_group_is_raised_from_the_size_that_the_plan_saw():
         (done,) = world.grow(growth(offer("g"), 1, 3))
         assert (done.before, done.after, done.is_done) == (1, 3, True)
         assert world.target("g") == 3
-        assert world.state.health(START).groups == {}
+        assert world.state.assess_health(START).groups == {}
 
 
 def test_a_plan_that_was_overtaken_does_nothing():
@@ -101,7 +101,7 @@ def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off():
         (done,) = world.grow(growth(offer("nap-huge-1", exists=False, machine_type="huge"), 0, 1))
         assert "not sold here" in done.failure.message
         assert world.calls() == []
-        assert list(world.state.health(START).creation_backoffs) == [("huge", "", "")]
+        assert list(world.state.assess_health(START).creation_backoffs) == [("huge", "", "")]
 
 
 @pytest.mark.parametrize(

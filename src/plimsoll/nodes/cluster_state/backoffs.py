@@ -57,7 +57,7 @@ class BackedOff:
         return BackedOff(length_s=min(longer_s, rule.longest_s), failed_at=now, error=error)
 
     def __str__(self) -> str:
-        return f"in backoff until {clock_time(self.until)}"
+        return f"in backoff until {format_clock_time(self.until)}"
 
 
 class Backoffs(Generic[Key]):
@@ -66,7 +66,7 @@ class Backoffs(Generic[Key]):
     def __init__(self) -> None:
         self._waits: dict[Key, BackedOff] = {}
 
-    def failed(self, key: Key, error: ScaleUpError, *, rule: BackoffRule, now: datetime) -> BackedOff:
+    def record_failure(self, key: Key, error: ScaleUpError, *, rule: BackoffRule, now: datetime) -> BackedOff:
         self.forget_old(rule, now)
         before = self._waits.get(key)
         if before is None:
@@ -76,11 +76,11 @@ class Backoffs(Generic[Key]):
         self._waits[key] = wait
         return wait
 
-    def running(self, key: Key, now: datetime) -> BackedOff | None:
+    def find_running(self, key: Key, now: datetime) -> BackedOff | None:
         wait = self._waits.get(key)
         return wait if wait is not None and wait.holds(now) else None
 
-    def all_running(self, now: datetime) -> dict[Key, BackedOff]:
+    def list_running(self, now: datetime) -> dict[Key, BackedOff]:
         return {key: wait for key, wait in self._waits.items() if wait.holds(now)}
 
     def forget_old(self, rule: BackoffRule, now: datetime) -> None:
@@ -94,6 +94,6 @@ class Backoffs(Generic[Key]):
         return len(self._waits)
 
 
-def clock_time(moment: datetime) -> str:
+def format_clock_time(moment: datetime) -> str:
     """02:10, or 02:10:05 if the seconds are not 0."""
     return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"

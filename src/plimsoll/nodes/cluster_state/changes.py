@@ -65,7 +65,7 @@ class Changes:
     delete_unregistered: tuple[DeleteInstances, ...] = ()
 
 
-def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
+def build_timeout_reason(group: str, *, missing: int, waited_s: float) -> Reason:
     return Reason(
         code=SCALE_UP_TIMED_OUT,
         message=f"Nodes added to group {group} failed to register within {format_duration(waited_s)}",
@@ -73,7 +73,9 @@ def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
     )
 
 
-def failed_instances(group: str, error: ScaleUpError, *, failed: int, new: int, messages: Iterable[str]) -> Reason:
+def build_failed_instances_reason(
+    group: str, error: ScaleUpError, *, failed: int, new: int, messages: Iterable[str]
+) -> Reason:
     distinct = sorted({message for message in messages if message})
     shown = ", ".join(distinct[:_MESSAGES_SHOWN])
     more = f", ...and {len(distinct) - _MESSAGES_SHOWN} more" if len(distinct) > _MESSAGES_SHOWN else ""
@@ -87,7 +89,7 @@ def failed_instances(group: str, error: ScaleUpError, *, failed: int, new: int, 
     )
 
 
-def deleted_failed_instances(group: str, count: int) -> Reason:
+def build_deleted_instances_reason(group: str, count: int) -> Reason:
     return Reason(
         code=SCALE_UP_FAILED,
         message=f"{count} instances of group {group} could not be created and are deleted",
@@ -95,7 +97,7 @@ def deleted_failed_instances(group: str, count: int) -> Reason:
     )
 
 
-def never_registered(group: str, count: int, *, limit_s: float, kept: int) -> Reason:
+def build_unregistered_reason(group: str, count: int, *, limit_s: float, kept: int) -> Reason:
     left = f"; {kept} more stay, the group is at its min size without them" if kept else ""
     return Reason(
         code=DELETE_UNREGISTERED,
@@ -104,7 +106,7 @@ def never_registered(group: str, count: int, *, limit_s: float, kept: int) -> Re
     )
 
 
-def size_differs(group: str, *, nodes: int, target: int, limit_s: float) -> Reason:
+def build_size_mismatch_reason(group: str, *, nodes: int, target: int, limit_s: float) -> Reason:
     return Reason(
         code=WRONG_SIZE,
         message=f"group {group} has {nodes} nodes and a target of {target} for more than {format_duration(limit_s)}",

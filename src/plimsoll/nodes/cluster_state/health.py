@@ -33,7 +33,7 @@ class GroupHealth:
 
     @property
     def upcoming(self) -> int:
-        return self.readiness.upcoming(self.target_size)
+        return self.readiness.count_upcoming(self.target_size)
 
     @property
     def is_scaling_up(self) -> bool:
@@ -41,7 +41,7 @@ class GroupHealth:
 
     @property
     def missing(self) -> int:
-        return missing_nodes(self.target_size, self.readiness, self.scale_up_request)
+        return count_missing_nodes(self.target_size, self.readiness, self.scale_up_request)
 
     @property
     def not_usable(self) -> str:
@@ -90,11 +90,11 @@ class ClusterHealth:
         """Nodes that the snapshot leaves out, because upcoming nodes stand for them."""
         return frozenset(name for group in self.groups.values() for name in group.readiness.not_started)
 
-    def why_not_created(self) -> dict[CreationKey, str]:
+    def explain_not_created(self) -> dict[CreationKey, str]:
         """Why kinds of groups cannot be created now, as text."""
         return {key: str(wait) for key, wait in self.creation_backoffs.items()}
 
-    def unhealthy_reason(self) -> Reason | None:
+    def find_unhealthy_reason(self) -> Reason | None:
         if self.is_healthy:
             return None
         unready, nodes = len(self.total.unready), self.total.registered
@@ -105,16 +105,16 @@ class ClusterHealth:
         )
 
 
-def cluster_is_healthy(total: Readiness, rules: GroupRules) -> bool:
+def is_cluster_healthy(total: Readiness, rules: GroupRules) -> bool:
     return not _is_too_many(len(total.unready), total.registered, rules)
 
 
 def group_is_healthy(target: int, readiness: Readiness, request: ScaleUpRequest | None, rules: GroupRules) -> bool:
     nodes = len(readiness.ready) + len(readiness.unready) + len(readiness.not_started)
-    return not _is_too_many(missing_nodes(target, readiness, request), nodes, rules)
+    return not _is_too_many(count_missing_nodes(target, readiness, request), nodes, rules)
 
 
-def missing_nodes(target: int, readiness: Readiness, request: ScaleUpRequest | None) -> int:
+def count_missing_nodes(target: int, readiness: Readiness, request: ScaleUpRequest | None) -> int:
     """The number of ready nodes that are missing from the target, without upcoming, given-up and suspended ones."""
     expected = target - len(readiness.long_unregistered) - len(readiness.suspended)
     if request is not None:

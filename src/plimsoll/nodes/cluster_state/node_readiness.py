@@ -69,7 +69,7 @@ class StartupTaints:
 
 
 def readiness_of(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> NodeReadiness:
-    since = _since(node)
+    since = _find_transition_time(node)
     if not _is_ready_for_kubernetes(node):
         return NodeReadiness(why=UnreadyReason.CONDITION, since=since)
     if any(taint.key in startup for taint in node.spec.taints):
@@ -94,7 +94,7 @@ def _is_ready_for_kubernetes(node: Node) -> bool:
     return not any(taint.key in _TROUBLE_TAINTS for taint in node.spec.taints)
 
 
-def _since(node: Node) -> datetime | None:
+def _find_transition_time(node: Node) -> datetime | None:
     conditions = (
         condition.last_transition_time for condition in node.status.conditions if condition.type in {READY, *_TROUBLES}
     )

@@ -96,8 +96,8 @@ TIMEOUT: Final = "timeout"
 """The code of a scale-up whose nodes did not come in time."""
 
 
-def observed_instance(instance: Instance) -> ObservedInstance:
-    error = None if instance.error is None else _instance_error(instance.error)
+def to_observed_instance(instance: Instance) -> ObservedInstance:
+    error = None if instance.error is None else _to_scale_up_error(instance.error)
     state = None if instance.state is InstanceState.UNSPECIFIED else instance.state
     return ObservedInstance(id=instance.id, name=instance.name, state=state, error=error)
 
@@ -107,5 +107,5 @@ def call_error(failure: CallFailed) -> ScaleUpError:
     return ScaleUpError(error_class=failure.error_class, code=str(failure.kind), message=failure.message)
 
 
-def _instance_error(error: InstanceError) -> ScaleUpError:
+def _to_scale_up_error(error: InstanceError) -> ScaleUpError:
     return ScaleUpError(error_class=error.error_class, code=error.code, message=error.message)

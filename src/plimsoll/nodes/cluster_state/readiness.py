@@ -58,7 +58,7 @@ class Readiness:
     def all_unregistered(self) -> int:
         return len(self.unregistered) + len(self.long_unregistered)
 
-    def upcoming(self, target: int) -> int:
+    def count_upcoming(self, target: int) -> int:
         """The number of upcoming nodes, including those that have not started."""
         return max(0, target - self.arrived - len(self.long_unregistered))
 
@@ -107,7 +107,7 @@ class ReadinessClassifier:
                 total.add(state, name)
                 if group_id in groups:
                     groups[group_id].add(state, name)
-        registered = registered_ids(observed)
+        registered = collect_registered_ids(observed)
         for unreadable in observed.unreadable:
             total.add("unready", unreadable.name)
             for group in observed.groups:
@@ -115,7 +115,7 @@ class ReadinessClassifier:
                     groups[group.id].add("unready", unreadable.name)
         for group in observed.groups:
             wait = timedelta(seconds=self.provision_time_s(group))
-            for instance in unregistered_instances(registered, group):
+            for instance in find_unregistered_instances(registered, group):
                 state = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
                 total.add(state, instance)
                 groups[group.id].add(state, instance)
@@ -165,7 +165,7 @@ def is_gone(node: Node, has_instance: Mapping[str, bool]) -> bool:
     return is_tainted_for_deletion(node) if exists is None else not exists
 
 
-def registered_ids(observed: ObservedCluster) -> frozenset[str]:
+def collect_registered_ids(observed: ObservedCluster) -> frozenset[str]:
     """What instances of registered nodes are recognised by: provider ids, and names of nodes without one."""
     readable = (node.spec.provider_id or node.metadata.name for node in observed.nodes)
     # An unreadable node is recognised by either, because each of them may be what cannot be read.
@@ -180,8 +180,8 @@ def _has_instance_of(group: ObservedGroup, node: UnreadableNode) -> bool:
     )
 
 
-def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
-    """Instances of a group that should become nodes and are none; `registered` comes from `registered_ids`."""
+def find_unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
+    """Instances of a group that should become nodes and are none; `registered` comes from `collect_registered_ids`."""
     return tuple(
         instance.id
         for instance in group.instances

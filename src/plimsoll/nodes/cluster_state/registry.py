@@ -1,9 +1,9 @@
 """The cluster state registry: unregistered instances, requested scale-ups, failures and back-offs. Pure.
 
 `ClusterState.observe` compares its memory with the observed cluster and returns what it found (`Changes`). Actuators
-report to it through `register_scale_up`, `register_failed_scale_up` and `register_failed_creation`; `health(now)` is
-what others read. It calls no one and trusts its input: stale observations are not passed to it, and the time of an
-outage is excluded (`exclude_time`), so that nothing is given up for lack of information.
+report to it through `register_scale_up`, `register_failed_scale_up` and `register_failed_creation`. Readers use
+`assess_health(now)`. It makes no calls and trusts its input: stale observations are not passed to it, and the time of
+an outage is excluded (`exclude_time`), so that nothing is given up for lack of information.
 
 The memory does not survive the process and does not need to. A new process counts missing nodes of its first
 observation as scale-ups requested at that moment, errors of instances as new, and the time of unregistered instances
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedScaleUp, ShrinkTarget
-from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, cluster_is_healthy, group_is_healthy
+from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, group_is_healthy, is_cluster_healthy
 from plimsoll.nodes.cluster_state.observed import TIMEOUT, ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.readiness import (
     Readiness,
     ReadinessByGroup,
     ReadinessClassifier,
-    registered_ids,
-    unregistered_instances,
+    collect_registered_ids,
+    find_unregistered_instances,
 )
 from plimsoll.nodes.cluster_state.scale_up_requests import ScaleUpRequests
 from plimsoll.nodes.cluster_state.size_mismatch import SizeMismatches
@@ -83,7 +83,7 @@ class ClusterState:
 
     def register_failed_creation(self, key: CreationKey, error: ScaleUpError, now: datetime) -> None:
         """A group of this kind could not be created, or did not fit. Ids are not reused, so the kind is the key."""
-        self._creations.failed(key, error, rule=self._rule, now=now)
+        self._creations.record_failure(key, error, rule=self._rule, now=now)
 
     def exclude_time(self, gap: timedelta) -> None:
         """Exclude the time of an outage from all timers."""
@@ -107,38 +107,38 @@ class ClusterState:
         self._note_unregistered(now)
         self._sorted = self._sorter.classify(observed, self._missing_since, now)
         self._take_over_growth(now)
-        arrived = self._end_what_arrived()
-        late, given_up = self._end_what_is_overdue(now)
-        failed = self._note_instance_errors(now)
+        arrived = self._end_arrived()
+        late, given_up = self._end_overdue(now)
+        failed = self._record_instance_errors(now)
         return Changes(
             arrived=arrived,
             failed=(*late, *failed),
-            shrink=self._repairs(given_up, now),
-            delete_failed=self._deletions_of_failed_instances(),
-            delete_unregistered=self._deletions_of_unregistered(),
+            shrink=self._find_size_repairs(given_up, now),
+            delete_failed=self._find_failed_instances(),
+            delete_unregistered=self._find_unregistered_instances(),
         )
 
     # ---- health
 
-    def health(self, now: datetime) -> ClusterHealth:
-        groups = {group.id: self._group_standing(group, now) for group in self._observed.groups}
+    def assess_health(self, now: datetime) -> ClusterHealth:
+        groups = {group.id: self._build_group_health(group, now) for group in self._observed.groups}
         return ClusterHealth(
             at=now,
             groups=groups,
             total=self._sorted.total,
-            is_healthy=cluster_is_healthy(self._sorted.total, self.policy.groups),
-            creation_backoffs=self._creations.all_running(now),
+            is_healthy=is_cluster_healthy(self._sorted.total, self.policy.groups),
+            creation_backoffs=self._creations.list_running(now),
         )
 
-    def _group_standing(self, group: ObservedGroup, now: datetime) -> GroupHealth:
-        target, readiness = self._targets.get(group.id, group.target_size), self._readiness(group.id)
-        request = self._requests.of(group.id)
+    def _build_group_health(self, group: ObservedGroup, now: datetime) -> GroupHealth:
+        target, readiness = self._targets.get(group.id, group.target_size), self._get_readiness(group.id)
+        request = self._requests.get(group.id)
         return GroupHealth(
             group=group,
             target_size=target,
             readiness=readiness,
             scale_up_request=request,
-            backoff=self._backoffs.running(group.id, now),
+            backoff=self._backoffs.find_running(group.id, now),
             is_healthy=group_is_healthy(target, readiness, request, self.policy.groups),
         )
 
@@ -151,117 +151,121 @@ class ClusterState:
         self._targets = {group: size for group, size in self._targets.items() if group in there}
 
     def _note_unregistered(self, now: datetime) -> None:
-        registered = registered_ids(self._observed)
+        registered = collect_registered_ids(self._observed)
         missing = (
             unregistered_instance
             for group in self._observed.groups
-            for unregistered_instance in unregistered_instances(registered, group)
+            for unregistered_instance in find_unregistered_instances(registered, group)
         )
         self._missing_since = {instance: self._missing_since.get(instance, now) for instance in missing}
 
     def _take_over_growth(self, now: datetime) -> None:
         """Register scale-ups from elsewhere: before a crash, by a call without an answer, or by a person."""
         for group in self._observed.groups:
-            readiness, request = self._readiness(group.id), self._requests.of(group.id)
+            readiness, request = self._get_readiness(group.id), self._requests.get(group.id)
             known = self._targets.get(group.id, readiness.arrived)
-            unasked = readiness.upcoming(group.target_size) - (0 if request is None else request.increase)
+            unasked = readiness.count_upcoming(group.target_size) - (0 if request is None else request.increase)
             unexplained = min(group.target_size - known, unasked)
             if unexplained > 0 and group.autoscaled:
                 self.register_scale_up(group.id, unexplained, now)
             self._targets[group.id] = group.target_size
 
-    def _end_what_arrived(self) -> tuple[str, ...]:
+    def _end_arrived(self) -> tuple[str, ...]:
         done = [
             group.id
             for group in self._observed.groups
-            if self._requests.of(group.id) is not None and group.target_size <= self._readiness(group.id).arrived
+            if self._requests.get(group.id) is not None and group.target_size <= self._get_readiness(group.id).arrived
         ]
         for group_id in done:
             self._requests.remove(group_id)
         return tuple(sorted(done))
 
-    def _end_what_is_overdue(self, now: datetime) -> tuple[list[FailedScaleUp], list[ShrinkTarget]]:
+    def _end_overdue(self, now: datetime) -> tuple[list[FailedScaleUp], list[ShrinkTarget]]:
         failed, shrink = [], []
-        for request in self._requests.all():
+        for request in self._requests.list_all():
             if not request.is_overdue(now):
                 continue
             group = self._group(request.group)
             assert group is not None, "requests of groups that are gone were forgotten"
-            missing = group.target_size - self._readiness(group.id).arrived
-            reason = found.timed_out(group.id, missing=missing, waited_s=(now - request.since).total_seconds())
+            missing = group.target_size - self._get_readiness(group.id).arrived
+            reason = found.build_timeout_reason(
+                group.id, missing=missing, waited_s=(now - request.since).total_seconds()
+            )
             error = ScaleUpError(code=TIMEOUT, message=reason.message)
             self._requests.remove(group.id)
             self._back_off(group.id, error, now)
             failed.append(FailedScaleUp(group=group.id, error=error, nodes=missing, reason=reason))
-            existing = self._existing(group)
+            existing = self._count_existing(group)
             if existing < group.target_size:
                 shrink.append(ShrinkTarget(group=group.id, before=group.target_size, after=existing, reason=reason))
         return failed, shrink
 
-    def _note_instance_errors(self, now: datetime) -> list[FailedScaleUp]:
+    def _record_instance_errors(self, now: datetime) -> list[FailedScaleUp]:
         failed: list[FailedScaleUp] = []
         known, self._failed_instances = self._failed_instances, frozenset()
-        for group in self._autoscaled_groups():
+        for group in self._list_autoscaled_groups():
             broken = [instance for instance in group.instances if instance.failed_to_create]
             self._failed_instances |= {instance.id for instance in broken}
-            if self._requests.of(group.id) is None:
+            if self._requests.get(group.id) is None:
                 continue
             for alike in _by_error(broken):
                 new = [instance for instance in alike if instance.id not in known]
                 if new:
-                    failed.append(self._instances_failed(group, alike, len(new), now))
+                    failed.append(self._record_failed_instances(group, alike, len(new), now))
         return failed
 
-    def _instances_failed(
+    def _record_failed_instances(
         self, group: ObservedGroup, alike: Sequence[ObservedInstance], new: int, now: datetime
     ) -> FailedScaleUp:
         errors = [instance.error for instance in alike if instance.error is not None]
         error = errors[0]
-        reason = found.failed_instances(
+        reason = found.build_failed_instances_reason(
             group.id, error, failed=len(alike), new=new, messages=(cloud_error.message for cloud_error in errors)
         )
         self._requests.reduce(group.id, new)
         self._back_off(group.id, error, now)
         return FailedScaleUp(group=group.id, error=error, nodes=new, reason=reason)
 
-    def _repairs(self, given_up: list[ShrinkTarget], now: datetime) -> tuple[ShrinkTarget, ...]:
+    def _find_size_repairs(self, given_up: list[ShrinkTarget], now: datetime) -> tuple[ShrinkTarget, ...]:
         """Targets to lower: overdue scale-ups, and sizes that differ for too long; at most one per group."""
         repairs = {target.group: target for target in given_up}
-        for group in self._autoscaled_groups():
+        for group in self._list_autoscaled_groups():
             limit_s = self._sorter.provision_time_s(group)
-            differs = self._sizes.observe(group.id, self._readiness(group.id), group.target_size, now)
+            differs = self._sizes.observe(group.id, self._get_readiness(group.id), group.target_size, now)
             if differs is None or differs.since + timedelta(seconds=limit_s) >= now:
                 continue
-            existing = self._existing(group)
+            existing = self._count_existing(group)
             if existing < group.target_size and group.id not in repairs:
-                reason = found.size_differs(group.id, nodes=differs.nodes, target=group.target_size, limit_s=limit_s)
+                reason = found.build_size_mismatch_reason(
+                    group.id, nodes=differs.nodes, target=group.target_size, limit_s=limit_s
+                )
                 repairs[group.id] = ShrinkTarget(
                     group=group.id, before=group.target_size, after=existing, reason=reason
                 )
         self._sizes.keep_only({group.id for group in self._observed.groups})
         return tuple(repairs[group] for group in sorted(repairs))
 
-    def _deletions_of_failed_instances(self) -> tuple[DeleteInstances, ...]:
+    def _find_failed_instances(self) -> tuple[DeleteInstances, ...]:
         deletions = []
-        for group in self._autoscaled_groups():
+        for group in self._list_autoscaled_groups():
             broken = tuple(sorted(instance.id for instance in group.instances if instance.failed_to_create))
             if broken:
-                reason = found.deleted_failed_instances(group.id, len(broken))
+                reason = found.build_deleted_instances_reason(group.id, len(broken))
                 force = self.policy.groups.force_delete_failed
                 deletions.append(DeleteInstances(group=group.id, instances=broken, force=force, reason=reason))
         return tuple(deletions)
 
-    def _deletions_of_unregistered(self) -> tuple[DeleteInstances, ...]:
+    def _find_unregistered_instances(self) -> tuple[DeleteInstances, ...]:
         deletions = []
         force = self.policy.groups.force_delete_unregistered
-        for group in self._autoscaled_groups():
-            overdue = self._readiness(group.id).long_unregistered
+        for group in self._list_autoscaled_groups():
+            overdue = self._get_readiness(group.id).long_unregistered
             allowed = len(overdue) if force else max(0, group.target_size - group.min_size)
             chosen = overdue[:allowed]
             if chosen:
                 limit_s = self._sorter.provision_time_s(group)
                 kept = len(overdue) - len(chosen)
-                reason = found.never_registered(group.id, len(chosen), limit_s=limit_s, kept=kept)
+                reason = found.build_unregistered_reason(group.id, len(chosen), limit_s=limit_s, kept=kept)
                 deletions.append(DeleteInstances(group=group.id, instances=chosen, force=force, reason=reason))
         return tuple(deletions)
 
@@ -272,7 +276,7 @@ class ClusterState:
 
         A stock-out of a machine type holds for every profile.
         """
-        self._backoffs.failed(group_id, error, rule=self._rule, now=now)
+        self._backoffs.record_failure(group_id, error, rule=self._rule, now=now)
         group = self._group(group_id)
         if group is None or not group.machine_type:
             return
@@ -281,18 +285,18 @@ class ClusterState:
         elif group.profile:
             self.register_failed_creation((group.machine_type, group.zone, group.profile), error, now)
 
-    def _autoscaled_groups(self) -> list[ObservedGroup]:
+    def _list_autoscaled_groups(self) -> list[ObservedGroup]:
         """Autoscaled groups, by id."""
         return sorted(
             (group for group in self._observed.groups if group.autoscaled), key=lambda observed_group: observed_group.id
         )
 
-    def _existing(self, group: ObservedGroup) -> int:
+    def _count_existing(self, group: ObservedGroup) -> int:
         """The instances and nodes that exist; the target is never lowered below them."""
-        readiness = self._readiness(group.id)
+        readiness = self._get_readiness(group.id)
         return max(len(group.instances), readiness.registered - len(readiness.deleted))
 
-    def _readiness(self, group_id: str) -> Readiness:
+    def _get_readiness(self, group_id: str) -> Readiness:
         return self._sorted.groups.get(group_id, _NOTHING)
 
     def _group(self, group_id: str) -> ObservedGroup | None:

@@ -65,8 +65,8 @@ class ScaleUpRequests:
     def keep_only(self, groups: Collection[str]) -> None:
         self._requests = {group: request for group, request in self._requests.items() if group in groups}
 
-    def of(self, group: str) -> ScaleUpRequest | None:
+    def get(self, group: str) -> ScaleUpRequest | None:
         return self._requests.get(group)
 
-    def all(self) -> tuple[ScaleUpRequest, ...]:
+    def list_all(self) -> tuple[ScaleUpRequest, ...]:
         return tuple(self._requests[group] for group in sorted(self._requests))

@@ -1,8 +1,8 @@
 """The status ConfigMap: `cluster-autoscaler-status`, its key `status`, with Cluster Autoscaler's keys and words. Pure.
 
-Programs that read Cluster Autoscaler's status read this one. `status_document` makes plain data from the health and
-from the document before (which may have been read back from the ConfigMap: times of transitions survive a restart);
-`status_text` writes it; `read_status` reads one.
+Programs that read Cluster Autoscaler's status can read this one. `build_status_document` builds plain data from the
+health and from the previous document, which may have been read back from the ConfigMap: transition times survive a
+restart. `format_status` writes the document; `read_status` reads one.
 """
 
 from __future__ import annotations
@@ -47,41 +47,43 @@ class LoopSummary:
     message: str = ""
 
 
-def status_document(health: ClusterHealth, summary: LoopSummary, before: Document | None = None) -> Document:
+def build_status_document(health: ClusterHealth, summary: LoopSummary, before: Document | None = None) -> Document:
     """The document of a running autoscaler."""
     last = before or {}
-    groups_before = {item["name"]: item for item in _items(last, "nodeGroups") if isinstance(item.get("name"), str)}
+    groups_before = {item["name"]: item for item in _get_items(last, "nodeGroups") if isinstance(item.get("name"), str)}
     groups = [
         _group(group, health, summary, groups_before.get(name, {}))
         for name, group in sorted(health.groups.items())
         if group.group.autoscaled
     ]
     growing = any(group.is_scaling_up for group in health.groups.values())
-    wide_before = _part(last, "clusterWide")
-    document = _head(health.at, RUNNING, summary.message)
+    wide_before = _get_part(last, "clusterWide")
+    document = _build_head(health.at, RUNNING, summary.message)
     document["clusterWide"] = {
-        "health": _probed(
-            {"status": _health(health.is_healthy), "nodeCounts": _counts(health.total)},
+        "health": _add_times(
+            {"status": _format_health(health.is_healthy), "nodeCounts": _count_nodes(health.total)},
             health.at,
-            _part(wide_before, "health"),
+            _get_part(wide_before, "health"),
         ),
-        "scaleUp": _probed(
-            {"status": "InProgress" if growing else "NoActivity"}, health.at, _part(wide_before, "scaleUp")
+        "scaleUp": _add_times(
+            {"status": "InProgress" if growing else "NoActivity"}, health.at, _get_part(wide_before, "scaleUp")
         ),
-        "scaleDown": _scale_down(sum(summary.candidates.values()), health, summary, _part(wide_before, "scaleDown")),
+        "scaleDown": _scale_down(
+            sum(summary.candidates.values()), health, summary, _get_part(wide_before, "scaleDown")
+        ),
     }
     document["nodeGroups"] = groups
     return document
 
 
-def initializing_document(now: datetime, message: str = "") -> Document:
+def build_initializing_document(now: datetime, message: str = "") -> Document:
     """The document before the first loop iteration, and if one cannot begin."""
-    return _head(now, INITIALIZING, message)
+    return _build_head(now, INITIALIZING, message)
 
 
-def status_text(document: Document) -> str:
+def format_status(document: Document) -> str:
     """As YAML. Written here, because of three hundred groups a general writer makes a second's work."""
-    return "\n".join(_lines(document, "")) + "\n"
+    return "\n".join(_format_lines(document, "")) + "\n"
 
 
 def read_status(text: str) -> Document | None:
@@ -96,23 +98,23 @@ def read_status(text: str) -> Document | None:
 def without_probe_times(document: Document) -> Document:
     """What it says, but for when it was last looked at."""
     return {
-        key: without_probe_times(value) if isinstance(value, dict) else _items_without(value)
+        key: without_probe_times(value) if isinstance(value, dict) else _strip_items(value)
         for key, value in document.items()
         if key not in {"time", "lastProbeTime"}
     }
 
 
-def _items_without(value: Any) -> Any:
+def _strip_items(value: Any) -> Any:
     return [without_probe_times(item) for item in value] if isinstance(value, list) else value
 
 
 def last_updated(now: datetime) -> dict[str, str]:
     """The ConfigMap's annotation."""
-    return {LAST_UPDATED: _go_time(now)}
+    return {LAST_UPDATED: _format_go_time(now)}
 
 
-def _head(now: datetime, status: str, message: str) -> Document:
-    document: Document = {"time": _go_time(now), "autoscalerStatus": status}
+def _build_head(now: datetime, status: str, message: str) -> Document:
+    document: Document = {"time": _format_go_time(now), "autoscalerStatus": status}
     if message:
         document["message"] = message
     return document
@@ -120,8 +122,8 @@ def _head(now: datetime, status: str, message: str) -> Document:
 
 def _group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     probe = {
-        "status": _health(group.is_healthy),
-        "nodeCounts": _counts(group.readiness),
+        "status": _format_health(group.is_healthy),
+        "nodeCounts": _count_nodes(group.readiness),
         "cloudProviderTarget": group.target_size,
         "minSize": group.group.min_size,
         "maxSize": group.group.max_size,
@@ -129,9 +131,9 @@ def _group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, befo
     candidates = summary.candidates.get(group.group.id, 0)
     return {
         "name": group.group.id,
-        "health": _probed(probe, health.at, _part(before, "health")),
-        "scaleUp": _probed(_group_scale_up(group), health.at, _part(before, "scaleUp")),
-        "scaleDown": _scale_down(candidates, health, summary, _part(before, "scaleDown")),
+        "health": _add_times(probe, health.at, _get_part(before, "health")),
+        "scaleUp": _add_times(_group_scale_up(group), health.at, _get_part(before, "scaleUp")),
+        "scaleDown": _scale_down(candidates, health, summary, _get_part(before, "scaleDown")),
     }
 
 
@@ -141,23 +143,23 @@ def _group_scale_up(group: GroupHealth) -> Document:
     if group.backoff is None:
         return {"status": "NoActivity"}
     error = group.backoff.error
-    info = {"errorCode": error.code, "errorMessage": _shortened(error.message)}
+    info = {"errorCode": error.code, "errorMessage": _shorten(error.message)}
     return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
 
 
 def _scale_down(candidates: int, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     status = "CandidatesPresent" if candidates else "NoCandidates"
-    return _probed({"status": status, "candidates": candidates}, summary.looked_at or health.at, before)
+    return _add_times({"status": status, "candidates": candidates}, summary.looked_at or health.at, before)
 
 
-def _probed(condition: Document, at: datetime, before: Document) -> Document:
+def _add_times(condition: Document, at: datetime, before: Document) -> Document:
     """With its times: the transition's stays while the status stays."""
     now = written_time(at)
     since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
     return {**condition, "lastProbeTime": now, "lastTransitionTime": since if isinstance(since, str) else now}
 
 
-def _counts(readiness: Readiness) -> Document:
+def _count_nodes(readiness: Readiness) -> Document:
     return {
         "registered": {
             "total": readiness.registered,
@@ -172,42 +174,42 @@ def _counts(readiness: Readiness) -> Document:
     }
 
 
-def _health(is_healthy: bool) -> str:
+def _format_health(is_healthy: bool) -> str:
     return "Healthy" if is_healthy else "Unhealthy"
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 
 
-def _part(document: Document, key: str) -> Document:
+def _get_part(document: Document, key: str) -> Document:
     """The stored document may contain anything, because it can be edited."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _items(document: Document, key: str) -> list[Document]:
+def _get_items(document: Document, key: str) -> list[Document]:
     value = document.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _lines(document: Document, indent: str) -> Iterator[str]:
+def _format_lines(document: Document, indent: str) -> Iterator[str]:
     for key, value in document.items():
         if isinstance(value, dict) and value:
             yield f"{indent}{key}:"
-            yield from _lines(value, f"{indent}  ")
+            yield from _format_lines(value, f"{indent}  ")
         elif isinstance(value, list) and value:
             yield f"{indent}{key}:"
             for item in value:
-                first, *rest = _lines(item, f"{indent}  ")
+                first, *rest = _format_lines(item, f"{indent}  ")
                 yield f"{indent}- {first[len(indent) + 2 :]}"
                 yield from rest
         else:
-            yield f"{indent}{key}: {'[]' if value == [] else _scalar(value)}"
+            yield f"{indent}{key}: {'[]' if value == [] else _format_scalar(value)}"
 
 
 @lru_cache(maxsize=4096)
-def _scalar(value: str | int) -> str:
+def _format_scalar(value: str | int) -> str:
     if not isinstance(value, str):
         return str(value)
     if _PLAIN.fullmatch(value) and isinstance(resolve(value), str):
@@ -218,7 +220,7 @@ def _scalar(value: str | int) -> str:
     return str(yaml.dump(value, Dumper=yaml.SafeDumper, default_style='"', width=float("inf"))).strip()
 
 
-def _go_time(moment: datetime) -> str:
+def _format_go_time(moment: datetime) -> str:
     """As Go prints a time, which is what readers of this ConfigMap know."""
     utc = moment.astimezone(UTC)
     fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""

@@ -97,7 +97,7 @@ class GroupTemplates:
         self._forget(there, now)
         templates: dict[str, GroupTemplate] = {}
         for group in there:
-            template = self._of_group(group, found, provided.get(group), now)
+            template = self._choose_template(group, found, provided.get(group), now)
             if template is not None:
                 templates[group] = template
         return templates
@@ -108,13 +108,13 @@ class GroupTemplates:
             group, now
         )
 
-    def _of_group(
+    def _choose_template(
         self, group: str, found: GroupNodes, provided: GroupTemplate | None, now: datetime
     ) -> GroupTemplate | None:
         nodes = found.nodes.get(group, ())
         example = self._find_example(nodes, found.gpu_label, now)
         if example is not None:
-            template = _made_from(example, found.pods, TemplateSource.REAL_NODE)
+            template = _build_template(example, found.pods, TemplateSource.REAL_NODE)
             remembered = self._remembered.get(group)
             if remembered is not None and remembered.template == template:
                 # The same object lets readers detect that nothing changed.
@@ -126,16 +126,16 @@ class GroupTemplates:
             return GroupTemplate(node=last.node, daemons=last.daemons, source=TemplateSource.REMEMBERED)
         if provided is not None:
             return provided
-        return _made_from(min(nodes, key=_age), found.pods, TemplateSource.ANY_NODE) if nodes else None
+        return _build_template(min(nodes, key=_age_key), found.pods, TemplateSource.ANY_NODE) if nodes else None
 
     def _find_example(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
         """The oldest usable node."""
         startup = StartupTaints(self.policy.pods)
         left = list(nodes)
-        oldest = min(left, key=_age, default=None)
+        oldest = min(left, key=_age_key, default=None)
         if oldest is None or _is_usable(oldest, startup, gpu_label, now):
             return oldest
-        return next((node for node in sorted(left, key=_age) if _is_usable(node, startup, gpu_label, now)), None)
+        return next((node for node in sorted(left, key=_age_key) if _is_usable(node, startup, gpu_label, now)), None)
 
     def _is_remembered(self, group: str, now: datetime) -> bool:
         remembered = self._remembered.get(group)
@@ -152,7 +152,7 @@ class GroupTemplates:
         return now - remembered.at > timedelta(seconds=self.policy.operation.node_info_cache_s)
 
 
-def nodes_by_group(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[str, list[Node]]:
+def group_nodes(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[str, list[Node]]:
     found: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
         group = group_of.get(node.metadata.name)
@@ -173,7 +173,7 @@ def _is_usable(node: Node, startup: StartupTaints, gpu_label: str, now: datetime
     return readiness.since is None or readiness.since + _STABLE_AFTER < now
 
 
-def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: TemplateSource) -> GroupTemplate:
+def _build_template(node: Node, pods: Mapping[str, Collection[Pod]], source: TemplateSource) -> GroupTemplate:
     on_it = pods.get(node.metadata.name, ())
     staying = (pod for pod in on_it if pod.metadata.deletion_timestamp is None)
     daemons = (pod for pod in staying if is_mirror_pod(pod) or is_daemon_pod(pod))
@@ -186,7 +186,7 @@ def _without_conditions(node: Node) -> Node:
     return structs.replace(node, spec=structs.replace(node.spec, taints=remembered))
 
 
-def _age(node: Node) -> tuple[float, str]:
+def _age_key(node: Node) -> tuple[float, str]:
     """The sort key of age: the oldest node represents its group longest."""
     created = node.metadata.creation_timestamp
     return (float("inf") if created is None else created.timestamp(), node.metadata.name)

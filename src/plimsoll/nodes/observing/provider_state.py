@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, UnreadableNode, observed_instance
-from plimsoll.nodes.cluster_state.templates import GroupNodes, from_provider, nodes_by_group
+from plimsoll.nodes.cluster_state.observed import ObservedCluster, ObservedGroup, UnreadableNode, to_observed_instance
+from plimsoll.nodes.cluster_state.templates import GroupNodes, from_provider, group_nodes
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
@@ -93,7 +93,7 @@ async def read_provider_state(
     ports = {group.id: group for group in await provider.node_groups()}
     group_of, has_instance = await _find_owners(provider, nodes)
     gpu_label = await provider.gpu_label()
-    found = GroupNodes(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
+    found = GroupNodes(nodes=group_nodes(nodes, group_of), pods=pods, gpu_label=gpu_label)
     made = await _find_templates(ports, found, templates, now)
     types = await provider.machine_types()
     groups = {
@@ -188,7 +188,7 @@ def _build_observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup
         min_size=read.port.min_size if sizes is None else sizes.least,
         max_size=read.port.max_size if sizes is None else sizes.most,
         target_size=read.target,
-        instances=tuple(observed_instance(instance) for instance in read.instances),
+        instances=tuple(to_observed_instance(instance) for instance in read.instances),
         provision_time_s=read.options.provision_s,
         startup_time_s=read.options.startup_s,
         machine_type=labels.get(INSTANCE_TYPE, ""),

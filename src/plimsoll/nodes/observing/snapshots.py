@@ -64,7 +64,7 @@ class LoopSnapshots:
                 **cloud.group_of,
                 **{upcoming_node.node.metadata.name: upcoming_node.group for upcoming_node in coming},
             },
-            creation_backoffs=health.why_not_created(),
+            creation_backoffs=health.explain_not_created(),
         )
         not_started = health.not_started
         nodes = {node.metadata.name: node for node in cluster.nodes if node.metadata.name not in not_started}

@@ -7,9 +7,9 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.cluster_state.changes import (
     Changes,
     FailedScaleUp,
-    failed_instances,
-    never_registered,
-    size_differs,
+    build_failed_instances_reason,
+    build_size_mismatch_reason,
+    build_unregistered_reason,
 )
 from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.config.policy import Policy
@@ -254,7 +254,7 @@ def test_expendable_pods_are_not_told_anything():
 
 def test_growth_that_failed_later_is_told_with_the_clouds_words():
     error = ScaleUpError(code="STOCKOUT", message="none left")
-    reason = failed_instances("g", error, failed=3, new=3, messages=["none left"])
+    reason = build_failed_instances_reason("g", error, failed=3, new=3, messages=["none left"])
     failed = FailedScaleUp(group="g", error=error, nodes=3, reason=reason)
     one = loop_result(changes=Changes(failed=(failed,)))
 
@@ -263,7 +263,7 @@ def test_growth_that_failed_later_is_told_with_the_clouds_words():
 
 
 def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
-    reason = never_registered("g", 2, limit_s=900, kept=0)
+    reason = build_unregistered_reason("g", 2, limit_s=900, kept=0)
     gone = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
     assert event_messages(loop_result(repairs=(gone,)), "DeleteUnregistered") == [
@@ -277,7 +277,7 @@ def test_each_machine_that_never_became_a_node_is_told_when_it_is_deleted():
 
 
 def test_a_target_that_cannot_be_lowered_is_a_scale_up_not_reverted():
-    reason = size_differs("g", nodes=1, target=3, limit_s=900)
+    reason = build_size_mismatch_reason("g", nodes=1, target=3, limit_s=900)
     failed = GroupRepair(group="g", reason=reason, before=3, after=1, failure=STOCKOUT)
 
     assert event_messages(loop_result(repairs=(failed,)), "FailedToRevertScaleUp") == [

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
 from plimsoll.journal.dedupe import PlanDeduplicator
-from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
+from plimsoll.nodes.cluster_state.changes import build_size_mismatch_reason, build_unregistered_reason
 from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth
 from plimsoll.nodes.cluster_state.observed import ObservedGroup
 from plimsoll.nodes.cluster_state.readiness import Readiness
@@ -142,8 +142,10 @@ def test_removals_have_an_outcome_once_they_ended():
 
 
 def test_repairs_and_deleted_groups_are_actions_too():
-    shrunk = GroupRepair(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
-    never = GroupRepair(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
+    shrunk = GroupRepair(
+        group="g", reason=build_size_mismatch_reason("g", nodes=1, target=3, limit_s=900), before=3, after=1
+    )
+    never = GroupRepair(group="h", reason=build_unregistered_reason("h", 1, limit_s=900, kept=0), instances=("i-1",))
     plan = build_plan(loop_result(repairs=(shrunk, never), deleted_groups=(DeletedGroup(group="nap-1"),)))
 
     assert [(action.verb, action.target.name) for action in plan.actions] == [

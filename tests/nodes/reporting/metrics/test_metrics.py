@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.cluster_state.changes import Changes, FailedScaleUp, failed_instances, never_registered, timed_out
+from plimsoll.nodes.cluster_state.changes import (
+    Changes,
+    FailedScaleUp,
+    build_failed_instances_reason,
+    build_timeout_reason,
+    build_unregistered_reason,
+)
 from plimsoll.nodes.cluster_state.observed import ScaleUpError
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.model.results import DeletedGroup, GroupRepair, PodState, RemovalResult, ScaleUpPart
@@ -142,9 +148,9 @@ def test_growth_that_fails_is_counted_by_reason():
     bad = scale_up(option("g"))
     refused = loop_result(scale_up=ScaleUpPart(plan=planned(bad), results=(scale_up_result(bad, failure=STOCKOUT),)))
     error = ScaleUpError(code="STOCKOUT")
-    late = FailedScaleUp(group="g", error=error, nodes=2, reason=timed_out("g", missing=2, waited_s=900))
+    late = FailedScaleUp(group="g", error=error, nodes=2, reason=build_timeout_reason("g", missing=2, waited_s=900))
     unmade = FailedScaleUp(
-        group="g", error=error, nodes=3, reason=failed_instances("g", error, failed=3, new=3, messages=[])
+        group="g", error=error, nodes=3, reason=build_failed_instances_reason("g", error, failed=3, new=3, messages=[])
     )
     samples = after(refused, loop_result(changes=Changes(failed=(late, unmade))))
 
@@ -251,7 +257,7 @@ def test_groups_deleted_n31():
 
 
 def test_machines_that_never_became_nodes():
-    reason = never_registered("g", 2, limit_s=900, kept=0)
+    reason = build_unregistered_reason("g", 2, limit_s=900, kept=0)
     done = GroupRepair(group="g", reason=reason, instances=("i-1", "i-2"))
 
     assert after(loop_result(repairs=(done,)))["old_unregistered_nodes_removed_count"] == 2
@@ -263,7 +269,7 @@ def test_machines_that_never_became_nodes():
 def standing_of(**options: Any) -> Any:
     state = ClusterState(policy(**options))
     state.observe(builders.world(3, *builders.ready_nodes(2), min_size=1), NOON)
-    return state.health(NOON)
+    return state.assess_health(NOON)
 
 
 def test_nodes_and_groups_of_the_cluster():
@@ -285,7 +291,7 @@ def test_groups_that_auto_provisioning_made_are_counted_apart():
     state = ClusterState(policy(node_autoprovisioning=True))
     made = builders.group(1, id="nodeautoprovisioning-x")
     state.observe(replace(builders.world(3, *builders.ready_nodes(2)), groups=(made,)), NOON)
-    one = loop_result(health=state.health(NOON), options={"node_autoprovisioning": True})
+    one = loop_result(health=state.assess_health(NOON), options={"node_autoprovisioning": True})
     known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
     samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))  # type: ignore[type-var]
 

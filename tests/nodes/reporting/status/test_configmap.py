@@ -38,7 +38,7 @@ def running(seconds: float = 0, **parts: Any) -> LoopResult:
     state = ClusterState(policy())
     state.observe(builders.world(2, *builders.ready_nodes(2)), NOON)
     at = NOON + timedelta(seconds=seconds)
-    return later(loop_result(health=state.health(at), **parts), at=at)
+    return later(loop_result(health=state.assess_health(at), **parts), at=at)
 
 
 def document(world: EmbeddedApi) -> Any:

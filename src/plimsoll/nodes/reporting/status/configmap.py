@@ -1,7 +1,7 @@
 """Writes the status ConfigMap: created if missing, updated on changes, deleted on exit (docs/design/nodes.md 11).
 
 Without changes it is written once per minute, so that its age shows whether the autoscaler is alive. The document comes
-from `cluster_state.status_document`; transition times survive a restart, because the old document is read first.
+from `cluster_state.build_status_document`; transition times survive a restart, because the old document is read first.
 Annotations hold the log line of the last loop and the options in force; readers of Cluster Autoscaler's status ignore
 them. A failed write is logged and returned; it does not stop scaling.
 """
@@ -73,7 +73,7 @@ class StatusConfigMapWriter:
                 self._client,
                 operation.status_name,
                 namespace=operation.namespace,
-                data={documents.STATUS_KEY: documents.status_text(document)},
+                data={documents.STATUS_KEY: documents.format_status(document)},
                 annotations={**documents.last_updated(loop.at), **notes},
             )
         except ApiCallFailed as error:
@@ -122,9 +122,11 @@ class StatusConfigMapWriter:
 def _document_of(loop: LoopResult, before: documents.Document | None) -> documents.Document:
     message = "" if loop.ended_early is None else str(loop.ended_early)
     if loop.health is None:
-        return documents.initializing_document(loop.at, message)
+        return documents.build_initializing_document(loop.at, message)
     candidates = Counter(unneeded_node.group for unneeded_node in loop.scale_down.unneeded)
-    return documents.status_document(loop.health, documents.LoopSummary(candidates=candidates, message=message), before)
+    return documents.build_status_document(
+        loop.health, documents.LoopSummary(candidates=candidates, message=message), before
+    )
 
 
 LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"
