@@ -23,6 +23,7 @@ SUBJECTS = {
     "cluster_hours": "hours of a simulated cluster in virtual time",
     "storage": "the API server's store: writes, reads, watches, memory, growth",
     "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
+    "heavy_requests": "/livez of the API server during the heaviest requests, against an idle server",
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",

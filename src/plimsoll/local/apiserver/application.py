@@ -20,6 +20,7 @@ from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.storage import StorageError, TooLarge
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
+from plimsoll.local.apiserver.warning_headers import warning_headers
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.auth_types import Attributes
@@ -70,8 +71,7 @@ class Application:
             _log.error("apiserver.request_failed", method=request.method, path=request.path, stack=stack)
             answered = presentation.encode_error(request, status_errors.internal_error("unexpected error"))
         if warnings:
-            headers = [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(warnings)]
-            answered = answered._replace(headers=(*answered.headers, *headers))
+            answered = answered._replace(headers=(*answered.headers, *warning_headers(warnings)))
         return answered
 
     async def _answered(self, request: Request, warnings: list[str]) -> Response:
@@ -93,7 +93,3 @@ class Application:
         decision = self.server.authorizer.decide(attributes)
         if not decision.allowed:
             raise authorization.forbidden(attributes, decision)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

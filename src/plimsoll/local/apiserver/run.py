@@ -24,6 +24,7 @@ from plimsoll.local.apiserver.authentication import (
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.data_directory import DataDirectory
+from plimsoll.local.apiserver.long_work import LongWork, worker_threads
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
@@ -94,7 +95,9 @@ class Credentials(NamedTuple):
     ca_pem: bytes = b""
 
 
-def build_application(store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials) -> Application:
+def build_application(
+    store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials, long_work: LongWork | None = None
+) -> Application:
     """An application over a store, without any transport."""
     authorizer = RbacAuthorizer.over(store)
     tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
@@ -109,6 +112,7 @@ def build_application(store: Store, *, clock: Clock, entropy: Entropy, credentia
         authorizer=authorizer,
         admission=Admission(store=store, clock=clock, entropy=entropy, authorizer=authorizer),
         tokens=tokens,
+        long_work=long_work,
     )
     return Application(server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
@@ -130,7 +134,7 @@ async def run(
     if settings.fresh:
         directory.forget_objects()
     driver = SqliteDriver(directory.root, durability=settings.durability)
-    async with aclosing(Store.open(driver, clock=clock)) as store:
+    async with aclosing(Store.open(driver, clock=clock)) as store, worker_threads() as threads:
         # From here on the directory is ours alone.
         token = directory.admin_token(entropy)
         certificates = server_certificates(directory, host=settings.host, now=clock.now())
@@ -139,7 +143,9 @@ async def run(
             signing_key=directory.signing_key(entropy),
             ca_pem=certificates.ca_pem,
         )
-        application = build_application(store, clock=clock, entropy=entropy, credentials=credentials)
+        application = build_application(
+            store, clock=clock, entropy=entropy, credentials=credentials, long_work=LongWork(threads)
+        )
         raise_descriptor_limit()
         tls = certificates.tls()
         listener = Listener(

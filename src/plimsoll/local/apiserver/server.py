@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.crd_tasks import CrdTasks
+from plimsoll.local.apiserver.long_work import LongWork
 from plimsoll.local.apiserver.storage.key_lock import ObjectLocks
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Server:
         authorizer: Authorizer,
         admission: Admission,
         tokens: ServiceAccountTokens,
+        long_work: LongWork | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
@@ -44,4 +46,5 @@ class Server:
         self.admission = admission
         self.tokens = tokens
         self.locks = ObjectLocks()
+        self.long_work = long_work or LongWork()
         self.crd_tasks = CrdTasks()

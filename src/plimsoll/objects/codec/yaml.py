@@ -54,6 +54,19 @@ def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = F
         raise UnreadableDocument(_told(error)) from error
 
 
+def load_first(text: str) -> Any:
+    """The first document, as Go's reader takes a request: what follows it is not looked at. None for an empty one."""
+    builder = _Builder(bounds_aliases=True)
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            builder.take(event)
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+    except yaml.YAMLError as error:
+        raise UnreadableDocument(_told(error)) from error
+    return builder.root
+
+
 def dump(value: Any) -> str:
     """YAML that reads back as the same value, here and in Kubernetes."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
@@ -126,7 +139,10 @@ class _Open:
 class _Builder:
     """Builds one document from its events."""
 
-    def __init__(self, *, letters_are_text: bool = False, odd_numbers: bool = False) -> None:
+    def __init__(
+        self, *, letters_are_text: bool = False, odd_numbers: bool = False, bounds_aliases: bool = False
+    ) -> None:
+        self._bounds_aliases = bounds_aliases
         self._letters_are_text = letters_are_text
         self._odd_numbers = odd_numbers
         self.root: Any = None
@@ -136,6 +152,8 @@ class _Builder:
         self._sizes: dict[str, int] = {}
         """How many values an anchor stands for: known when it closes, before an alias can name it."""
         self._count = 0
+        self._aliased = 0
+        """How many of the values counted stand for an alias."""
 
     def take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
@@ -196,7 +214,11 @@ class _Builder:
         if event.anchor not in self._anchors:
             raise _at(event, f"alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
-        self._add(event, target, grown=self._sizes.get(event.anchor, 1))
+        grown = self._sizes.get(event.anchor, 1)
+        self._aliased += grown
+        if self._bounds_aliases and _is_excessive(self._aliased, self._count + grown):
+            raise UnreadableDocument("document contains excessive aliasing")
+        self._add(event, target, grown=grown)
 
     def _add(self, event: yaml.Event, value: Any, *, grown: int) -> None:
         self._count += grown
@@ -220,6 +242,22 @@ class _Builder:
         if not all(isinstance(source, dict) for source in sources):
             raise _at(event, "<< merges a mapping or a list of mappings")
         top.merges.extend(sources)
+
+
+# Up to this many values nearly all may come from aliases, from the second number on a tenth; in between, in proportion.
+_ALIASES_FREE_UP_TO: Final = 400_000
+_ALIASES_STRICT_FROM: Final = 4_000_000
+_MOST_ALIASED: Final = 0.99
+_LEAST_ALIASED: Final = 0.10
+
+
+def _is_excessive(aliased: int, count: int) -> bool:
+    """Whether too large a share of a document comes from aliases: go-yaml's bounds."""
+    if aliased <= 100 or count <= 1_000:
+        return False
+    beyond = (count - _ALIASES_FREE_UP_TO) / (_ALIASES_STRICT_FROM - _ALIASES_FREE_UP_TO)
+    allowed = _MOST_ALIASED - min(1.0, max(0.0, beyond)) * (_MOST_ALIASED - _LEAST_ALIASED)
+    return aliased / count > allowed
 
 
 def _value_of(event: yaml.ScalarEvent) -> Any:

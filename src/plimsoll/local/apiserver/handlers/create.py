@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object, create_object
@@ -21,14 +22,15 @@ Json = dict[str, Any]
 
 async def create(server: Server, call: RequestContext) -> Response:
     form_of(call)
-    obj = await create_object(server, call, decode_object(call))
-    return object_response(server, call, obj, status=201)
+    value = await server.long_work.run(call.work_bytes, partial(decode_object, call))
+    obj = await create_object(server, call, value)
+    return await object_response(server, call, obj, status=201)
 
 
 async def update(server: Server, call: RequestContext) -> Response:
     """PUT, of an object or of its status. A few kinds are created by it."""
     form_of(call)
-    value = decode_object(call)
+    value = await server.long_work.run(call.work_bytes, partial(decode_object, call))
     value.setdefault("metadata", {})
     set_namespace(value, call)
     check_identity(value, call)
@@ -38,6 +40,8 @@ async def update(server: Server, call: RequestContext) -> Response:
         return {**value, "metadata": dict(value["metadata"])}
 
     if call.subresource or not strategy_of(call.resource).creates_on_update:
-        return object_response(server, call, await change_object(server, call, replaced, subresource=call.subresource))
+        return await object_response(
+            server, call, await change_object(server, call, replaced, subresource=call.subresource)
+        )
     obj, status = await change_or_create_object(server, call, replaced, lambda: copy(value))
-    return object_response(server, call, obj, status=status)
+    return await object_response(server, call, obj, status=status)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.handlers.get_list import find_page
 from plimsoll.local.apiserver.http_types import Response
@@ -15,19 +16,25 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
+Json = dict[str, Any]
+
 
 async def delete(server: Server, call: RequestContext) -> Response:
     form_of(call)
-    body, status = await delete_object(server, call, delete_options(call.request))
+    body, status = await delete_object(server, call, await _options(server, call))
     if body.get("kind") == "Status":
         return Response.json(body, status=status)
-    return object_response(server, call, body, status=status)
+    return await object_response(server, call, body, status=status)
+
+
+async def _options(server: Server, call: RequestContext) -> Json:
+    return await server.long_work.run(call.work_bytes, partial(delete_options, call.request))
 
 
 async def delete_collection(server: Server, call: RequestContext) -> Response:
     """Delete every object that a list with the same options would return, one after the other."""
     form_of(call)
-    options = delete_options(call.request)
+    options = await _options(server, call)
     read_delete_options(options)
     page = await find_page(server, call, list_options(call.request, watch=False))
     for stored in page.items:
@@ -36,4 +43,4 @@ async def delete_collection(server: Server, call: RequestContext) -> Response:
         except StatusError as refusal:
             if refusal.code != 404:  # another client deleted it first
                 raise
-    return list_response(server, call, page.items, {"resourceVersion": str(page.revision)})
+    return await list_response(server, call, page.items, {"resourceVersion": str(page.revision)})

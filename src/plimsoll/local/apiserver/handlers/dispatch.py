@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.crds import lifecycle
@@ -67,12 +68,17 @@ async def _answered(server: Server, call: RequestContext) -> Response:
     if call.subresource:
         return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
-        body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
-        return object_response(server, call, review(server, call, body), status=201)
+        body = await _read(server, call, kind=call.resource.kind, api_version=call.resource.api_version)
+        return await object_response(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
-        body = read_object(call.request, kind="Binding", api_version="v1").value
+        body = await _read(server, call, kind="Binding", api_version="v1")
         return Response.json(await binding.bind(server, call, body), status=201)
     return await _HANDLERS[call.verb](server, call)
+
+
+async def _read(server: Server, call: RequestContext, *, kind: str, api_version: str) -> Json:
+    read = partial(read_object, call.request, kind=kind, api_version=api_version)
+    return (await server.long_work.run(call.work_bytes, read)).value
 
 
 _HANDLERS: Final[dict[str, Handler]] = {

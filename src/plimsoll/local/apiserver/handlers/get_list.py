@@ -41,14 +41,14 @@ async def get(server: Server, call: RequestContext) -> Response:
     stored = server.store.get(key_of(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    return stored_response(server, call, stored)
+    return await stored_response(server, call, stored)
 
 
 async def list_objects(server: Server, call: RequestContext) -> Response:
     form_of(call)
     options = list_options(call.request, watch=False)
     page = await find_page(server, call, options)
-    return list_response(server, call, page.items, _metadata(page, call))
+    return await list_response(server, call, page.items, _metadata(page, call))
 
 
 async def find_page(server: Server, call: RequestContext, options: ListOptions) -> Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,7 +19,7 @@ from plimsoll.local.apiserver.patches.results import PatchRefused
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object
 from plimsoll.local.apiserver.registry.identity import check_identity
-from plimsoll.local.apiserver.request.bodies import media_type, unknown_format
+from plimsoll.local.apiserver.request.bodies import MOST_STRICT_PROBLEMS, media_type, unknown_format
 from plimsoll.local.apiserver.request.json import NotJson, Read, read_json
 from plimsoll.local.apiserver.request.responses import form_of, object_response
 from plimsoll.local.apiserver.request.yaml import read_yaml
@@ -53,7 +54,7 @@ async def patch(server: Server, call: RequestContext) -> Response:
     media = patch_media(call)
     if media == APPLY_PATCH:
         return await _apply(server, call)
-    read = read_patch(call)
+    read = await server.long_work.run(call.work_bytes, partial(read_patch, call))
     noted: list[str] = []
 
     def patched(current: Json) -> Json:
@@ -64,7 +65,7 @@ async def patch(server: Server, call: RequestContext) -> Response:
 
     obj = await change_object(server, call, patched, subresource=call.subresource)
     call.warnings[:0] = noted
-    return object_response(server, call, obj)
+    return await object_response(server, call, obj)
 
 
 def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
@@ -108,7 +109,9 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
         problem = _converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
         raise refusal(problem)
     duplicates = [f'duplicate field "{path}"' for path in read.duplicates]
-    problems = [*outcome.strict_problems, *duplicates, *(f'unknown field "{path}"' for path in decoded.unknown_fields)]
+    known = [*outcome.strict_problems, *duplicates]
+    unknown = decoded.unknown_fields[: max(0, MOST_STRICT_PROBLEMS - len(known))]
+    problems = [*known, *(f'unknown field "{path}"' for path in unknown)]
     if problems and call.field_validation == "Strict":
         raise refusal(f"strict decoding error: {', '.join(problems)}")
     return decoded.value, problems if call.field_validation == "Warn" else []
@@ -161,7 +164,7 @@ def _does_not_decode(shown: str, problem: str) -> status_errors.StatusError:
 
 
 async def _apply(server: Server, call: RequestContext) -> Response:
-    applied = read_applied(call)
+    applied = await server.long_work.run(call.work_bytes, partial(read_applied, call))
     strategy = strategy_of(call.resource)
     force = is_forced(call)
     ownership = strategy.field_manager(call.subresource)
@@ -181,13 +184,13 @@ async def _apply(server: Server, call: RequestContext) -> Response:
 
     if call.subresource:
         obj = await change_object(server, call, merged, subresource=call.subresource, is_tracked=False)
-        return object_response(server, call, obj)
+        return await object_response(server, call, obj)
 
     def new() -> Json:
         return _new(call, applied, merged)
 
     obj, status = await change_or_create_object(server, call, merged, new, is_tracked=False)
-    return object_response(server, call, obj, status=status)
+    return await object_response(server, call, obj, status=status)
 
 
 def is_forced(call: RequestContext) -> bool:

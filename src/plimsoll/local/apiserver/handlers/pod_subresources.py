@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
@@ -21,7 +22,8 @@ Json = dict[str, Any]
 
 
 async def change_pod_subresource(server: Server, call: RequestContext) -> Json:
-    asked = _replacement(call) if call.verb == "update" else _patched(call)
+    read = _replacement if call.verb == "update" else _patched
+    asked = await server.long_work.run(call.work_bytes, partial(read, call))
     part = _resized if call.subresource == "resize" else _with_ephemeral
     return await change_object(
         server, call, lambda current: part(current, asked(current)), subresource=call.subresource

@@ -6,6 +6,7 @@ others, and only their bodies are read here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
@@ -36,10 +37,10 @@ async def handle_subresource(server: Server, call: RequestContext) -> Response:
     if part in {"resize", "ephemeralcontainers"}:
         if call.verb == "get":
             return await get_list.get(server, call)
-        return object_response(server, call, await change_pod_subresource(server, call))
+        return await object_response(server, call, await change_pod_subresource(server, call))
     if part == "log":
         raise _no_logs(server, call)
-    body = _body(call)
+    body = await _body(server, call)
     if part == "finalize":
         return Response.json(await finalize.finalize(server, call, body))
     if part == "binding":
@@ -50,11 +51,13 @@ async def handle_subresource(server: Server, call: RequestContext) -> Response:
     return Response.json(create_token(server, call, body), status=201)
 
 
-def _body(call: RequestContext) -> Json:
+async def _body(server: Server, call: RequestContext) -> Json:
     part = call.resource.subresource(call.subresource)
     assert part is not None
     group, version = part.group or call.resource.group, part.version or call.resource.version
-    return read_object(call.request, kind=part.kind, api_version=f"{group}/{version}" if group else version).value
+    api_version = f"{group}/{version}" if group else version
+    read = partial(read_object, call.request, kind=part.kind, api_version=api_version)
+    return (await server.long_work.run(call.work_bytes, read)).value
 
 
 async def _status(server: Server, call: RequestContext) -> Response:
@@ -69,11 +72,12 @@ async def _scale(server: Server, call: RequestContext) -> Json:
     if call.verb == "get":
         return await scale.get_scale(server, call)
     if call.verb == "update":
-        return await scale.put_scale(server, call, _body(call))
+        return await scale.put_scale(server, call, await _body(server, call))
     media = patch.patch_media(call, is_of_custom=False)
     if media == patch.APPLY_PATCH:
-        return await scale.apply_scale(server, call, patch.read_applied(call), force=patch.is_forced(call))
-    read = patch.read_patch(call)
+        applied = await server.long_work.run(call.work_bytes, partial(patch.read_applied, call))
+        return await scale.apply_scale(server, call, applied, force=patch.is_forced(call))
+    read = await server.long_work.run(call.work_bytes, partial(patch.read_patch, call))
 
     def patched(current: Json) -> Json:
         outcome = patch.patched_value(media, current, read.value)

@@ -73,7 +73,7 @@ async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) 
     """Repeat until no other writer was faster; `_check_preconditions` rejects a client that named an old state."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        old = present_stored(server, strategy, stored)
+        old = await present_stored(server, strategy, stored)
         _check_preconditions(call, wanted, old)
         attempt = _attempt(call, old, dry_run=wanted.dry_run)
         await server.admission.mutate(attempt)
@@ -113,7 +113,7 @@ async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old
     assert result is not None
     if plan.vanishes or is_marked:
         return old.shown
-    return present_stored(server, strategy, result)
+    return await present_stored(server, strategy, result)
 
 
 def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:

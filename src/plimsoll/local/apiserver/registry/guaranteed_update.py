@@ -8,6 +8,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import authorization, status_errors
 from plimsoll.local.apiserver.admission import AdmissionAttributes
 from plimsoll.local.apiserver.apply.field_manager import with_kept_times
+from plimsoll.local.apiserver.long_work import check_size
 from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, set_namespace
 from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
 from plimsoll.local.apiserver.routing import attributes_of
@@ -51,6 +53,8 @@ class _Current(NamedTuple):
 
     stored: Stored
     shown: Json
+    size_bytes: int
+    """The size of the work on it: of the object and of the request."""
 
 
 async def change_object(
@@ -82,7 +86,8 @@ async def change_or_create_object(
             changed = await _changed_if_there(server, call, change, subresource="", is_tracked=is_tracked)
             if changed is not None:
                 return changed, 200
-            made = await _created(server, call, _newly_owned(server, call, make(), is_tracked=is_tracked))
+            own = partial(_newly_made, server, call, make, is_tracked=is_tracked)
+            made = await _created(server, call, await server.long_work.run(call.work_bytes, own))
             if made is not None:
                 return made, 201
 
@@ -93,19 +98,32 @@ async def _changed_if_there(
     """Repeat until no other writer was faster; `check_revision` rejects a client that named an old version."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        current = _Current(stored, present_stored(server, strategy, stored))
-        new = _sharing(change(current.shown), current.shown)
-        set_namespace(new, call)
-        check_identity(new, call)
-        check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
-        if is_tracked and subresource not in _UNTRACKED:
-            ownership = strategy.field_manager(subresource)
-            new = ownership.update(current.shown, new, manager=call.field_manager, now=server.clock.now())
+        size_bytes = call.work_bytes + len(stored.data)
+        shown = await present_stored(server, strategy, stored)
+        current = _Current(stored, shown, size_bytes)
+        propose = partial(_proposed, server, call, change, shown, subresource=subresource, is_tracked=is_tracked)
+        new = await server.long_work.run(size_bytes, propose)
         try:
             return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
         except _Moved:
             continue
     return None
+
+
+def _proposed(
+    server: Server, call: RequestContext, change: Change, shown: Json, *, subresource: str, is_tracked: bool
+) -> Json:
+    """What `change` makes of the object, with managedFields. Reads nothing but its arguments and the clock."""
+    strategy = strategy_of(call.resource)
+    new = _sharing(change(shown), shown)
+    check_size(new, call.work_bytes)
+    set_namespace(new, call)
+    check_identity(new, call)
+    check_revision(new, shown, call, allows_unconditional=strategy.allows_unconditional_update)
+    if is_tracked and subresource not in _UNTRACKED:
+        ownership = strategy.field_manager(subresource)
+        new = ownership.update(shown, new, manager=call.field_manager, now=server.clock.now())
+    return new
 
 
 def _sharing(new: Json, old: Json) -> Json:
@@ -119,17 +137,17 @@ def _sharing(new: Json, old: Json) -> Json:
 async def _changed(
     server: Server, call: RequestContext, strategy: Strategy, *, current: _Current, new: Json, subresource: str
 ) -> Json:
-    old = current.shown
+    old, long_work, size_bytes = current.shown, server.long_work, current.size_bytes
     # Admission changes whole objects in place, and never what is written through a subresource.
-    given = new if subresource else copy(new)
+    given = new if subresource else await long_work.run(size_bytes, partial(copy, new))
     attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
-    new = _redecoded(strategy, new, await server.admission.mutate(attempt))
-    new = strategy.prepare_update(new, old, subresource=subresource)
-    asked, new = new, strategy.allocate(new, old, server.store)
-    _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
-    new = with_kept_times(old, new)
-    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if same(new, old) and not is_ready_for_removal(new):
+    admitted = await server.admission.mutate(attempt)
+    prepare = partial(_prepared, strategy, new, admitted, old=old, subresource=subresource)
+    asked = await long_work.run(size_bytes, prepare)
+    allocated = strategy.allocate(asked, old, server.store)
+    judge = partial(_judged, call, strategy, allocated, old=old, subresource=subresource)
+    new, is_changed = await long_work.run(size_bytes, judge)
+    if not is_changed and not is_ready_for_removal(new):
         return old
     attempt = _attempt(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
     await server.admission.validate(attempt)
@@ -149,9 +167,22 @@ async def _changed(
     return _shown(server, strategy, new, result)
 
 
+def _prepared(strategy: Strategy, before: Json, admitted: Json, *, old: Json, subresource: str) -> Json:
+    return strategy.prepare_update(_redecoded(strategy, before, admitted), old, subresource=subresource)
+
+
+def _judged(call: RequestContext, strategy: Strategy, new: Json, *, old: Json, subresource: str) -> tuple[Json, bool]:
+    """The valid object, and whether it differs from the old one. Raises the 422 of an invalid one."""
+    _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
+    new = with_kept_times(old, new)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    return new, not same(new, old)
+
+
 async def create_object(server: Server, call: RequestContext, value: Json) -> Json:
     """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
-    value = _newly_owned(server, call, value, is_tracked=True)
+    own = partial(_newly_owned, server, call, value, is_tracked=True)
+    value = await server.long_work.run(call.work_bytes, own)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
     if not generates:
         made = await _created(server, call, value)
@@ -174,7 +205,12 @@ async def create_object(server: Server, call: RequestContext, value: Json) -> Js
 _LONGEST_PREFIX: Final = 58
 
 
+def _newly_made(server: Server, call: RequestContext, make: Callable[[], Json], *, is_tracked: bool) -> Json:
+    return _newly_owned(server, call, make(), is_tracked=is_tracked)
+
+
 def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracked: bool) -> Json:
+    check_size(value, call.work_bytes)
     value = _with_identity(server, call, value)
     if not is_tracked:
         return value
@@ -204,8 +240,7 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
     if generated:
         obj["metadata"]["name"] = generated
     name = obj["metadata"].get("name") or ""
-    obj = strategy.prepare_create(obj)
-    judgement = strategy.validate_create(obj)
+    obj, judgement = await server.long_work.run(call.work_bytes, partial(_prepared_new, strategy, obj))
     asked = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
@@ -232,6 +267,11 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
     except _Moved:
         return None
     return _shown(server, strategy, obj, result)
+
+
+def _prepared_new(strategy: Strategy, obj: Json) -> tuple[Json, ValidationResult]:
+    prepared = strategy.prepare_create(obj)
+    return prepared, strategy.validate_create(prepared)
 
 
 def _check_may_create(server: Server, call: RequestContext) -> None:
@@ -315,7 +355,7 @@ def _judge(call: RequestContext, judgement: ValidationResult, obj: Json) -> None
 def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
     """The object with the revision of its write: the stored dict itself, if that is the form of the response."""
     if strategy.is_stored_as_presented and not is_ready_for_removal(obj):
-        return present_stored(server, strategy, result)
+        return server.store.shared_body(result)
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
 
 
@@ -330,8 +370,8 @@ def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool)
     return refusal
 
 
-def present_stored(server: Server, strategy: Strategy, stored: Stored) -> Json:
+async def present_stored(server: Server, strategy: Strategy, stored: Stored) -> Json:
     """A stored object in the version of the request. Read-only: readers may share one dict."""
     if strategy.is_stored_as_presented:
         return server.store.shared_body(stored)
-    return strategy.present(stored.body())
+    return await server.long_work.run(len(stored.data), lambda: strategy.present(stored.body()))

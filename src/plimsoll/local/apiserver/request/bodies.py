@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+MOST_STRICT_PROBLEMS: Final = 100
+"""Of unknown and repeated fields Go's decoder reports so many."""
+
 _SUMMARY_BYTES: Final = 30
+_JSON_PATCH: Final = "application/json-patch"
+# What a request may be at most.
+_GROWN_BYTES: Final = 3 * 1024 * 1024
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
 _TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -44,6 +50,14 @@ def media_type(request: Request) -> str:
     header = request.header("content-type")
     # What controllers send, asked twice in every write.
     return JSON if header == JSON else header.partition(";")[0].strip().lower() or JSON
+
+
+def work_bytes(request: Request) -> int:
+    """The size of what the body may grow to: a YAML alias or the copy of a JSON patch makes a short text a long one."""
+    body = request.body
+    media = media_type(request)
+    can_grow = (media.endswith("yaml") and b"*" in body) or (media.startswith(_JSON_PATCH) and b"copy" in body)
+    return _GROWN_BYTES if can_grow else len(body)
 
 
 def read_object(request: Request, *, kind: str, api_version: str = "") -> Body:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.local.apiserver.request.bodies import work_bytes
 from plimsoll.local.apiserver.routing import ResourceRoute
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class RequestContext:
         "user",
         "verb",
         "warnings",
+        "work_bytes",
     )
 
     def __init__(  # noqa: PLR0913 - the fields of a value, each named where it is made
@@ -66,6 +68,8 @@ class RequestContext:
         self.name = route.name
         self.subresource = route.subresource
         self.verb = route.verb
+        self.work_bytes = work_bytes(request)
+        """The size of what the body makes the server work on, for `LongWork`."""
         self.form: MediaForm | None = None
         """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
 

@@ -5,6 +5,7 @@ The plain form is joined from stored bytes, without decoding; `presentation` mak
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -34,34 +35,50 @@ def form_of(call: RequestContext, *, watch: bool = False) -> MediaForm:
     return call.form
 
 
-def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Response:
+async def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Response:
+    """`obj` in the form of the response; an object grows little over the request that wrote it."""
     form = form_of(call)
     if form.is_plain:
         data = server.store.data_of(obj)
         return Response.json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
-    body = presentation.encode_object(form, obj, call.resource, now=server.clock.now())
+    body = await server.long_work.run(call.work_bytes, partial(_encoded_object, server, call, obj))
     return Response(status=status, body=body, content_type=form.content_type)
 
 
-def stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
-    strategy = strategy_of(call.resource)
-    if strategy.is_stored_as_presented and form_of(call).is_plain:
+async def stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
+    form, strategy = form_of(call), strategy_of(call.resource)
+    if strategy.is_stored_as_presented and form.is_plain:
         return Response(status=200, body=stored.data + b"\n", content_type=JSON)
-    return object_response(server, call, strategy.present(stored.body()))
+
+    def encoded() -> bytes:
+        shown = strategy.present(stored.body())
+        return _encoder.encode(shown) + b"\n" if form.is_plain else _encoded_object(server, call, shown)
+
+    body = await server.long_work.run(len(stored.data), encoded)
+    return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
-def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
+def _encoded_object(server: Server, call: RequestContext, obj: Json) -> bytes:
+    return presentation.encode_object(form_of(call), obj, call.resource, now=server.clock.now())
+
+
+async def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
+    form = form_of(call)
+    size_bytes = sum(len(stored.data) for stored in items)
+    body = await server.long_work.run(size_bytes, partial(_encoded_list, server, call, items, metadata))
+    return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
+
+
+def _encoded_list(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> bytes:
     form = form_of(call)
     resource = call.resource
     strategy = strategy_of(resource)
     if resource.is_custom and form.kind == "object":
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
-        body = _joined_list(resource, items, metadata)
-        return Response(status=200, body=body, content_type=JSON)
+        return _joined_list(resource, items, metadata)
     shown = [strategy.present(stored.body()) for stored in items]
-    body = presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
-    return Response(status=200, body=body, content_type=form.content_type)
+    return presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
 
 
 def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.request.bodies import Body, read_object, unrecognised_kind
+from plimsoll.local.apiserver.request.bodies import MOST_STRICT_PROBLEMS, Body, read_object, unrecognised_kind
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.builtin.decoding import openapi
@@ -93,7 +93,8 @@ def _report(call: RequestContext, body: Body, unknown: Sequence[str]) -> None:
     """Warnings, or the error that strict validation requires."""
     if call.field_validation == "Ignore":
         return
-    unknown_problems = [f'unknown field "{path}"' for path in unknown]
+    room = max(0, MOST_STRICT_PROBLEMS - len(body.strict_problems))
+    unknown_problems = [f'unknown field "{path}"' for path in unknown[:room]]
     if call.field_validation == "Warn":
         call.warnings.extend((*body.strict_problems, *unknown_problems))
         return

@@ -29,7 +29,7 @@ def read_yaml(text: str) -> YamlRead:
     duplicates: list[tuple[int, str]] = []
     while True:
         try:
-            documents = list(yaml_text.load_all(text))
+            value = yaml_text.load_first(text)
         except UnreadableDocument as error:
             found = _repeated_key(text, error.problem)
             if found is None or len(duplicates) >= _MOST_DUPLICATES or len(text) > _LONGEST_REPAIRED:
@@ -37,7 +37,7 @@ def read_yaml(text: str) -> YamlRead:
             line, key, text = found
             duplicates.append((line, key))
             continue
-        return YamlRead(documents[0][1] if documents else None, tuple(duplicates))
+        return YamlRead(value, tuple(duplicates))
 
 
 def _repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:

@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.storage.errors import (
     StoreUnusable,
     TooLarge,
 )
-from plimsoll.local.apiserver.storage.objects import Key, Stored
+from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES, Key, Stored, encoded_size
 from plimsoll.local.apiserver.storage.store import Decision, Delete, Keep, Put, Store
 from plimsoll.local.apiserver.storage.watch_cache.collection import ListQuery, Page
 from plimsoll.local.apiserver.storage.watch_cache.events import Event, EventType
@@ -27,6 +27,7 @@ from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits
 from plimsoll.local.apiserver.storage.watch_cache.watchers import Watch
 
 __all__ = [
+    "LARGEST_OBJECT_BYTES",
     "Compacted",
     "Decision",
     "Delete",
@@ -54,4 +55,5 @@ __all__ = [
     "Stored",
     "TooLarge",
     "Watch",
+    "encoded_size",
 ]

@@ -111,6 +111,11 @@ def _encoded(body: JsonObject) -> bytes:
     return bytes(memoryview(_encoder.encode(body)))
 
 
+def encoded_size(body: JsonObject) -> int:
+    """The bytes that an object takes in the store."""
+    return len(_encoder.encode(body))
+
+
 def stamped(body: Mapping[str, Any], revision: int) -> JsonObject:
     """A new dict with `revision` in it, for `stored`. The caller's stays as it is."""
     return {**body, "metadata": {**body["metadata"], "resourceVersion": str(revision)}}

@@ -58,10 +58,12 @@ class PodTemplateCache:
         if obj is self._twin:
             return None
         judgement = judge(obj)
-        if self._unjudged is not None and obj is self._unjudged[1] and not (judgement.errors or judgement.warnings):
+        # Read once: a large pod is prepared in another thread, which sets it as well.
+        unjudged = self._unjudged
+        if unjudged is not None and obj is unjudged[1] and not (judgement.errors or judgement.warnings):
             if len(self._good) >= _MOST_KEPT:
                 self._good.clear()
-            self._good[self._unjudged[0]] = _text(obj)
+            self._good[unjudged[0]] = _text(obj)
         return judgement
 
 
