@@ -112,7 +112,7 @@ def _fill_rows(
 
 
 def _placed(demand: FillDemand, free: Ints) -> int:
-    return int(fill(demand, ExistingNodes(free=free, kind=np.zeros(len(free), dtype=np.int64))).placed().sum())
+    return int(fill(demand, ExistingNodes(free=free, kind=np.zeros(len(free), dtype=np.int64))).count_placed().sum())
 
 
 def _used_nodes(count: int, random: np.random.Generator) -> Ints:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
-    def compiled(one: kernels.Kernel[..., Any]) -> Callable[..., Any]:
-        names.append(f"{one.plain.__module__}.{one.plain.__name__}")
-        return one.plain
+    def get_compiled(kernel: kernels.Kernel[..., Any]) -> Callable[..., Any]:
+        names.append(f"{kernel.plain.__module__}.{kernel.plain.__name__}")
+        return kernel.plain
 
     monkeypatch.delenv(kernels.VARIABLE, raising=False)
-    monkeypatch.setattr(kernels.Kernel, "compiled", compiled)
+    monkeypatch.setattr(kernels.Kernel, "get_compiled", get_compiled)
     return names
 
 

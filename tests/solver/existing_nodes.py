@@ -38,7 +38,7 @@ def assert_holds(demand: FillDemand, standing: ExistingNodes, filled: FillResult
     given = np.zeros(len(standing.free), dtype=np.int64)
     np.add.at(given, filled.origin, filled.multiplicity)
     assert given.tolist() == standing.multiplicity.tolist()
-    assert (filled.placed() + filled.left).tolist() == demand.counts.tolist()
+    assert (filled.count_placed() + filled.left).tolist() == demand.counts.tolist()
     assert (filled.left >= 0).all()
     for row, origin in enumerate(filled.origin.tolist()):
         lines = filled.placements[filled.placements[:, 0] == row]

@@ -155,16 +155,16 @@ def tiny_packings(draw: st.DrawFn) -> PackingProblem:
     """A few classes and types, with everything that forbids something; nothing that limits bins."""
     classes, types, keys = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 2))
 
-    def table(rows: int, columns: int, numbers: st.SearchStrategy[Any]) -> NDArray[Any]:
+    def build_table(rows: int, columns: int, numbers: st.SearchStrategy[Any]) -> NDArray[Any]:
         cells = rows * columns
         return np.array(draw(st.lists(numbers, min_size=cells, max_size=cells))).reshape(rows, columns)
 
     return packing(
-        table(classes, 2, st.integers(0, 6)),
-        table(1, classes, st.integers(0, 3))[0],
-        table(types, 2, st.integers(3, 12)),
-        table(1, types, st.integers(1, 9))[0] / 4,
-        allowed=table(types, classes, st.sampled_from([True, True, True, False])).astype(bool),
-        per_bin=table(1, classes, st.one_of(st.just(UNBOUNDED), st.integers(1, 2)))[0],
-        exclusive=table(classes, keys, st.sampled_from([True, False, False])).astype(bool),
+        build_table(classes, 2, st.integers(0, 6)),
+        build_table(1, classes, st.integers(0, 3))[0],
+        build_table(types, 2, st.integers(3, 12)),
+        build_table(1, types, st.integers(1, 9))[0] / 4,
+        allowed=build_table(types, classes, st.sampled_from([True, True, True, False])).astype(bool),
+        per_bin=build_table(1, classes, st.one_of(st.just(UNBOUNDED), st.integers(1, 2)))[0],
+        exclusive=build_table(classes, keys, st.sampled_from([True, False, False])).astype(bool),
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plimsoll.solver import kernels
-from plimsoll.solver.kernels import forced, kernel
+from plimsoll.solver.kernels import force_choice, kernel
 from plimsoll.solver.problem import Ints
 
 
@@ -37,14 +37,14 @@ def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
 
 
 def test_a_kernel_runs_as_plain_python_when_told_so():
-    with forced("plain"):
+    with force_choice("plain"):
         assert doubled_sum(np.arange(4)) == 12
     assert doubled_sum._fast is None
 
 
 def test_a_kernel_that_calls_a_kernel_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
-    with forced("numba"):
+    with force_choice("numba"):
         assert doubled_sum(np.arange(4)) == 12
     assert list(tmp_path.rglob("*.nbi"))
 
@@ -53,7 +53,7 @@ def test_a_kernel_that_makes_no_arrays_leaves_those_it_is_given_alone(monkeypatc
     monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     one, other = np.array([1, 2]), np.array([3, 4])
     held = sys.getrefcount(one)
-    with forced("numba"):
+    with force_choice("numba"):
         assert exchanged_firsts((one, other)) == 6
     assert (one.tolist(), other.tolist()) == ([3, 2], [1, 4])
     assert sys.getrefcount(one) == held
@@ -63,9 +63,9 @@ def test_auto_is_plain_while_the_cache_is_cold(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     switch = kernels._Switch()
     switch.choice = "auto"
-    assert not switch.compiled()
+    assert not switch.is_compiled()
     switch.finished = True
-    assert switch.compiled()
+    assert switch.is_compiled()
 
 
 def test_auto_is_compiled_when_the_cache_is_marked_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -73,21 +73,21 @@ def test_auto_is_compiled_when_the_cache_is_marked_ready(monkeypatch: pytest.Mon
     monkeypatch.setattr(kernels, "find_cache_directory", lambda: tmp_path)
     switch = kernels._Switch()
     switch.choice = "auto"
-    assert switch.compiled()
+    assert switch.is_compiled()
 
 
 def test_without_numba_auto_is_plain_and_there_is_nothing_to_compile(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(kernels, "_is_numba_installed", lambda: False)
     switch = kernels._Switch()
     switch.choice = "auto"
-    assert not switch.compiled()
+    assert not switch.is_compiled()
     assert kernels.compile_all() == 0
 
 
 def test_an_unknown_choice_is_refused_with_the_ones_there_are(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PLIMSOLL_KERNELS", "fast")
     with pytest.raises(ValueError, match="PLIMSOLL_KERNELS='fast': must be one of plain, numba, auto"):
-        kernels._Switch().compiled()
+        kernels._Switch().is_compiled()
 
 
 def test_importing_the_solver_does_not_import_numba():

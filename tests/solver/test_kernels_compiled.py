@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from plimsoll.solver.kernels import forced, is_cache_warm
+from plimsoll.solver.kernels import force_choice, is_cache_warm
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.checks import violations
@@ -44,9 +44,9 @@ def constrained(seed: int) -> PackingProblem:
     ],
 )
 def test_compiled_and_plain_kernels_give_the_same_packing(problem: PackingProblem):
-    with forced("plain"):
+    with force_choice("plain"):
         plain = pack_mixed(problem, Effort())
-    with forced("numba"):
+    with force_choice("numba"):
         compiled = pack_mixed(problem, Effort())
     assert violations(problem, compiled) == []
     assert compiled.patterns == plain.patterns

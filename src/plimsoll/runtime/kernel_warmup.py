@@ -69,5 +69,5 @@ def load_kernels() -> int:
         if isinstance(kernel, kernels.Kernel)
     }
     for kernel in found.values():
-        kernel.compiled()
+        kernel.get_compiled()
     return len(found)

@@ -75,11 +75,11 @@ class Kernel(Generic[P, R]):
         functools.update_wrapper(self, plain)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if _switch.compiled():
-            return (self._fast or self.compiled())(*args, **kwargs)
+        if _switch.is_compiled():
+            return (self._fast or self.get_compiled())(*args, **kwargs)
         return self.plain(*args, **kwargs)
 
-    def compiled(self) -> Callable[P, R]:
+    def get_compiled(self) -> Callable[P, R]:
         """The machine code, from the cache on disk or made now."""
         with _compiling:
             if self._fast is None:
@@ -111,7 +111,7 @@ def compile_all() -> int:
     ours = [found_kernel for found_kernel in _kernels if found_kernel.plain.__module__.startswith(PACKAGE)]
     if not is_cache_warm():
         for our in ours:
-            our.compiled()
+            our.get_compiled()
     if _is_writable(directory := find_cache_directory()):
         (directory / _READY).touch()
     _switch.finished = True
@@ -124,7 +124,7 @@ def is_cache_warm() -> bool:
 
 
 @contextmanager
-def forced(choice: Choice) -> Iterator[None]:
+def force_choice(choice: Choice) -> Iterator[None]:
     """Within the block, kernels run this way whatever the environment says. For tests and measurements."""
     before = _switch.choice
     _switch.choice = choice
@@ -141,7 +141,7 @@ class _Switch:
         self.choice: Choice | None = None
         self.finished = False
 
-    def compiled(self) -> bool:
+    def is_compiled(self) -> bool:
         if self.choice is None:
             self.choice = _read_choice()
         if self.choice == "auto":
@@ -247,7 +247,7 @@ def _compile(kernel_: Kernel[P, R]) -> Callable[P, R]:
     function = cast("types.FunctionType", kernel_.plain)
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     calling = {
-        name: found_kernel.compiled() for name, found_kernel in called.items() if isinstance(found_kernel, Kernel)
+        name: found_kernel.get_compiled() for name, found_kernel in called.items() if isinstance(found_kernel, Kernel)
     }
     return _compile_kernel(kernel_, numba, calling=calling)
 

@@ -16,7 +16,7 @@ def choice_for(entries: int, pods: int) -> str | None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     entry = {"count": pods // entries, "template": {"spec": spec}}
     story = {"machineTypes": types, "pods": [{"name": f"p{number}", **entry} for number in range(entries)]}
-    with kernels.forced("auto"), _kernels_for(read_plan_input([("s", json.dumps(story).encode())]), prove=False):
+    with kernels.force_choice("auto"), _kernels_for(read_plan_input([("s", json.dumps(story).encode())]), prove=False):
         return kernels._switch.choice
 
 

@@ -14,7 +14,7 @@ from plimsoll.solver.cell_split import split_alike
 from plimsoll.solver.cells import packing as cells
 from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned, top_up
 from plimsoll.solver.cells.packing import pack_in_cells
-from plimsoll.solver.kernels import forced, is_cache_warm
+from plimsoll.solver.kernels import force_choice, is_cache_warm
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.packing_problems import demand, faults, n1_types, packing
 
@@ -81,9 +81,9 @@ def test_what_fits_nowhere_is_left():
 @pytest.mark.usefixtures("cells_from_ten_classes_on")
 def test_machine_code_and_python_pack_alike():
     problem = unlike(1, classes=24)
-    with forced("plain"):
+    with force_choice("plain"):
         plain = pack_in_cells(problem, COARSE)
-    with forced("numba"):
+    with force_choice("numba"):
         assert pack_in_cells(problem, COARSE).patterns == plain.patterns
 
 

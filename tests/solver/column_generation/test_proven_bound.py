@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.bounds.lower_bound import compute_bound, lower_bound
-from plimsoll.solver.column_generation.proven_bound import bound_from_values, proven_bound
+from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.knapsack.branch_and_bound import NEAR, solve_content_exactly
 from plimsoll.solver.knapsack.item_values import build_item_values
 from plimsoll.solver.layout import build_layout
@@ -22,7 +22,7 @@ PROVING = Effort(gap=0.0, rounds=200, branch_nodes=10_000)
 
 
 def proven(problem: PackingProblem, *, enough: float = 1e9) -> float:
-    return proven_bound(problem, PROVING, known=lower_bound(problem, effort=PROVING), enough=enough)
+    return prove_bound(problem, PROVING, known=lower_bound(problem, effort=PROVING), enough=enough)
 
 
 @given(tiny_packings())
@@ -103,4 +103,4 @@ def test_a_bound_that_is_enough_is_not_worked_on():
     capacity, price = n1_types()
     problem = packing(*demand("uniform", pods=30, classes=10), capacity, price)
     known = lower_bound(problem, effort=PROVING)
-    assert proven_bound(problem, PROVING, known=known, enough=known) == known
+    assert prove_bound(problem, PROVING, known=known, enough=known) == known

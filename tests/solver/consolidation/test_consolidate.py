@@ -16,7 +16,7 @@ from plimsoll.solver.consolidation.consolidate import (
     consolidate,
     remove_in_order,
 )
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from tests.solver.existing_nodes import cluster_of
 
 seeds = st.integers(0, 10**6)
@@ -70,7 +70,7 @@ def equal_nodes(items: list[int], capacity: int = 10) -> NodeSet:
 @settings(max_examples=70, deadline=None)
 def test_consolidating_breaks_nothing_moves_nothing_twice_and_stays_above_the_bound(seed: int):
     cluster = cluster_of(seed)
-    with forced("plain"):
+    with force_choice("plain"):
         found = consolidate(cluster)
     assert_holds(cluster, found)
     assert not set(found.moves[:, 2].tolist()) & set(found.removed.tolist())
@@ -84,7 +84,7 @@ def test_consolidating_breaks_nothing_moves_nothing_twice_and_stays_above_the_bo
 def test_removing_in_a_given_order_breaks_nothing(seed: int):
     cluster = cluster_of(seed)
     order = np.random.default_rng(seed).permutation(len(cluster.free))
-    with forced("plain"):
+    with force_choice("plain"):
         found = remove_in_order(cluster, order)
     assert_holds(cluster, found)
     place = {node: at for at, node in enumerate(order.tolist())}
@@ -95,7 +95,7 @@ def test_removing_in_a_given_order_breaks_nothing(seed: int):
 @settings(max_examples=50, deadline=None)
 def test_a_node_found_removable_alone_is_the_same_the_first_of_an_order(seed: int):
     cluster = cluster_of(seed)
-    with forced("plain"):
+    with force_choice("plain"):
         alone = remove_in_order(cluster, np.array([2]))
         first = remove_in_order(cluster, np.arange(2, len(cluster.free)), Limits(removals=1))
     assert_holds(cluster, alone)
@@ -203,7 +203,7 @@ def test_a_half_empty_cluster_ends_near_its_bound():
         movable=np.array([(cls, 1) for _, cls in lines]),
         removable=np.ones(120, dtype=np.bool_),
     )
-    with forced("plain"):
+    with force_choice("plain"):
         found = consolidate(cluster)
     assert found.bound is not None
     assert 120 - len(found.removed) <= found.bound + 2

@@ -17,7 +17,7 @@ from plimsoll.solver.exact.assignment_milp import (
     place_or_prove,
 )
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, fill
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from plimsoll.solver.problem import UNBOUNDED, Effort
 from tests.solver.existing_nodes import assert_holds, demand_of, standing_of
 
@@ -58,7 +58,7 @@ def some_way_exists(items: list[int], free: list[int]) -> bool:
 @settings(max_examples=80, deadline=None)
 def test_the_answer_is_that_of_trying_everything(items: list[int], free: list[int]):
     demand, standing = sizes(items, [1] * len(items)), rooms(free)
-    with forced("plain"):
+    with force_choice("plain"):
         settled = place_or_prove(demand, standing, Effort())
     if some_way_exists(items, free):
         assert isinstance(settled, Placed)
@@ -72,7 +72,7 @@ def test_the_answer_is_that_of_trying_everything(items: list[int], free: list[in
 def test_caps_keys_and_multiplicities_hold_and_what_filling_places_is_never_called_impossible(seed: int):
     demand, standing = replace(demand_of(seed), hints=None), standing_of(seed)
     demand = replace(demand, counts=np.minimum(demand.counts, 4))
-    with forced("plain"):
+    with force_choice("plain"):
         filled = fill(demand, standing)
         settled = place_or_prove(demand, standing, Effort())
     if isinstance(settled, Placed):
@@ -161,6 +161,6 @@ class TestNodesThatMayBeOpened:
     @settings(max_examples=40, deadline=None)
     def test_the_answer_is_that_of_trying_everything(self, items: list[int], cores: int, most: int):
         demand, standing = sizes(items, [1] * len(items)), rooms([cores], [3])
-        with forced("plain"):
+        with force_choice("plain"):
             settled = place_or_prove(demand, standing, Effort(), self.opening([1], [[1]], [most]))
         assert isinstance(settled, Placed) == (most > 0 and some_way_exists(items, [cores] * most))

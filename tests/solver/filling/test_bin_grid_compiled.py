@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.solver.consolidation.consolidate import consolidate, remove_in_order
 from plimsoll.solver.filling.fill import fill
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from plimsoll.solver.packing.first_fit import estimate
 from tests.solver.existing_nodes import cluster_of, demand_of, packing_of, standing_of
 
@@ -36,8 +36,8 @@ QUESTIONS: dict[str, Callable[[int], Any]] = {
 @pytest.mark.parametrize("question", sorted(QUESTIONS))
 def test_compiled_kernels_answer_as_plain_ones_do(question: str):
     ask = QUESTIONS[question]
-    with forced("plain"):
+    with force_choice("plain"):
         plain = [told(ask(seed)) for seed in range(40)]
-    with forced("numba"):
+    with force_choice("numba"):
         compiled = [told(ask(seed)) for seed in range(40)]
     assert plain == compiled

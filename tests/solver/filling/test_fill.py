@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill, order_most_constrained_first
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from tests.solver.existing_nodes import assert_holds, cap_of, demand_of, standing_of
 
 seeds = st.integers(0, 10**6)
@@ -40,7 +40,7 @@ def nodes(free: list[list[int]], multiplicity: list[int] | None = None, kind: li
 @settings(max_examples=120, deadline=None)
 def test_nothing_is_over_a_capacity_a_cap_or_a_key_and_every_item_is_accounted_for(seed: int):
     demand, standing = demand_of(seed), standing_of(seed)
-    with forced("plain"):
+    with force_choice("plain"):
         assert_holds(demand, standing, fill(demand, standing))
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_over_a_capacity_a_cap_or_a_key_and_every_item_is_accounted_f
 def test_what_is_left_fits_on_no_node(seed: int):
     demand, standing = demand_of(seed), standing_of(seed)
     assert demand.exclusive is not None
-    with forced("plain"):
+    with force_choice("plain"):
         filled = fill(demand, standing)
     for cls in np.flatnonzero(filled.left > 0).tolist():
         for row, origin in enumerate(filled.origin.tolist()):
@@ -66,7 +66,7 @@ def test_what_is_left_fits_on_no_node(seed: int):
 @settings(max_examples=60, deadline=None)
 def test_the_same_question_gets_the_same_answer_and_keeps_its_arrays(seed: int):
     demand, standing = demand_of(seed), standing_of(seed)
-    with forced("plain"):
+    with force_choice("plain"):
         first, second = fill(demand, standing), fill(demand, standing)
     assert first.placements.tolist() == second.placements.tolist()
     assert demand.counts.tolist() == demand_of(seed).counts.tolist()
@@ -79,7 +79,7 @@ def test_a_row_of_many_nodes_holds_as_much_of_one_class_as_many_rows_do(seed: in
     dice = np.random.default_rng(seed)
     demand = simple([dice.integers(1, 6, 2).tolist()], [int(dice.integers(1, 60))])
     free, many = dice.integers(0, 20, (4, 2)), dice.integers(1, 6, 4)
-    with forced("plain"):
+    with force_choice("plain"):
         total_takes = fill(demand, nodes(free.tolist(), many.tolist()))
         apart = fill(demand, nodes(np.repeat(free, many, axis=0).tolist()))
     assert total_takes.left.tolist() == apart.left.tolist()
@@ -150,8 +150,8 @@ def test_aligned_bins_place_more_than_first_fit_where_room_is_scarce():
         taken = np.minimum(room, (12 - (np.cumsum(room) - room)).clip(0))
         first_fit -= taken[:, None] * requests[cls]
         placed += int(taken.sum())
-    with forced("plain"):
-        assert fill(demand, standing).placed().sum() > 1.1 * placed
+    with force_choice("plain"):
+        assert fill(demand, standing).count_placed().sum() > 1.1 * placed
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from plimsoll.solver.knapsack.item_values import build_item_values, solve_resource_prices
 from plimsoll.solver.knapsack.lp_knapsack import find_best_content
 from plimsoll.solver.layout import build_layout
@@ -27,7 +27,7 @@ def content_and_promise(problem: PackingProblem, values: Floats) -> tuple[Ints, 
     layout = build_layout(problem)
     worth = build_item_values(values[layout.classes])
     content = np.zeros(layout.classes.size, dtype=np.int64)
-    with forced("plain"):
+    with force_choice("plain"):
         value, bound = find_best_content(
             layout.instance, worth, 0, layout.demand.left, content, np.zeros(len(layout.instance.takes))
         )

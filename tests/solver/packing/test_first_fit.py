@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import force_choice
 from plimsoll.solver.packing.first_fit import estimate, score_order
 from plimsoll.solver.problem import UNBOUNDED, BinPattern, PackingProblem
 from tests.solver.existing_nodes import packing_of
@@ -62,7 +62,7 @@ def assert_valid(problem: PackingProblem, fillings: tuple[BinPattern, ...], left
 @settings(max_examples=80, deadline=None)
 def test_an_estimate_is_what_placing_pod_after_pod_gives(seed: int, limit: int):
     problem = packing_of(seed)
-    with forced("plain"):
+    with force_choice("plain"):
         found = estimate(problem, 0, nodes=limit)
     assert contents(problem, found.fillings) == sorted(first_fit_pod_by_pod(problem, 0, limit))
     assert found.nodes <= limit
@@ -76,7 +76,7 @@ def test_an_estimate_takes_large_pods_first_by_cpu_and_memory_together():
 def test_half_a_million_pods_are_a_few_fillings():
     problem = replace(packing_of(5), counts=np.full(7, 75_000), per_bin=np.full(7, UNBOUNDED))
     problem = replace(problem, exclusive=np.zeros((7, 0), dtype=np.bool_))
-    with forced("plain"):
+    with force_choice("plain"):
         found = estimate(problem, 0, nodes=UNBOUNDED)
     assert not found.left.any()
     assert len(found.fillings) < 30

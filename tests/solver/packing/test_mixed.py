@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.kernels import forced
-from plimsoll.solver.knapsack.item_values import least_cost
+from plimsoll.solver.kernels import force_choice
+from plimsoll.solver.knapsack.item_values import compute_least_cost
 from plimsoll.solver.layout import build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
 from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
@@ -18,7 +18,7 @@ GIB = 1024
 
 @pytest.fixture(autouse=True)
 def kernels_run_as_they_are_written():
-    with forced("plain"):
+    with force_choice("plain"):
         yield
 
 
@@ -37,7 +37,7 @@ def bins_by_type(problem: PackingProblem, packed: Packing) -> list[int]:
 
 def ratio_to_volume(problem: PackingProblem, packed: Packing) -> float:
     layout = build_layout(problem)
-    return packed.cost / float(least_cost(layout.instance, layout.demand.left) @ layout.demand.left)
+    return packed.cost / float(compute_least_cost(layout.instance, layout.demand.left) @ layout.demand.left)
 
 
 def test_types_are_mixed_where_that_is_cheaper_than_either_alone():

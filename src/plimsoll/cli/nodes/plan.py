@@ -165,7 +165,7 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
     size = len(snapshot.pending) * nodes
     many = size >= _WORTH_LOADING_FOR_MANY and sum(pending.count for pending in snapshot.pending) >= _MANY_PODS
     if size < _WORTH_LOADING and not ((prove or many) and kernels.is_cache_warm()):
-        return kernels.forced("plain")
+        return kernels.force_choice("plain")
     if not kernels.is_cache_warm():
         typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)
     return nullcontext()

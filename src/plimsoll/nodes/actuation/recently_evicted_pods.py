@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.state.node_pods import without_node
+from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RecentEvictions:
             self._forget_replaced(pods)
         else:
             self._replacing.clear()
-        return tuple(without_node(pod) for _, pod in self._pods.values())
+        return tuple(remove_node_name(pod) for _, pod in self._pods.values())
 
     def _forget_replaced(self, pods: Iterable[Pod]) -> None:
         """A pod that is younger than an eviction of its controller replaces the oldest such eviction."""

@@ -17,7 +17,7 @@ from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, GroupScaleDownOptions, MachineType, NodeGroup
-from plimsoll.nodes.planning.state.group_sizes import sizes_of
+from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
 from plimsoll.nodes.providers.ports import NodeOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
@@ -181,7 +181,7 @@ def _build_default_options(policy: Policy) -> GroupOptions:
 
 def _build_observed_group(read: NodeGroupState, policy: Policy) -> ObservedGroup:
     bare = _build_planned_group(read, policy) if read.template is not None else None
-    sizes = None if bare is None else sizes_of(bare, policy)
+    sizes = None if bare is None else find_size_bounds(bare, policy)
     labels = read.template.node.metadata.labels if read.template is not None else {}
     return ObservedGroup(
         id=read.port.id,

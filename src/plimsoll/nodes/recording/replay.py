@@ -19,7 +19,7 @@ from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.observing.snapshots import place_pods
 from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, consolidate
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.recording.anonymising import anonymise_policy, recording_rules
 from plimsoll.nodes.recording.policies import policy_json, read_policy
@@ -56,7 +56,7 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
         unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
         for unneeded_node in simulation.unneeded
     }
-    departures = nodes_to_delete(simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since))
+    departures = select_nodes_to_delete(simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since))
     return LoopResult(
         number=snapshot.number,
         at=snapshot.at,

@@ -15,7 +15,7 @@ from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.model.scale_down_plan import NodesToDelete
 from plimsoll.nodes.planning.scaledown.eligibility import RECENTLY_UNREMOVABLE, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from plimsoll.nodes.scaledown.consolidation import ConsolidationContext, Consolidator
 from plimsoll.operator.cooldowns import EventTimes, is_cooling_down
 
@@ -220,7 +220,9 @@ class ScaleDownOrchestrator:
 
     def _select_nodes(self, simulation: ScaleDownSimulation, context: ScaleDownContext) -> NodesToDelete:
         """The nodes to delete now; with local delays, without groups that are in cool-down themselves."""
-        chosen_nodes = nodes_to_delete(simulation, context.policy, now=context.now, state=self._build_state(context))
+        chosen_nodes = select_nodes_to_delete(
+            simulation, context.policy, now=context.now, state=self._build_state(context)
+        )
         if not context.policy.scale_down.delay_type_local:
             return chosen_nodes
         free = [removal for removal in chosen_nodes.removals if not self._is_in_cooldown(removal, context)]

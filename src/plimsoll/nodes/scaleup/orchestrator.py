@@ -70,7 +70,7 @@ class ScaleUpOrchestrator:
 
     def with_nominations(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with upcoming nodes reserved for the pods that they were requested for."""
-        places = self._nominations.places(snapshot)
+        places = self._nominations.find_places(snapshot)
         return replace(snapshot, nominations=places) if places else snapshot
 
     async def run(self, context: ScaleUpContext, guard: ActionGuard) -> ScaleUpPart:

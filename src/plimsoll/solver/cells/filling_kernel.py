@@ -77,7 +77,7 @@ def fill_as_planned(cell_items: CellItems, planned: IntVector, left: IntVector, 
         if not exchange(cell_items, cells, error, left, bin_):
             break
     while np.any(bin_.free < 0):
-        put(cell_items, superfluous(cell_items, bin_), -1, left, bin_)
+        put(cell_items, find_superfluous(cell_items, bin_), -1, left, bin_)
 
 
 @kernel()
@@ -132,7 +132,7 @@ def exchange(cell_items: CellItems, cells: IntVector, error: FloatVector, left: 
 
 
 @kernel()
-def superfluous(cell_items: CellItems, bin_: Bin) -> int:
+def find_superfluous(cell_items: CellItems, bin_: Bin) -> int:
     """Of a bin too full: the least valuable item without which it is not, or else the most valuable one."""
     least, most = -1, -1
     for inside in np.nonzero(bin_.content)[0]:

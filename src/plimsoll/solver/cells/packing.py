@@ -19,7 +19,7 @@ from plimsoll.solver.cells.filling_kernel import Bin, CellItems, fill_as_planned
 from plimsoll.solver.column_generation.generator import improve
 from plimsoll.solver.layout import compute_max_per_bin
 from plimsoll.solver.packing.mixed import pack_mixed
-from plimsoll.solver.packing.solution import join_patterns, remaining
+from plimsoll.solver.packing.solution import build_remaining_problem, join_patterns
 from plimsoll.solver.problem import UNBOUNDED, BinPattern, Packing, PackingProblem
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
         if not made:
             break
         fillings += made
-        left = remaining(left, made)
+        left = build_remaining_problem(left, made)
     present = np.flatnonzero(left.counts)
     fillings += (
         _restore_classes(pattern, present) for pattern in pack_mixed(_restrict(left, present), effort).patterns

@@ -18,7 +18,7 @@ from plimsoll.solver.bounds.lower_bound import Bound, compute_bound
 from plimsoll.solver.column_generation.master import MasterProgram
 from plimsoll.solver.kernels import FloatVector, IntMatrix, IntVector, kernel
 from plimsoll.solver.knapsack.branch_and_bound import solve_content_exactly
-from plimsoll.solver.knapsack.item_values import build_item_values, least_cost
+from plimsoll.solver.knapsack.item_values import build_item_values, compute_least_cost
 from plimsoll.solver.knapsack.lp_knapsack import ItemValues, PackingInstance, find_best_content
 from plimsoll.solver.layout import Demand, Layout, build_layout
 from plimsoll.solver.packing.mixed import pack_mixed
@@ -117,7 +117,7 @@ class _Generator:
         self.layout: Layout = build_layout(problem)
         self._rounds = effort.rounds
         self._branches = effort.branch_nodes
-        self._least = least_cost(self.layout.instance, self.layout.demand.left)
+        self._least = compute_least_cost(self.layout.instance, self.layout.demand.left)
         self._all_types = np.arange(len(self.layout.types))
         self._master = MasterProgram(self.layout, iterations=effort.simplex_iterations)
         self._centre: Floats | None = None

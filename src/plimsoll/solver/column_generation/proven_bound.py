@@ -17,7 +17,12 @@ from plimsoll.solver.bounds.relaxation import find_undominated_types
 from plimsoll.solver.column_generation.generator import find_best_contents
 from plimsoll.solver.column_generation.master import MasterProgram
 from plimsoll.solver.knapsack.branch_and_bound import solve_content_exactly
-from plimsoll.solver.knapsack.item_values import build_item_values, compute_cost_alone, least_cost, value_vectors
+from plimsoll.solver.knapsack.item_values import (
+    build_item_values,
+    compute_cost_alone,
+    compute_least_cost,
+    compute_value_vectors,
+)
 from plimsoll.solver.layout import build_layout, compute_max_per_bin
 
 if TYPE_CHECKING:
@@ -40,7 +45,7 @@ CENTRE: Final = 0.5
 """Weight of the worths that gave the best bound so far: a master's own swing about."""
 
 
-def proven_bound(problem: PackingProblem, effort: Effort, *, known: float, enough: float) -> float:
+def prove_bound(problem: PackingProblem, effort: Effort, *, known: float, enough: float) -> float:
     """Never above the cost of any packing of all items that fit some type, and never below `known`, which is a bound.
 
     It ends when it cannot get above what is known, or has reached what is `enough`.
@@ -148,7 +153,7 @@ class _Proof:
         own = np.where(self._shelf.fit > 0, self._shelf.price[:, None] / np.maximum(self._shelf.fit, 1), np.inf)
         types = own.argmin(axis=0)
         self._master.add(types, np.diag(self._shelf.fit[types, np.arange(len(types))]))
-        for values in value_vectors(self._shelf, least_cost(self._shelf, self._left)):
+        for values in compute_value_vectors(self._shelf, compute_least_cost(self._shelf, self._left)):
             contents, _ = self._round_contents(
                 build_item_values(np.maximum(values, 1e-9 * compute_cost_alone(self._shelf)))
             )

@@ -23,9 +23,9 @@ from plimsoll.solver.filling.bin_grid import (
     Edges,
     ItemClasses,
     Table,
+    build_table,
     pack_key_bits,
     select_two_axes,
-    table,
 )
 from plimsoll.solver.filling.fill import compute_size_shares
 from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
@@ -200,21 +200,21 @@ def _select_last_of_each(cover: _Cover, order: Ints) -> Ints:
 def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> Removals:
     worth_it = _find_worthwhile(cluster, limits)
     dwellers = _build_movable_items(cluster, limits)
-    edges = Edges.reaching(select_two_axes(cluster.free).max(axis=0, initial=1))
+    edges = Edges.build(select_two_axes(cluster.free).max(axis=0, initial=1))
     asked = ItemClasses.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
     receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
     # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
     entries = 2 * int(cluster.movable[:, 1].sum()) + 1
     while True:
         rows = _build_rows(cluster, entries)
-        question = asked.question(cluster.allowed, edges, origins=len(hangs))
+        question = asked.build_question(cluster.allowed, edges, origins=len(hangs))
         tried = order[worth_it[order]]
         notes = np.zeros((3, max(len(hangs), entries + 1)), dtype=np.int64)
         notes[1] = -1
         state = replace(dwellers, room_left=dwellers.room_left.copy(), spare=dwellers.spare.copy())
         flags = np.column_stack(((hangs | ~worth_it) & receives, receives))
         done = empty_in_order(
-            question, rows, edges.empty_grid(), state.arrays(), tried, (flags, notes, limits.removals)
+            question, rows, edges.empty_grid(), state.to_arrays(), tried, (flags, notes, limits.removals)
         )
         if done != OVERFLOWN:
             return _build_removals(cluster, rows, notes, order, worth_it)
@@ -241,7 +241,7 @@ def _build_removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, wor
 def _build_rows(cluster: NodeSet, entries: int) -> Table:
     keys = 0 if cluster.exclusive is None else cluster.exclusive.shape[1]
     taken = np.zeros((len(cluster.free), keys), dtype=np.bool_) if cluster.taken is None else cluster.taken
-    rows = table(select_two_axes(cluster.free), pack_key_bits(taken), spare_rows=0, entries=entries)
+    rows = build_table(select_two_axes(cluster.free), pack_key_bits(taken), spare_rows=0, entries=entries)
     rows[0][:, KIND] = cluster.kind
     return rows
 

@@ -83,7 +83,7 @@ class MovableItems:
             spare=np.zeros(0, dtype=np.int64),
         )
 
-    def arrays(self) -> Arrays:
+    def to_arrays(self) -> Arrays:
         return self.starts, self.lines, self.room_left, self.class_info, self.use, self.spare
 
 

@@ -105,7 +105,7 @@ def _search(
     classes, rows = np.nonzero(rooms > 0)
     program = _Program.of(demand, standing, rooms)
     if opening is not None:
-        program = program.opening(opening, standing, rows=len(demand.counts))
+        program = program.add_opening(opening, standing, rows=len(demand.counts))
     status, values = program.solve(effort)
     if status == highspy.HighsModelStatus.kInfeasible:
         return Impossible(proof=Proof.SEARCH)
@@ -114,7 +114,7 @@ def _search(
     counts = np.round(values[: len(classes)]).astype(np.int64)
     chosen = np.flatnonzero(counts > 0)
     filled = _fill_as_assigned(demand, standing, np.column_stack((classes[chosen], rows[chosen], counts[chosen])))
-    return Placed(filled=filled) if np.array_equal(filled.placed(), demand.counts.clip(0)) else Unknown()
+    return Placed(filled=filled) if np.array_equal(filled.count_placed(), demand.counts.clip(0)) else Unknown()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class _Program:
             price=np.zeros(len(pairs)),
         )
 
-    def opening(self, opening: NewNodes, standing: ExistingNodes, *, rows: int) -> _Program:
+    def add_opening(self, opening: NewNodes, standing: ExistingNodes, *, rows: int) -> _Program:
         """With a column for each row that may be opened: what lies on it is no more than what is open of it.
 
         `rows` of the program come before those of resources.

@@ -76,7 +76,7 @@ def _list_contents(problem: PackingProblem) -> _Listed | None:
     steps = STEPS
     for type_ in types.tolist():
         bin_ = _Bin(problem, type_, fit[type_].tolist(), steps)
-        found += [(type_, content) for content in bin_.contents()]
+        found += [(type_, content) for content in bin_.iterate_contents()]
         steps = bin_.steps
         if steps <= 0 or len(found) > CONTENTS:
             return None
@@ -103,7 +103,7 @@ class _Bin:
         self._later: list[list[int]] = (taken[::-1].cumsum(axis=0)[::-1] - taken).tolist()
         """What all items after a class take, in the order of classes."""
 
-    def contents(self) -> Iterator[list[int]]:
+    def iterate_contents(self) -> Iterator[list[int]]:
         return self._descend(0, self._capacity, frozenset())
 
     def _descend(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:

@@ -127,7 +127,7 @@ def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
 
 
 @kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)", allocates=False)
-def room(question: Question, nodes: Ints, cls: int, row: int) -> int:
+def count_room(question: Question, nodes: Ints, cls: int, row: int) -> int:
     """How many more of the class one node of the row takes."""
     classes, allowed, caps = question
     if not allowed[nodes[row, KIND], cls]:
@@ -250,7 +250,7 @@ def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int,
     cls, row, items = what
     nodes, log = table
     end = log[0, ROWS]
-    taken = take(question[0], nodes, log, cls, row, (items, room(question, nodes, cls, row)))
+    taken = take(question[0], nodes, log, cls, row, (items, count_room(question, nodes, cls, row)))
     if taken > 0:
         link_if_useful(nodes, grid, row, smallest)
         for new in range(end, log[0, ROWS]):
@@ -282,7 +282,7 @@ class Edges:
     """[2, 31]"""
 
     @classmethod
-    def reaching(cls, largest: Ints) -> Edges:
+    def build(cls, largest: Ints) -> Edges:
         steps = np.arange(1 - SIDE, 0, dtype=np.float64) / 2
         amounts = np.maximum(largest[:2], 1).astype(np.float64)
         return cls(np.maximum(np.ceil(amounts[:, None] * 2.0**steps), 1).astype(np.int64))
@@ -291,7 +291,7 @@ class Edges:
         heads = np.full(SIDE * SIDE, -1, dtype=np.int64)
         return np.concatenate((self.array.reshape(-1), heads, np.zeros(DIAGONALS, dtype=np.int64)))
 
-    def bins(self, axis: int, amounts: Ints) -> Ints:
+    def find_bins(self, axis: int, amounts: Ints) -> Ints:
         return np.searchsorted(self.array[axis], amounts, side="right").astype(np.int64)
 
 
@@ -313,12 +313,12 @@ class ItemClasses:
         most = np.minimum(most, (1 << 62) // np.maximum(amounts.max(axis=1, initial=1), 1))
         return cls(requests=amounts, keys=keys, per_bin=np.where(keys.any(axis=1), np.minimum(most, 1), most))
 
-    def question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> Question:
+    def build_question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> Question:
         count, resources = self.requests.shape
         classes = np.empty((count, NEED + resources + self.keys.shape[1]), dtype=np.int64)
         classes[:, MOST] = self.per_bin
-        classes[:, BIN_A] = edges.bins(0, self.requests[:, 0])
-        classes[:, BIN_B] = edges.bins(1, self.requests[:, 1])
+        classes[:, BIN_A] = edges.find_bins(0, self.requests[:, 0])
+        classes[:, BIN_B] = edges.find_bins(1, self.requests[:, 1])
         classes[:, HINT] = -1 if hints is None else hints
         classes[:, RESOURCES] = resources
         classes[:, NEED : NEED + resources] = self.requests
@@ -346,7 +346,7 @@ def pack_key_bits(flags: Flags) -> Ints:
     return out
 
 
-def table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Table:
+def build_table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Table:
     """Rows for nodes, one each and of kind 0, with spare ones behind them and an empty log."""
     count = len(free)
     nodes = np.zeros((count + spare_rows, FREE + free.shape[1] + keys.shape[1]), dtype=np.int64)

@@ -25,12 +25,12 @@ from plimsoll.solver.filling.bin_grid import (
     ItemClasses,
     Question,
     Table,
+    build_table,
     fill_class,
     link_if_useful,
     list_chains,
     pack_key_bits,
     select_two_axes,
-    table,
     take_and_link,
 )
 from plimsoll.solver.kernels import kernel
@@ -86,7 +86,7 @@ class FillResult:
     left: Ints
     """[C]: items without a node."""
 
-    def placed(self) -> Ints:
+    def count_placed(self) -> Ints:
         """[C]: items that found a node."""
         rows, classes, items = self.placements.T
         placed = np.zeros(len(self.left), dtype=np.int64)
@@ -99,8 +99,8 @@ def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) ->
     taken_order = order_most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
     asked = ItemClasses.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
     rows = _build_rows(demand, nodes)
-    edges = Edges.reaching(select_two_axes(nodes.free).max(axis=0, initial=1))
-    question = asked.question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
+    edges = Edges.build(select_two_axes(nodes.free).max(axis=0, initial=1))
+    question = asked.build_question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
     smallest = find_smallest_remaining(asked.requests, left, taken_order)
     _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand)))
@@ -188,7 +188,7 @@ def _build_rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     # A class splits only the row on which its items end, into three at most.
     spare = min(2 * wanted, int((many - 1).clip(0).sum()))
     entries = min(int(demand.counts.clip(0).sum()), wanted * (count + spare) + wanted)
-    rows = table(select_two_axes(standing.free), pack_key_bits(taken), spare_rows=spare, entries=entries)
+    rows = build_table(select_two_axes(standing.free), pack_key_bits(taken), spare_rows=spare, entries=entries)
     rows[0][:count, MANY] = many
     rows[0][:count, KIND] = standing.kind
     return rows

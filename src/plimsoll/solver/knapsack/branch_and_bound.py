@@ -14,7 +14,7 @@ from plimsoll.solver.knapsack.lp_knapsack import (
     PackingInstance,
     fill,
     find_best_content,
-    fitting,
+    find_fitting,
     keep_within,
     solve_relaxation,
     sum_values,
@@ -103,7 +103,7 @@ def round_amounts(
         content[c] += int(amounts[c] + WHOLE)
     free = instance.capacity[type_].copy()
     keep_within(instance, worth.order, content, free)
-    fill(instance, worth.order[fitting(instance, high, content, free)[worth.order]], high, content, free)
+    fill(instance, worth.order[find_fitting(instance, high, content, free)[worth.order]], high, content, free)
     return sum_values(worth.values, content)
 
 

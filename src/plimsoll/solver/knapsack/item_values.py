@@ -22,7 +22,7 @@ CAPPED_PAIRS: Final = 20_000
 """Up to so many classes times types these are tried: with more types there is one for every mixture."""
 
 
-def value_vectors(instance: PackingInstance, least: Floats) -> list[Floats]:
+def compute_value_vectors(instance: PackingInstance, least: Floats) -> list[Floats]:
     """Geometric mean, cost alone, resource prices."""
     alone = compute_cost_alone(instance)
     by_resource = np.maximum(least, 1e-6 * alone)
@@ -62,7 +62,7 @@ def compute_cost_alone(instance: PackingInstance) -> Floats:
     return np.asarray(item_costs.min(axis=0), dtype=np.float64)
 
 
-def least_cost(instance: PackingInstance, counts: Ints) -> Floats:
+def compute_least_cost(instance: PackingInstance, counts: Ints) -> Floats:
     """[C]: what an item costs at least, as all of them together cost: what it takes, at the resources' prices."""
     demand = np.array([math.fsum(row * counts) for row in instance.sizes])
     prices = solve_resource_prices(demand, instance.spaces, instance.price)

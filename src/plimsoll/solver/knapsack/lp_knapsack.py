@@ -106,10 +106,10 @@ def find_best_content(
     keep_within(instance, worth.order, content, free)
     other = content.copy()
     spare = free.copy()
-    fill(instance, worth.order[fitting(instance, most, content, free)[worth.order]], most, content, free)
+    fill(instance, worth.order[find_fitting(instance, most, content, free)[worth.order]], most, content, free)
     fill(
         instance,
-        sort_by_density(instance, worth, prices, np.nonzero(fitting(instance, most, other, spare))[0]),
+        sort_by_density(instance, worth, prices, np.nonzero(find_fitting(instance, most, other, spare))[0]),
         most,
         other,
         spare,
@@ -168,7 +168,7 @@ def helps(instance: PackingInstance, class_: int, free: IntVector) -> bool:
 
 
 @kernel()
-def fitting(instance: PackingInstance, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
+def find_fitting(instance: PackingInstance, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
     """Classes of which one more would fit."""
     fits = content < most
     for r in range(free.size):
@@ -211,7 +211,9 @@ def sort_falling(values: FloatVector) -> IntVector:
 
 
 @kernel(allocates=False)
-def ceiling(instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector) -> float:
+def compute_ceiling(
+    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector
+) -> float:
     """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
     bound = 0.0
     for r in range(prices.size):
@@ -250,7 +252,7 @@ def solve_relaxation(
         entering = choose_entering_variable(surplus, basis.side, prices)
         if entering < 0:
             break
-        step(basis, most, entering, compute_column(instance.sizes, basis.inverse, entering))
+        move_entering(basis, most, entering, compute_column(instance.sizes, basis.inverse, entering))
     for c in range(classes):
         amounts[c] = most[c] if basis.side[c] < 0.0 else 0.0
     bound = 0.0
@@ -317,7 +319,7 @@ def compute_column(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> F
 
 
 @kernel(allocates=False)
-def step(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> None:
+def move_entering(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> None:
     """Move the entering variable as far as it goes: to its other bound, or until a basic one meets a bound."""
     classes = upper.size
     rows = column.size

@@ -23,12 +23,12 @@ from plimsoll.solver.filling.bin_grid import (
     ItemClasses,
     Question,
     Table,
+    build_table,
+    count_room,
     holds_one,
     list_chains,
-    room,
     select_two_axes,
     split_off,
-    table,
     take,
 )
 from plimsoll.solver.kernels import kernel
@@ -57,7 +57,7 @@ def estimate(problem: PackingProblem, kind: int, *, nodes: int, order: Ints | No
     chosen = score_order(problem.requests, problem.capacity[kind]) if order is None else np.array(order, dtype=np.int64)
     run = _Run.of(problem, kind)
     _pack_first_fit(run.question, run.table, chosen, run.left, nodes)
-    return Estimate(nodes=run.nodes, fillings=run.fillings(kind), left=run.left)
+    return Estimate(nodes=run.nodes, fillings=run.list_patterns(kind), left=run.left)
 
 
 def score_order(requests: Ints, allocatable: Ints) -> Ints:
@@ -79,17 +79,17 @@ class _Run:
     def of(cls, problem: PackingProblem, kind: int) -> _Run:
         asked = ItemClasses.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
         capacity = select_two_axes(problem.capacity[kind].reshape(1, -1))
-        edges = Edges.reaching(capacity[0])
+        edges = Edges.build(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)
         # A class opens one row and splits one, into two more at most.
         wanted = int((left > 0).sum())
         spare = 2 * wanted + 1
         entries = min(int(left.clip(0).sum()), wanted * (spare + 1))
         empty = np.zeros((1, asked.keys.shape[1]), dtype=np.int64)
-        bins = table(capacity, empty, spare_rows=spare, entries=entries)
+        bins = build_table(capacity, empty, spare_rows=spare, entries=entries)
         bins[0][_TEMPLATE, MANY] = 0
         return cls(
-            question=asked.question(problem.allowed[kind : kind + 1], edges, origins=1),
+            question=asked.build_question(problem.allowed[kind : kind + 1], edges, origins=1),
             table=bins,
             left=left,
         )
@@ -98,7 +98,7 @@ class _Run:
     def nodes(self) -> int:
         return int(self.table[1][0, OPENED])
 
-    def fillings(self, kind: int) -> tuple[BinPattern, ...]:
+    def list_patterns(self, kind: int) -> tuple[BinPattern, ...]:
         lines = list_chains(self.table)
         rows, classes, items = lines[:, 0], lines[:, 1].tolist(), lines[:, 2].tolist()
         starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
@@ -113,7 +113,7 @@ class _Run:
 def _open(question: Question, table: Table, cls: int, items: int, limit: int) -> int:
     """A row of as many new bins as the items need, or as there may be; -1 if that is none. It is still empty."""
     nodes, log = table
-    items_per_bin = room(question, nodes, cls, _TEMPLATE)
+    items_per_bin = count_room(question, nodes, cls, _TEMPLATE)
     if items_per_bin <= 0 or log[0, OPENED] >= limit:
         return -1
     many = min(limit - log[0, OPENED], (items + items_per_bin - 1) // items_per_bin)
@@ -149,7 +149,7 @@ def _take_in_chain(question: Question, table: Table, cls: int, row: int, left: I
     """Items into the row; parts split off it follow it in the chain. The last of them."""
     nodes, log = table
     end = log[0, ROWS]
-    left[cls] -= take(question[0], nodes, log, cls, row, (left[cls], room(question, nodes, cls, row)))
+    left[cls] -= take(question[0], nodes, log, cls, row, (left[cls], count_room(question, nodes, cls, row)))
     last = row
     for new in range(end, log[0, ROWS]):
         nodes[new, NEXT] = nodes[last, NEXT]

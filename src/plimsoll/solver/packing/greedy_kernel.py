@@ -15,7 +15,7 @@ from plimsoll.solver.knapsack.lp_knapsack import (
     TINY,
     ItemValues,
     PackingInstance,
-    ceiling,
+    compute_ceiling,
     find_best_content,
     sum_values,
 )
@@ -70,7 +70,7 @@ def build_open_bins(fillings: int, entries: int) -> OpenBins:
 
 
 @kernel()
-def with_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) -> OpenBins:
+def add_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) -> OpenBins:
     """The ledger with one filling more."""
     fillings, entries = opened.length[0], opened.length[1]
     if fillings == opened.types.size or entries + content.size > opened.classes.size:
@@ -139,14 +139,14 @@ def open_bins(
         bins = count_openable(instance, demand, chosen)
         for c in np.nonzero(content)[0]:
             bins = min(bins, demand.left[c] // content[c])
-        opened = with_pattern(opened, chosen, bins, content)
+        opened = add_pattern(opened, chosen, bins, content)
         take(instance, demand, chosen, bins, content.copy())
         cost += bins * instance.price[chosen]
         invalidate(candidates, demand.left, np.nonzero(content)[0])
     if end_type >= 0 and end_cost < ceiling and (end_cost <= cost or np.any(demand.left > 0)):
         opened.length[0] = end_length
         opened.length[1] = opened.starts[end_length]
-        opened = with_pattern(opened, end_type, 1, end.left)
+        opened = add_pattern(opened, end_type, 1, end.left)
         take(instance, end, end_type, 1, end.left.copy())
         copy_demand(demand, end)
         cost = end_cost
@@ -201,7 +201,7 @@ def find_best_candidate(
             return best if candidates.ratio[best] > 0.0 else -1
         if not candidates.rebounded[chosen_type]:
             candidates.rebounded[chosen_type] = True
-            bound = ceiling(instance, worth, chosen_type, demand.left, candidates.prices[chosen_type])
+            bound = compute_ceiling(instance, worth, chosen_type, demand.left, candidates.prices[chosen_type])
             candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
             continue
         _, bound = find_best_content(

@@ -13,7 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from plimsoll.solver.knapsack.item_values import build_capped_first_values, build_item_values, least_cost, value_vectors
+from plimsoll.solver.knapsack.item_values import (
+    build_capped_first_values,
+    build_item_values,
+    compute_least_cost,
+    compute_value_vectors,
+)
 from plimsoll.solver.knapsack.lp_knapsack import ItemValues
 from plimsoll.solver.layout import Demand, Layout, build_layout
 from plimsoll.solver.packing.greedy_kernel import OpenBins, build_open_bins, open_bins
@@ -47,11 +52,11 @@ def pack_mixed(problem: PackingProblem, effort: Effort, *, values: Floats | None
     if not layout.classes.size:
         return Packing(patterns=(), left=problem.counts.astype(np.int64), cost=0.0)
     runs = _Runs(layout, effort, None if values is None else values[layout.classes])
-    best = runs.best_of(_Plan(build_open_bins(0, 0), layout.demand, 0.0), runs.iterate_portfolio())
+    best = runs.choose_best(_Plan(build_open_bins(0, 0), layout.demand, 0.0), runs.iterate_portfolio())
     if best.left.any():
-        best = runs.best_of(best, runs.iterate_limit_prices())
+        best = runs.choose_best(best, runs.iterate_limit_prices())
         for _ in range(BOOSTS):
-            best = runs.best_of(best, runs.iterate_favouring(best.left))
+            best = runs.choose_best(best, runs.iterate_favouring(best.left))
     return _build_packing(problem, layout, runs.polish(best))
 
 
@@ -77,9 +82,9 @@ class _Runs:
     def __init__(self, layout: Layout, effort: Effort, values: Floats | None) -> None:
         self.layout = layout
         self.effort = effort
-        self.least = least_cost(layout.instance, layout.demand.left)
+        self.least = compute_least_cost(layout.instance, layout.demand.left)
         self.bound = math.fsum(self.least * layout.demand.left)
-        vectors = [values] if values is not None else value_vectors(layout.instance, self.least)
+        vectors = [values] if values is not None else compute_value_vectors(layout.instance, self.least)
         few = slice(max(effort.value_vectors, 1))
         self.worths = [build_item_values(vector, self.least) for vector in vectors[few]]
         self.first = (
@@ -110,7 +115,7 @@ class _Runs:
         self.worths[0] = build_item_values(values, self.least)
         yield self.worths[0], self.layout.instance.price
 
-    def best_of(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
+    def choose_best(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
         """Run until it is good enough; the best of these and the one there was."""
         for worth, price in runs:
             if self._is_good_enough(best):

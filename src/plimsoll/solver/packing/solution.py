@@ -36,7 +36,7 @@ def join_patterns(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Pa
         BinPattern(type=type_, bins=bins[type_, classes, items], classes=classes, items=items)
         for type_, classes, items in sorted(bins)
     )
-    opened = bins_by_type(problem, whole)
+    opened = count_bins_by_type(problem, whole)
     return Packing(
         patterns=whole, left=problem.counts - count_placed_items(problem, whole), cost=float(opened @ problem.price)
     )
@@ -50,17 +50,17 @@ def count_placed_items(problem: PackingProblem, fillings: Iterable[BinPattern]) 
     return items
 
 
-def bins_by_type(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
+def count_bins_by_type(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
     opened = np.zeros(len(problem.price), dtype=np.int64)
     for pattern in fillings:
         opened[pattern.type] += pattern.bins
     return opened
 
 
-def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> PackingProblem:
+def build_remaining_problem(problem: PackingProblem, fillings: Iterable[BinPattern]) -> PackingProblem:
     """What is to be packed, and may be opened, once these bins are there."""
     fillings = tuple(fillings)
-    opened = bins_by_type(problem, fillings)
+    opened = count_bins_by_type(problem, fillings)
     return replace(
         problem,
         counts=problem.counts - count_placed_items(problem, fillings),
@@ -71,7 +71,7 @@ def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packin
 
 def is_valid(problem: PackingProblem, packed: Packing) -> bool:
     """Whether all guarantees of a `Packing` hold, in integers."""
-    opened = bins_by_type(problem, packed.patterns)
+    opened = count_bins_by_type(problem, packed.patterns)
     return (
         bool((packed.left >= 0).all())
         and bool((packed.left + count_placed_items(problem, packed.patterns) == problem.counts).all())

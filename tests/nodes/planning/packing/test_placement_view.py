@@ -27,7 +27,7 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
     together = engine.node_predicates.find_fitting_of_all(numbers, engine.arrays.free, {})
 
     assert together.tolist() == [
-        engine.node_predicates.fits(number, engine.arrays.free, {}).tolist() for number in numbers
+        engine.node_predicates.find_fitting(number, engine.arrays.free, {}).tolist() for number in numbers
     ]
 
 

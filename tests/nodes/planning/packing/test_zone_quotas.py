@@ -7,12 +7,12 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, compute_quotas, shift_to_cheap_domains
 
 
 def shared(count: int, open_: str, *, skew: int = 1, most: dict[str, int] | None = None, **spreading: object) -> Quotas:
     of = Spreading(max_skew=skew, **{"counts": {}, **spreading})  # type: ignore[arg-type]
-    return quotas(count, of, open_domains=list(open_), most=most or {})
+    return compute_quotas(count, of, open_domains=list(open_), most=most or {})
 
 
 def test_pods_are_shared_evenly_over_empty_zones():
@@ -80,7 +80,7 @@ def cheaper(
     count: int, prices: dict[str, float], *, skew: int, most: dict[str, int] | None = None, **of: object
 ) -> Quotas:
     spreading = Spreading(max_skew=skew, **{"counts": {}, **of})  # type: ignore[arg-type]
-    even = quotas(count, spreading, open_domains=list(prices), most=most or {})
+    even = compute_quotas(count, spreading, open_domains=list(prices), most=most or {})
     return shift_to_cheap_domains(even, spreading, prices=prices, most=most or {})
 
 
@@ -102,7 +102,7 @@ def test_a_cheap_zone_takes_no_more_than_it_can():
 
 def test_pods_are_not_moved_out_of_zones_without_a_price():
     spreading = Spreading(max_skew=4, counts={})
-    even = quotas(6, spreading, open_domains=list("abc"), most={})
+    even = compute_quotas(6, spreading, open_domains=list("abc"), most={})
     assert shift_to_cheap_domains(even, spreading, prices={"a": 1.0, "b": 2.0}, most={}).pods == {
         "a": 4,
         "b": 0,

@@ -38,13 +38,13 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
     engine = predicates_of(pending, view)
 
     for index, pending_pods in enumerate(pending):
-        codes = engine.codes(int(engine.table.class_of[index])).tolist()
+        codes = engine.find_codes(int(engine.table.class_of[index])).tolist()
         for name, verdict in verdicts(pending_pods.pod, view).items():
             code = codes[engine.arrays.row_of[name]]
             if isinstance(verdict, Fits):
                 assert code == 0
             else:
-                found = engine.refusal(code)
+                found = engine.get_refusal(code)
                 assert (found.plugin, found.messages) == (verdict.reason.plugin, verdict.reason.messages)
 
 
@@ -97,7 +97,7 @@ def test_skew_is_measured_from_the_emptiest_domain(
     made = pod("a", labels={"app": "web"}, **spread({"app": "web"}, key, skew, **more))
     answers = [isinstance(verdict, Fits) for verdict in verdicts(made, view).values()]
 
-    assert predicates_of([PendingPods(key="a", pod=made, count=1)], view).fits(0).tolist() == answers
+    assert predicates_of([PendingPods(key="a", pod=made, count=1)], view).find_fitting(0).tolist() == answers
 
 
 def renamed(made: Pod, name: str) -> Pod:
@@ -110,8 +110,8 @@ def test_a_rule_that_a_profile_switches_off_is_not_asked():
     table = ClassTable.of(pending, view)
     profile = Profile(disabled=frozenset({"NodeResourcesFit", "NodeUnschedulable"}))
 
-    assert not predicates_of(pending, view).fits(0).any()
-    assert Predicates(table, NodeArrays.of(view), view, profile=profile).fits(0).all()
+    assert not predicates_of(pending, view).find_fitting(0).any()
+    assert Predicates(table, NodeArrays.of(view), view, profile=profile).find_fitting(0).all()
 
 
 def test_answers_kept_between_turns_are_the_same_answers():
@@ -122,7 +122,7 @@ def test_answers_kept_between_turns_are_the_same_answers():
         table = ClassTable.of(pending, view)
         engine = Predicates(table, NodeArrays.of(view), view, refusal_cache=kept)
 
-        assert engine.fits(0).tolist() == [labels == {"disk": "ssd"}]
+        assert engine.find_fitting(0).tolist() == [labels == {"disk": "ssd"}]
 
 
 def test_simple_classes_that_somebody_avoids_interact():

@@ -59,13 +59,13 @@ class Trial:
         return {number: int(rows[row]) for number, rows in sorted(self._placed.items()) if rows[row]}
 
     def codes(self, number: int) -> Ints:
-        return self.predicates.codes(number, free=self.free, placed=self.present)
+        return self.predicates.find_codes(number, free=self.free, placed=self.present)
 
     def fits(self, number: int) -> Flags:
         return np.equal(self.codes(number), 0)
 
     def room(self, number: int) -> Ints:
-        return self.predicates.room(number, free=self.free, placed=self.present)
+        return self.predicates.count_room(number, free=self.free, placed=self.present)
 
     @property
     def present(self) -> dict[int, Ints]:

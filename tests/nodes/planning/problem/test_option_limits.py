@@ -165,7 +165,7 @@ def test_a_node_stays_when_removing_it_would_break_a_minimum():
     )
     assert resource_limits.find_broken_minimums(floors, four) == ()
     assert [floor.resource for floor in resource_limits.find_broken_minimums(floors, eight)] == ["cpu"]
-    after = tuple(floor.without(four) for floor in floors)
+    after = tuple(floor.subtract_node(four) for floor in floors)
     assert [floor.resource for floor in resource_limits.find_broken_minimums(after, four)] == ["cpu", "memory"]
 
 

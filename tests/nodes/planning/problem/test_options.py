@@ -6,7 +6,7 @@ from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.scale_up_plan import SkippedGroup
 from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.planning.problem import options
-from plimsoll.nodes.planning.state.group_sizes import sizes_of
+from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
 from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.builders import amounts, group, machine, nap, node, policy, snapshot
 
@@ -21,7 +21,7 @@ def refusal(one: NodeGroup, rules: Policy | None = None) -> SkippedGroup:
 
 
 def sizes(one: NodeGroup, rules: Policy) -> tuple[int, int] | None:
-    found = sizes_of(one, rules)
+    found = find_size_bounds(one, rules)
     return None if found is None else (found.least, found.most)
 
 

@@ -62,7 +62,7 @@ def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]
         assert found.blocks.tolist() == [drainability.blocks_node for drainability in verdicts]
         meant: dict[int, list[int]] = {slot: [] for slot in range(len(asked.pdbs.allowed))}
         for kind in homes.kinds:
-            for slot in asked.pdbs.matching(kind.pod):
+            for slot in asked.pdbs.find_matching(kind.pod):
                 meant[slot].append(kind.number)
         assert {slot: list(kinds) for slot, kinds in found.by_pdb.items()} == {a: b for a, b in meant.items() if b}
 

@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.scaledown import simulator
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from plimsoll.scheduling import ClusterView, Fits, feasible
 from plimsoll.scheduling.selectors import label_selector
 from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
@@ -157,7 +157,7 @@ def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) ->
 def departing(world: Snapshot, **options: Any) -> NodesToDelete:
     known = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, LONG_AGO))
     chosen = policy(**WIDE, **options)
-    return nodes_to_delete(find_unneeded(world, chosen, now=NOON, state=known), chosen, now=NOON, state=known)
+    return select_nodes_to_delete(find_unneeded(world, chosen, now=NOON, state=known), chosen, now=NOON, state=known)
 
 
 @given(world=worlds())

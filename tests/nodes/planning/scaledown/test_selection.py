@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.nodes.model.snapshot import GroupScaleDownOptions
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
-from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from tests.nodes.planning.scaledown.builders import NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def departing(
     remembered = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, since), **(known or {}))
     chosen = policy(**options)
     simulation = find_unneeded(world, chosen, now=NOON, state=remembered)
-    return nodes_to_delete(simulation, chosen, now=NOON, state=remembered)
+    return select_nodes_to_delete(simulation, chosen, now=NOON, state=remembered)
 
 
 def going(world: Snapshot, **more: Any) -> list[str]:

@@ -43,7 +43,7 @@ def test_pods_have_the_nodes_that_were_asked_for_them():
     before = world(waiting("large", 2, 2.5), waiting("small", 2, 1.2))
     promises = promised(before)
     after = world(*before.pending, nodes=2)
-    places = promises.places(after)
+    places = promises.find_places(after)
     assert places == {f"g-{index}": {"default/large": 1, "default/small": 1} for index in range(2)}
     plan = plan_scale_up(replace(after, nominations=places), COST)
     assert (plan.scale_ups, plan.unschedulable, plan.scheduled, plan.existing) == ((), (), 4, places)
@@ -52,8 +52,8 @@ def test_pods_have_the_nodes_that_were_asked_for_them():
 def test_pods_that_run_are_promised_nothing_any_more():
     before = world(waiting("large", 2, 2.5))
     promises = promised(before)
-    assert promises.places(world(nodes=2)) == {}
-    assert promises.places(world(*before.pending, nodes=2)) == {}, "it is forgotten"
+    assert promises.find_places(world(nodes=2)) == {}
+    assert promises.find_places(world(*before.pending, nodes=2)) == {}, "it is forgotten"
 
 
 def test_a_node_that_is_not_what_was_asked_for_keeps_no_promise():
@@ -61,15 +61,15 @@ def test_a_node_that_is_not_what_was_asked_for_keeps_no_promise():
     promises = promised(before)
     after = world(*before.pending, nodes=1)
     taken = world(*before.pending, nodes=1, on=[("g-0", running("x", cpu=3))])
-    assert promises.places(taken) == {}
-    assert promises.places(after) == {"g-0": {"default/large": 1}}
+    assert promises.find_places(taken) == {}
+    assert promises.find_places(after) == {"g-0": {"default/large": 1}}
 
 
 def test_others_do_not_take_a_promised_place():
     before = world(waiting("large", 1, 2.5))
     promises = promised(before)
     after = world(*before.pending, waiting("other", 1, 2.5), nodes=1)
-    plan = plan_scale_up(replace(after, nominations=promises.places(after)), COST)
+    plan = plan_scale_up(replace(after, nominations=promises.find_places(after)), COST)
     assert plan.existing == {"g-0": {"default/large": 1}}
     assert [(growth.option.group, growth.added) for growth in plan.scale_ups] == [("g", 1)]
 
@@ -79,4 +79,4 @@ def test_pods_that_look_at_others_are_promised_nothing():
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     before = world(waiting("apart", 2, 1, affinity=apart))
-    assert promised(before).places(world(*before.pending, nodes=2)) == {}
+    assert promised(before).find_places(world(*before.pending, nodes=2)) == {}

@@ -48,7 +48,7 @@ def test_amounts_beyond_64_bits_do_not_wrap():
     engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
 
     assert NodeArrays.of(view).free[0, 1] > 1 << 50
-    assert engine.fits(1).tolist() == [True]
+    assert engine.find_fitting(1).tolist() == [True]
 
 
 def test_nodes_are_grouped_by_the_labels_asked_about():
@@ -131,4 +131,4 @@ def test_room_is_how_many_more_a_node_takes():
     even = pod("d", labels={"app": "d"}, **spread({"app": "d"}, HOSTNAME, 2))
     engine = predicates(view, pod("a", requests={"cpu": 1}), port, apart, even)
 
-    assert [engine.room(number).tolist() for number in range(4)] == [[4, 1, 2], [1, 1, 1], [1, 1, 1], [2, 2, 2]]
+    assert [engine.count_room(number).tolist() for number in range(4)] == [[4, 1, 2], [1, 1, 1], [1, 1, 1], [2, 2, 2]]

@@ -137,7 +137,7 @@ def _read_minimum_limits(problem: ScaleDownProblem, policy: Policy) -> list[_Col
     return [
         (
             str(floor),
-            np.array([node.amount(floor.resource) for node in nodes], dtype=np.int64),
+            np.array([node.get_amount(floor.resource) for node in nodes], dtype=np.int64),
             max(floor.used - floor.least, 0),
         )
         for floor in found

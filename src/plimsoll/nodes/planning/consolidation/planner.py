@@ -51,7 +51,7 @@ from plimsoll.nodes.planning.scaledown.simulator import (
     find_refused_moves,
 )
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.planning.state.node_pods import without_node
+from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.solver.consolidation.consolidate import Limits, RemovalStatus
 from plimsoll.solver.consolidation.consolidate import consolidate as choose_survivors
 
@@ -379,7 +379,7 @@ def find_replacement(
     pending = tuple(
         PendingPods(
             key=str(listed[0].key),
-            pod=without_node(listed[0].pod),
+            pod=remove_node_name(listed[0].pod),
             count=len(listed),
             names=tuple(placed_pod.key.name for placed_pod in listed),
         )
@@ -399,7 +399,7 @@ def find_replacement(
 
 def _list_moving_pods(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedPod, int]]:
     moving = {placed.key for placed, _ in problem.list_pods_to_move(row)}
-    return [(placed, kind) for placed, kind in problem.pods_by_node.pods(row) if placed.key in moving]
+    return [(placed, kind) for placed, kind in problem.pods_by_node.list_pods(row) if placed.key in moving]
 
 
 def _remove_nodes(

@@ -66,11 +66,11 @@ def _explain_excluded_groups(problem: ScaleUpProblem, number: int) -> Iterator[t
     if not there:
         return
     rules = problem.option_rules
-    codes = rules.node_predicates.codes(number, rules.arrays.free, {})
+    codes = rules.node_predicates.find_codes(number, rules.arrays.free, {})
     for code in np.unique(codes[there]).tolist():
         if code:
             refused = [problem.options[index] for index in there if codes[index] == code]
-            message = _describe_lack(problem, number, refused[0], rules.refusal(code))
+            message = _describe_lack(problem, number, refused[0], rules.get_refusal(code))
             yield message, [option.group for option in refused]
 
 
@@ -99,8 +99,8 @@ def _explain_unused_groups(
     problem: ScaleUpProblem, placement: Placement, option: int, number: int
 ) -> Iterator[tuple[str, list[str]]]:
     """Groups that would take such a pod, and why they were not scaled up for it."""
-    nodes = placement.nodes_of(len(problem.options))
-    left = placement.room_left(problem)
+    nodes = placement.count_new_nodes(len(problem.options))
+    left = placement.compute_room_left(problem)
     for index in np.flatnonzero(problem.allowed[:, number]).tolist():
         candidate = problem.options[index]
         if not candidate.exists:

@@ -35,7 +35,7 @@ def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     return {
         **found,
         "asks": pod_class.demand.to_json(),
-        "nodes": {"total": why.nodes, "fitting": int(problem.rules.fits(number).sum()), "message": why.message},
+        "nodes": {"total": why.nodes, "fitting": int(problem.rules.find_fitting(number).sum()), "message": why.message},
         "offers": [
             _describe_option(option, pod_class.pod, problem.snapshot.view, allowed=bool(problem.allowed[place, number]))
             for place, option in enumerate(problem.options)

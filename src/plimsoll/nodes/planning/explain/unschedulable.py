@@ -178,7 +178,7 @@ def _explain_impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
 def _explain_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
     """The reasons of existing groups whose empty nodes would not take such a pod."""
     rules = problem.option_rules
-    codes = rules.node_predicates.codes(number, rules.arrays.free, {})
+    codes = rules.node_predicates.find_codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
     for index in np.flatnonzero(codes).tolist():
@@ -186,7 +186,7 @@ def _explain_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
         if not option.exists:
             continue
         demand = problem.table.classes[number].demand
-        [refusal] = name_daemons([rules.refusal(int(codes[index]))], demand, option.free, option.daemons)
+        [refusal] = name_daemons([rules.get_refusal(int(codes[index]))], demand, option.free, option.daemons)
         message = ", ".join(refusal.messages)
         groups.setdefault(message, []).append(_name(problem, index))
         codes_of[message] = refusal.code
@@ -208,8 +208,8 @@ def _explain_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
 
 def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
     """The reasons of groups that would take such a pod but cannot be scaled up further in this plan."""
-    nodes = placement.nodes_of(len(problem.options))
-    left = placement.room_left(problem)
+    nodes = placement.count_new_nodes(len(problem.options))
+    left = placement.compute_room_left(problem)
     full: list[str] = []
     capped: list[str] = []
     limits: dict[int, list[str]] = {}
@@ -234,11 +234,11 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
 
 def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
     """Of groups that could grow, and whose next node would not take such a pod because of where others are."""
-    nodes = placement.nodes_of(len(problem.options))
-    left = placement.room_left(problem)
+    nodes = placement.count_new_nodes(len(problem.options))
+    left = placement.compute_room_left(problem)
     rules = problem.option_rules
     suited = (
-        rules.node_predicates.fits(number, rules.arrays.free, {})
+        rules.node_predicates.find_fitting(number, rules.arrays.free, {})
         & usable
         & (problem.limits.use <= left[None, :]).all(axis=1)
     )
@@ -259,7 +259,7 @@ def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: i
 
 
 def _explain_used_up(ceiling: ResourceLimit, problem: ScaleUpProblem, placement: Placement, limit: int) -> str:
-    planned = int(placement.nodes_of(len(problem.options)) @ problem.limits.use[:, limit])
+    planned = int(placement.count_new_nodes(len(problem.options)) @ problem.limits.use[:, limit])
     return f"{ceiling}" if not planned else f"{ceiling.add_use(planned)}"
 
 

@@ -39,8 +39,8 @@ class _TargetPlan:
 def place_with_affinity_targets(request: PlacementRequest, placement: Placement) -> Placement:
     """The placement, or one that schedules more pods."""
     problem, demand, onto = request.problem, request.demand, request.onto
-    before = np.zeros_like(demand) if onto is None else onto.placed(len(demand))
-    missing = demand + before - placement.placed(len(demand))
+    before = np.zeros_like(demand) if onto is None else onto.count_placed(len(demand))
+    missing = demand + before - placement.count_placed(len(demand))
     best = placement
     for plan in _iterate_target_plans(problem, request.relations, demand, missing):
         tried = _place(request, plan)
@@ -83,7 +83,9 @@ def _iterate_target_plans(
 def _is_dependent(problem: ScaleUpProblem, number: int) -> bool:
     pods = problem.table.classes[number]
     return (
-        pods.problem is None and pods.has_affinity and HOSTNAME in problem.rules.affinity_counts(number).affinity_keys
+        pods.problem is None
+        and pods.has_affinity
+        and HOSTNAME in problem.rules.get_affinity_counts(number).affinity_keys
     )
 
 
@@ -95,7 +97,7 @@ def _compute_spaces(problem: ScaleUpProblem, target: int, dependents: Sequence[i
     """[S, R]: what existing and new nodes that accept all these classes have left beside one target."""
     classes = [target, *dependents]
     rows = np.logical_and.reduce(
-        [problem.rules.node_predicates.fits(pod_class, problem.arrays.free, {}) for pod_class in classes]
+        [problem.rules.node_predicates.find_fitting(pod_class, problem.arrays.free, {}) for pod_class in classes]
     )
     options = problem.allowed[:, classes].all(axis=1)
     found: Ints = np.concatenate((problem.capacity[options], problem.free[rows])) - problem.requests[target]

@@ -163,10 +163,13 @@ def _open_nodes(
     """Pack onto new nodes. Groups that are resized as a whole are used only where nothing cheaper serves the same."""
     placement, left = _complete_atomic_groups(problem, slices, items, onto, packing)
     whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
-    if not placement.nodes_of(len(problem.options))[whole].any() or onto.nodes_of(len(problem.options))[whole].any():
+    if (
+        not placement.count_new_nodes(len(problem.options))[whole].any()
+        or onto.count_new_nodes(len(problem.options))[whole].any()
+    ):
         return placement, left
     other, other_left = _pack_new_nodes(problem, slices, items, onto, replace(packing, usable=packing.usable & ~whole))
-    if (other_left <= left).all() and other.cost(problem) < placement.cost(problem):
+    if (other_left <= left).all() and other.compute_cost(problem) < placement.compute_cost(problem):
         return other, other_left
     return placement, left
 
@@ -177,8 +180,8 @@ def _complete_atomic_groups(
     """Where a group is resized to its maximum or not at all, its idle nodes are added too."""
     while True:
         placement, left = _pack_new_nodes(problem, slices, items, onto, packing)
-        missing = (problem.available - placement.nodes_of(len(problem.options))) * (
-            placement.nodes_of(len(problem.options)) > 0
+        missing = (problem.available - placement.count_new_nodes(len(problem.options))) * (
+            placement.count_new_nodes(len(problem.options)) > 0
         )
         idle = [
             (int(missing[option]), option)
@@ -187,7 +190,7 @@ def _complete_atomic_groups(
         ]
         batches = [NodeBatch(option=option, nodes=nodes, content={}) for nodes, option in idle]
         filled = replace(placement, batches=(*placement.batches, *batches))
-        if (filled.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all():
+        if (filled.count_new_nodes(len(problem.options)) @ problem.limits.use <= problem.limits.room).all():
             return filled, left
         packing = replace(packing, usable=packing.usable & (np.arange(len(problem.options)) != max(idle)[1]))
 
@@ -210,9 +213,9 @@ def _pack_new_nodes(
             [max(1, demand_slice.per_node // demand_slice.pods_per_item) for demand_slice in packed], dtype=np.int64
         ),
         exclusive=_find_exclusive(packed),
-        available=np.minimum(problem.available - onto.nodes_of(len(problem.options)), UNBOUNDED)[types],
+        available=np.minimum(problem.available - onto.count_new_nodes(len(problem.options)), UNBOUNDED)[types],
         use=problem.limits.use[types],
-        room=onto.room_left(problem),
+        room=onto.compute_room_left(problem),
     )
     found = pack(packing_problem, packing.effort)
     answer = found.packing

@@ -62,8 +62,8 @@ class Colocation:
         view, label_group = self._view, self._relations.label_group_of[number]
         near = view.find_affinity_places(number)
         if near is not None:
-            return places.within(near)
-        mutual_group = self._relations.mutual_group(label_group)
+            return places.intersect(near)
+        mutual_group = self._relations.find_mutual_group(label_group)
         if not mutual_group:
             wanted = self._relations.affinity_targets[label_group]
             if wanted and wanted != (label_group,) and label_group in wanted:
@@ -73,25 +73,29 @@ class Colocation:
                     number, NO_AFFINITY_TARGET, "node(s) didn't match pod affinity rules: nobody it wants is there"
                 )
             return None
-        keys = [key for key in view.problem.rules.affinity_counts(number).affinity_keys if key != HOSTNAME]
+        keys = [key for key in view.problem.rules.get_affinity_counts(number).affinity_keys if key != HOSTNAME]
         if len(keys) > 1:
             self._lowered.complex.append(number)
             return None
-        return places.within(view.inside(keys[0], {self._choose_domain(mutual_group, keys[0])})) if keys else places
+        return (
+            places.intersect(view.select_domains(keys[0], {self._choose_domain(mutual_group, keys[0])}))
+            if keys
+            else places
+        )
 
     def _choose_domain(self, mutual_group: tuple[int, ...], key: str) -> str:
         """The domain for a mutual group: where most of its pods fit, then where they cost least."""
         if mutual_group not in self._lowered.shared_domains:
             members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
-            scored = sorted((*self._price_in(members, key, name), name) for name in self._view.domains(key))
+            scored = sorted((*self._price_in(members, key, name), name) for name in self._view.list_domains(key))
             self._lowered.shared_domains[mutual_group] = [name for _, _, name in scored] or [""]
         return self._feedback.shared_domains.get(mutual_group, self._lowered.shared_domains[mutual_group][0])
 
     def _price_in(self, members: Sequence[int], key: str, name: str) -> tuple[int, float]:
         unplaced, price = 0, 0.0
-        inside = self._view.inside(key, {name})
+        inside = self._view.select_domains(key, {name})
         for number in members:
-            places = self._view.open_places(number).within(inside)
+            places = self._view.open_places(number).intersect(inside)
             if places.options.any():
                 price += self._demand[number] * self._prices.of(number, places)
             elif not places.any:
@@ -100,13 +104,13 @@ class Colocation:
 
     def is_on_a_node(self, number: int) -> bool:
         pod_class = self._view.problem.table.classes[number]
-        return pod_class.has_affinity and HOSTNAME in self._view.problem.rules.affinity_counts(number).affinity_keys
+        return pod_class.has_affinity and HOSTNAME in self._view.problem.rules.get_affinity_counts(number).affinity_keys
 
     def keep_together(self, demand_slice: DemandSlice, *, own_keys: Sequence[str]) -> None:
         """Place all pods of the slice on one node, if no affinity target exists yet."""
-        mutual_group = self._relations.mutual_group(self._relations.label_group_of[demand_slice.number])
+        mutual_group = self._relations.find_mutual_group(self._relations.label_group_of[demand_slice.number])
         members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
-        if len(members) > 1 or self._view.problem.rules.spreads(demand_slice.number) or own_keys:
+        if len(members) > 1 or self._view.problem.rules.get_spreads(demand_slice.number) or own_keys:
             self._lowered.complex.append(demand_slice.number)
             return
         together = min(demand_slice.pods, self._find_largest_group(demand_slice))

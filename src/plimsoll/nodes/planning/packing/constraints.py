@@ -23,8 +23,13 @@ from plimsoll.nodes.planning.packing.demand_slices import (
     Feedback,
     LoweredConstraints,
 )
-from plimsoll.nodes.planning.packing.node_caps import NodeTerms, compute_optimistic_caps, over_nodes, split_evenly
-from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, shift_to_cheap_domains
+from plimsoll.nodes.planning.packing.node_caps import (
+    NodeTerms,
+    compute_optimistic_caps,
+    find_node_spreads,
+    split_evenly,
+)
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, compute_quotas, shift_to_cheap_domains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,11 +78,11 @@ class _Lowering:
             pods=pods,
             places=near,
             per_node=self._on_node.cap(pod_class),
-            keys=self._on_node.keys(pod_class),
-            caps=self._on_node.caps(pod_class),
+            keys=self._on_node.collect_keys(pod_class),
+            caps=self._on_node.compute_caps(pod_class),
         )
         if self._colocation.is_on_a_node(number) and self._view.find_affinity_places(number) is None:
-            self._colocation.keep_together(plain, own_keys=self._on_node.own_keys(number))
+            self._colocation.keep_together(plain, own_keys=self._on_node.list_own_keys(number))
         else:
             self._spread_out(plain)
 
@@ -86,9 +91,11 @@ class _Lowering:
     def _spread_out(self, demand_slice: DemandSlice) -> None:
         number = demand_slice.number
         spreads = [
-            spread_count for spread_count in self._view.problem.rules.spreads(number) if spread_count.key != HOSTNAME
+            spread_count
+            for spread_count in self._view.problem.rules.get_spreads(number)
+            if spread_count.key != HOSTNAME
         ]
-        apart = [key for key in self._on_node.own_keys(number) if key != HOSTNAME]
+        apart = [key for key in self._on_node.list_own_keys(number) if key != HOSTNAME]
         keys = {*apart, *(spread_count.key for spread_count in spreads)}
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
             self.lowered.complex.append(number)
@@ -111,7 +118,7 @@ class _Lowering:
 
     def _may_rise(self, demand_slice: DemandSlice) -> bool:
         """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
-        spreads = over_nodes(self._view, demand_slice.number)
+        spreads = find_node_spreads(self._view, demand_slice.number)
         lone = len(spreads) == 1 and spreads[0].counts_itself and demand_slice.number not in self._feedback.uneven
         return lone and demand_slice.per_node == spreads[0].max_skew and not demand_slice.keys
 
@@ -150,10 +157,10 @@ class _Lowering:
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas:
         """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
-        even = quotas(demand_slice.pods, of, open_domains=list(places), most=most)
+        even = compute_quotas(demand_slice.pods, of, open_domains=list(places), most=most)
         if self._feedback.evenly or of.max_skew == 1:
             return even
-        free = self._view.room(demand_slice.number)
+        free = self._view.count_room(demand_slice.number)
         new = {name: domain for name, domain in places.items() if domain.options.any() and not free[domain.rows].any()}
         prices = {name: self._prices.of(demand_slice.number, domain) for name, domain in new.items()}
         found = shift_to_cheap_domains(even, of, prices=prices, most=most)
@@ -166,22 +173,24 @@ class _Lowering:
         """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
         if not demand_slice.places.rows.any():
             return None
-        free = self._view.room(demand_slice.number)
+        free = self._view.count_room(demand_slice.number)
         room = {name: int(free[domain.rows].sum()) for name, domain in places.items() if domain.rows.any()}
         limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
-        answer = quotas(demand_slice.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
+        answer = compute_quotas(
+            demand_slice.pods, of, open_domains=[name for name in limits if limits[name]], most=limits
+        )
         return None if answer.left else answer
 
     def _restrict_to_even_domains(self, demand_slice: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
         key = next(
             spread_count.key
-            for spread_count in self._view.problem.rules.spreads(demand_slice.number)
+            for spread_count in self._view.problem.rules.get_spreads(demand_slice.number)
             if spread_count.key != HOSTNAME
         )
         standing = _find_even_domains([name for name in names if name in of.counts], of.counts, of)
-        inside = demand_slice.places.within(self._view.inside(key, standing))
-        if int(self._view.room(demand_slice.number)[inside.rows].sum()) >= demand_slice.pods:
+        inside = demand_slice.places.intersect(self._view.select_domains(key, standing))
+        if int(self._view.count_room(demand_slice.number)[inside.rows].sum()) >= demand_slice.pods:
             allowed = standing
         else:
             allowed = _find_even_domains(names, {**dict.fromkeys(names, 0), **of.counts}, of)
@@ -191,12 +200,15 @@ class _Lowering:
             )
             return
         self._level_over_nodes(
-            replace(demand_slice, places=demand_slice.places.within(self._view.inside(key, allowed)))
+            replace(demand_slice, places=demand_slice.places.intersect(self._view.select_domains(key, allowed)))
         )
 
     def _group_places_by_domain(self, demand_slice: DemandSlice, key: str) -> dict[str, Places]:
         """Open domains: those with existing nodes first, then where pods seem to cost least."""
-        places = {name: demand_slice.places.within(self._view.inside(key, {name})) for name in self._view.domains(key)}
+        places = {
+            name: demand_slice.places.intersect(self._view.select_domains(key, {name}))
+            for name in self._view.list_domains(key)
+        }
         order = sorted(
             (not domain.rows.any(), self._prices.of(demand_slice.number, domain), name)
             for name, domain in places.items()
@@ -211,7 +223,7 @@ class _Lowering:
                 running[name] = running.get(name, 0) + pods
 
     def _limit_to_one_per_domain(self, demand_slice: DemandSlice, key: str) -> None:
-        clique = self._relations.clique(self._relations.label_group_of[demand_slice.number])
+        clique = self._relations.find_clique(self._relations.label_group_of[demand_slice.number])
         if not clique:
             self.lowered.complex.append(demand_slice.number)
             return
@@ -223,9 +235,9 @@ class _Lowering:
         }
         there = [name for name, domain in places.items() if domain.rows.any()][: demand_slice.pods]
         # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
-        beyond = demand_slice.places.within(self._view.outside(key))
+        beyond = demand_slice.places.intersect(self._view.select_unlabelled(key))
         outside = replace(beyond, batches=np.zeros_like(beyond.batches), options=np.zeros_like(beyond.options))
-        room = int(self._view.room(demand_slice.number)[outside.rows].sum()) if outside.any else 0
+        room = int(self._view.count_room(demand_slice.number)[outside.rows].sum()) if outside.any else 0
         standing = min(demand_slice.pods - len(there), room)
         new = [name for name in places if name not in there][: demand_slice.pods - len(there) - standing]
         chosen = [*there, *new]

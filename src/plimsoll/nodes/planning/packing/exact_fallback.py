@@ -53,10 +53,10 @@ class ExactFallback:
         self._left = SEARCHES
         self._savings = SAVINGS
 
-    def on(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
+    def improve(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The placement, or one in which all of `wanted` [C] that can be moved have a place."""
         problem = self._problem
-        missing = np.maximum(wanted - placement.placed(len(wanted)), 0)
+        missing = np.maximum(wanted - placement.count_placed(len(wanted)), 0)
         if not missing.any():
             return self._improve_on_existing_nodes(placement, wanted, packing)
         if not self._left:
@@ -74,13 +74,13 @@ class ExactFallback:
         self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
-        place_pending = question.answered(found.filled)
+        place_pending = question.build_placement(found.filled)
         return place_pending if _is_within(problem, place_pending) else placement
 
     def _improve_on_existing_nodes(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
         """The placement, or a cheaper one in which nodes that stand take all pods that they take at all."""
         problem = self._problem
-        new = placement.on_new_nodes(len(wanted))
+        new = placement.count_on_new_nodes(len(wanted))
         if not self._savings or not len(problem.arrays) or not is_worth_searching(wanted, new):
             return placement
         movable = self._find_movable(packing)
@@ -101,8 +101,8 @@ class ExactFallback:
         self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
             return placement
-        place_pending = question.answered(found.filled)
-        return place_pending if place_pending.cost(problem) < placement.cost(problem) else placement
+        place_pending = question.build_placement(found.filled)
+        return place_pending if place_pending.compute_cost(problem) < placement.compute_cost(problem) else placement
 
     def _find_movable(self, packing: PackingOptions) -> Flags:
         """[C]: classes that depend on no other pods, and on which no other pods depend."""
@@ -140,7 +140,7 @@ def _filter_unmovable(content: Mapping[int, int], movable: Flags) -> dict[int, i
 
 def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
     """Whether the limits hold; the search knows only sums for rows that represent many nodes."""
-    nodes = placement.nodes_of(len(problem.options))
+    nodes = placement.count_new_nodes(len(problem.options))
     return bool((nodes <= problem.available).all() and (nodes @ problem.limits.use <= problem.limits.room).all())
 
 
@@ -165,7 +165,7 @@ class _ExactProblem:
         problem, base = view.problem, view.placement
         places = [view.open_places(number) for number in numbers.tolist()]
         growing = packing.usable & view.find_options_in_existing_domains() & ~_find_atomic_options(problem)
-        rooms = np.minimum(problem.available - base.nodes_of(len(problem.options)), int(wanted[numbers].sum()))
+        rooms = np.minimum(problem.available - base.count_new_nodes(len(problem.options)), int(wanted[numbers].sum()))
         options = np.flatnonzero(growing & (rooms > 0))
         allowed = np.stack(
             [np.concatenate((place.rows, place.batches, place.options[options])) for place in places], axis=1
@@ -193,11 +193,11 @@ class _ExactProblem:
                 first=len(first) - len(options),
                 price=problem.planning_prices[options],
                 use=problem.limits.use[options],
-                room=base.room_left(problem),
+                room=base.compute_room_left(problem),
             ),
         )
 
-    def answered(self, filled: FillResult) -> Placement:
+    def build_placement(self, filled: FillResult) -> Placement:
         """What was found, as a placement: rows are dealt out to the nodes, batches and options they stand for."""
         added: dict[int, dict[int, int]] = {}
         for part, index, pods in filled.placements.tolist():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.model.node_labels import HOSTNAME
-from plimsoll.nodes.planning.packing.zone_quotas import Spreading, quotas
+from plimsoll.nodes.planning.packing.zone_quotas import Spreading, compute_quotas
 from plimsoll.scheduling.host_ports import ANY_ADDRESS
 from plimsoll.solver.problem import UNBOUNDED
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-def over_nodes(view: PlacementView, number: int) -> tuple[SpreadCount, ...]:
+def find_node_spreads(view: PlacementView, number: int) -> tuple[SpreadCount, ...]:
     """The hard constraints of a class over nodes."""
-    return tuple(spread_count for spread_count in view.problem.rules.spreads(number) if spread_count.key == HOSTNAME)
+    return tuple(
+        spread_count for spread_count in view.problem.rules.get_spreads(number) if spread_count.key == HOSTNAME
+    )
 
 
 def compute_safe_caps(view: PlacementView, number: int) -> Ints | None:
     """[N + B]: the cap of each existing and planned node if no other node gets pods; None: no cap."""
-    spreads = over_nodes(view, number)
+    spreads = find_node_spreads(view, number)
     if not spreads:
         return None
     rows, batches = len(view.problem.arrays), len(view.placement.batches)
@@ -82,7 +84,7 @@ def _count_on_rows(view: PlacementView, number: int, spread: SpreadCount) -> Int
 
 def split_evenly(view: PlacementView, demand_slice: DemandSlice, height: int | None) -> list[DemandSlice]:
     """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
-    spread = over_nodes(view, demand_slice.number)[0]
+    spread = find_node_spreads(view, demand_slice.number)[0]
     rows = len(view.problem.arrays)
     existing, lowest = _split_rows(view, demand_slice, spread)
     held = view.count_on_batches(spread)[view.find_counted_batches(demand_slice.number, spread)]
@@ -110,7 +112,7 @@ def split_evenly(view: PlacementView, demand_slice: DemandSlice, height: int | N
 
 def compute_optimistic_caps(view: PlacementView, demand_slice: DemandSlice) -> Ints:
     """[N + B]: as `compute_safe_caps`, but for existing nodes as if all of them rose together."""
-    spread = over_nodes(view, demand_slice.number)[0]
+    spread = find_node_spreads(view, demand_slice.number)[0]
     caps = (
         np.full(len(view.problem.arrays) + len(view.placement.batches), UNBOUNDED)
         if demand_slice.caps is None
@@ -123,7 +125,7 @@ def compute_optimistic_caps(view: PlacementView, demand_slice: DemandSlice) -> I
 def _split_rows(view: PlacementView, demand_slice: DemandSlice, spread: SpreadCount) -> tuple[Ints, int]:
     """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
     arrays = view.problem.arrays
-    room = view.room(demand_slice.number)
+    room = view.count_room(demand_slice.number)
     values, ids = arrays.label_values(HOSTNAME), arrays.label_ids(HOSTNAME)
     open_rows = np.flatnonzero(demand_slice.places.rows & spread.eligible & (room > 0)).tolist()
     names = {values[int(ids[row])]: row for row in open_rows}
@@ -133,7 +135,7 @@ def _split_rows(view: PlacementView, demand_slice: DemandSlice, spread: SpreadCo
         counts_itself=True,
         counts=view.count_spread_levels(demand_slice.number, spread),
     )
-    answer = quotas(
+    answer = compute_quotas(
         demand_slice.pods,
         spreading,
         open_domains=list(names),
@@ -207,7 +209,7 @@ def _restrict_places(places: Places, *, new: bool) -> Places:
 
 def is_level(view: PlacementView, number: int) -> bool:
     """Whether the constraints over nodes hold for a class with everything where the placement has it."""
-    for spread_count in over_nodes(view, number):
+    for spread_count in find_node_spreads(view, number):
         if not spread_count.counts_itself:
             continue
         levels = _count_on_rows(view, number, spread_count)
@@ -237,21 +239,21 @@ class NodeTerms:
         self._relations = view.relations
         self._demand = demand
 
-    def caps(self, pod_class: PodClass) -> Ints | None:
+    def compute_caps(self, pod_class: PodClass) -> Ints | None:
         """Of nodes that stand or are planned, where these differ."""
         caps = compute_safe_caps(self._view, pod_class.index)
         if not pod_class.has_volumes:
             return caps
         rows, batches = len(self._view.problem.arrays), len(self._view.placement.batches)
-        room = np.concatenate((self._view.room(pod_class.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
+        room = np.concatenate((self._view.count_room(pod_class.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
         return room if caps is None else np.minimum(caps, room) if rows + batches else caps
 
     def cap(self, pod_class: PodClass) -> int:
         cap = UNBOUNDED
-        for spread in self._view.problem.rules.spreads(pod_class.index):
+        for spread in self._view.problem.rules.get_spreads(pod_class.index):
             if spread.key == HOSTNAME and spread.counts_itself:
                 cap = min(cap, spread.max_skew)
-        if pod_class.scheduling_key.ports or HOSTNAME in self.own_keys(pod_class.index) or pod_class.one_pod_only:
+        if pod_class.scheduling_key.ports or HOSTNAME in self.list_own_keys(pod_class.index) or pod_class.one_pod_only:
             cap = 1
         return (
             min(cap, 1)
@@ -259,11 +261,11 @@ class NodeTerms:
             else cap
         )
 
-    def keys(self, pod_class: PodClass) -> tuple[str, ...]:
+    def collect_keys(self, pod_class: PodClass) -> tuple[str, ...]:
         label_group = self._relations.label_group_of[pod_class.index]
         keys = self._collect_port_keys(pod_class)
-        if HOSTNAME in self.own_keys(pod_class.index):
-            keys = (*keys, f"apart {min(self._relations.clique(label_group) or (label_group,))}")
+        if HOSTNAME in self.list_own_keys(pod_class.index):
+            keys = (*keys, f"apart {min(self._relations.find_clique(label_group) or (label_group,))}")
         if self._is_levelled_with_others(pod_class.index):
             keys = (*keys, f"level {label_group}")
         return keys
@@ -271,7 +273,7 @@ class NodeTerms:
     def _is_levelled_with_others(self, number: int) -> bool:
         """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
         label_group = self._relations.label_group_of[number]
-        counts_itself = any(spread_count.counts_itself for spread_count in over_nodes(self._view, number))
+        counts_itself = any(spread_count.counts_itself for spread_count in find_node_spreads(self._view, number))
         return counts_itself and sum(other in self._demand for other in self._relations.members[label_group]) > 1
 
     def _collect_port_keys(self, pod_class: PodClass) -> tuple[str, ...]:
@@ -291,7 +293,7 @@ class NodeTerms:
                 found.setdefault((port.protocol, port.port), set()).add(port.address)
         return found
 
-    def own_keys(self, number: int) -> tuple[str, ...]:
+    def list_own_keys(self, number: int) -> tuple[str, ...]:
         """Topology keys over which the class keeps its own pods apart."""
         label_group = self._relations.label_group_of[number]
         return self._relations.avoided[label_group].get(label_group, ())

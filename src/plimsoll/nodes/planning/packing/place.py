@@ -72,9 +72,9 @@ def place_layer(
 
 def _compute_penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
     """Less is better: pods without a place, then money."""
-    placed = placement.placed(len(problem.table))
+    placed = placement.count_placed(len(problem.table))
     prices = problem.planning_prices
-    money = float(placement.nodes_of(len(problem.options)) @ prices) if len(prices) else 0.0
+    money = float(placement.count_new_nodes(len(problem.options)) @ prices) if len(prices) else 0.0
     return sum(demand.values()) - sum(int(placed[number]) for number in demand), round(money, 9)
 
 
@@ -144,7 +144,7 @@ def _update_domains(
     news = False
     for number, names in used.items():
         known = names | feedback.present.get(number, set())
-        for spread_count in after.problem.rules.spreads(number):
+        for spread_count in after.problem.rules.get_spreads(number):
             if (
                 spread_count.key == HOSTNAME
                 or not after.find_planned_domains(spread_count.key)
@@ -200,7 +200,7 @@ def place(
         return placement
     narrower = replace(packing, usable=packing.usable & before.find_options_in_existing_domains())
     placement = _place_onto(problem, relations, demand, narrower, onto)
-    short = demand - (placement.placed(len(demand)) - onto.placed(len(demand)))
+    short = demand - (placement.count_placed(len(demand)) - onto.count_placed(len(demand)))
     for number in np.flatnonzero(short > 0).tolist():
         placement = placement.add_rejection(number, _WOULD_UNBALANCE)
     return placement
@@ -217,7 +217,7 @@ def _place_onto(
     in_queue_order = sorted(numbers, key=problem.class_order.__getitem__)
     placement = _place_in_order(in_queue_order, problem, relations, demand, packing, onto)
     confined = sorted(numbers, key=lambda number: (bool(problem.allowed[:, number].any()), number))
-    missing = demand - placement.placed(len(demand)) + (onto or Placement()).placed(len(demand))
+    missing = demand - placement.count_placed(len(demand)) + (onto or Placement()).count_placed(len(demand))
     if (
         confined == in_queue_order
         or not missing[numbers].any()
@@ -225,7 +225,7 @@ def _place_onto(
     ):
         return placement
     other = _place_in_order(confined, problem, relations, demand, packing, onto)
-    return other if other.placed(len(demand)).sum() > placement.placed(len(demand)).sum() else placement
+    return other if other.count_placed(len(demand)).sum() > placement.count_placed(len(demand)).sum() else placement
 
 
 def _has_pod_constraints(problem: ScaleUpProblem, number: int) -> bool:
@@ -264,7 +264,7 @@ def _place_in_order(
                 usable=packing.usable,
             )
         later += complex_
-    placed = placement.placed(len(demand)) - (onto or Placement()).placed(len(demand))
+    placed = placement.count_placed(len(demand)) - (onto or Placement()).count_placed(len(demand))
     if wanted := {
         class_number: left
         for class_number in sorted(later)
@@ -278,7 +278,10 @@ def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
     """Whether the placement opens domains, of any key that a pending class is spread over."""
     problem = before.problem
     spreads = (
-        spread_count for pods in problem.table if pods.has_spread for spread_count in problem.rules.spreads(pods.index)
+        spread_count
+        for pods in problem.table
+        if pods.has_spread
+        for spread_count in problem.rules.get_spreads(pods.index)
     )
     keys = {spread_count.key for spread_count in spreads} - {HOSTNAME}
     return any(after.find_existing_domains(key) - before.find_existing_domains(key) for key in keys)
@@ -286,8 +289,8 @@ def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
 
 def spread_holds(view: PlacementView, of: Placement) -> bool:
     """Whether spread over zones still holds for the pods of an earlier placement."""
-    for number in np.flatnonzero(of.placed(len(view.problem.table))).tolist():
-        for spread_count in view.problem.rules.spreads(number):
+    for number in np.flatnonzero(of.count_placed(len(view.problem.table))).tolist():
+        for spread_count in view.problem.rules.get_spreads(number):
             if spread_count.key == HOSTNAME or not spread_count.counts_itself:
                 continue
             levels = view.count_spread_levels(number, spread_count)

@@ -35,7 +35,7 @@ class Places:
     batches: Flags
     options: Flags
 
-    def within(self, other: Places) -> Places:
+    def intersect(self, other: Places) -> Places:
         return Places(
             rows=self.rows & other.rows, batches=self.batches & other.batches, options=self.options & other.options
         )
@@ -60,7 +60,7 @@ class PlacementView:
     @cached_property
     def _placed(self) -> dict[int, Ints]:
         """Computed on demand, like the free resources: many views are only asked about new nodes."""
-        return self.placement.rows_of(len(self.problem.arrays))
+        return self.placement.index_by_class(len(self.problem.arrays))
 
     @cached_property
     def _free(self) -> Ints:
@@ -73,7 +73,7 @@ class PlacementView:
 
     def open_places(self, number: int) -> Places:
         """Places by the rules of the node and by anti-affinity; spread and required affinity are not checked."""
-        return self._open(number, self.problem.rules.node_predicates.fits(number, self._free, self._placed))
+        return self._open(number, self.problem.rules.node_predicates.find_fitting(number, self._free, self._placed))
 
     def open_places_of(self, numbers: Sequence[int]) -> dict[int, Places]:
         """The open places of many classes at once, which is much faster."""
@@ -113,11 +113,11 @@ class PlacementView:
         )
         return any(taken.clash(port) for port in ports)
 
-    def room(self, number: int) -> Ints:
+    def count_room(self, number: int) -> Ints:
         """[N]: pods of the class that existing nodes have space for."""
-        return self.problem.rules.node_predicates.room(number, self._free, self._placed)
+        return self.problem.rules.node_predicates.count_room(number, self._free, self._placed)
 
-    def everywhere(self) -> Places:
+    def list_all_places(self) -> Places:
         return Places(
             rows=np.ones(len(self.problem.arrays), dtype=np.bool_),
             batches=np.ones(len(self.placement.batches), dtype=np.bool_),
@@ -126,7 +126,7 @@ class PlacementView:
 
     # ---- domains
 
-    def domains(self, key: str) -> tuple[str, ...]:
+    def list_domains(self, key: str) -> tuple[str, ...]:
         """All values of a topology key, of nodes and options, in the order of their names."""
         problem = self.problem
         return tuple(sorted({*problem.arrays.label_values(key), *problem.option_arrays.label_values(key)}))
@@ -139,7 +139,7 @@ class PlacementView:
         """Domains with nodes, existing or planned."""
         return {*self.problem.arrays.label_values(key), *self.find_planned_domains(key)}
 
-    def inside(self, key: str, names: set[str]) -> Places:
+    def select_domains(self, key: str, names: set[str]) -> Places:
         problem = self.problem
         options = self._find_options_in(key, names)
         return Places(
@@ -148,7 +148,7 @@ class PlacementView:
             options=options,
         )
 
-    def outside(self, key: str) -> Places:
+    def select_unlabelled(self, key: str) -> Places:
         """Places without the label: they are in no domain, so rules over domains do not apply there."""
         options: Flags = self.problem.option_arrays.label_ids(key) < 0
         return Places(
@@ -199,7 +199,7 @@ class PlacementView:
     def _find_avoided_domains(self, number: int) -> dict[str, set[str]]:
         """By topology key: domains with pods that the class avoids or that avoid it."""
         found: dict[str, set[str]] = {}
-        known = self.problem.rules.affinity_counts(number) if self._has_avoided_domains(number) else None
+        known = self.problem.rules.get_affinity_counts(number) if self._has_avoided_domains(number) else None
         for flagged in (known.anti_affinity_domains, known.repelling_domains) if known is not None else ():
             for key, flags in flagged.items():
                 values = self.problem.arrays.label_values(key)
@@ -222,20 +222,20 @@ class PlacementView:
 
     def find_affinity_places(self, number: int) -> Places | None:
         """Places with the affinity targets of a class; None if there are none anywhere yet."""
-        known = self.problem.rules.affinity_counts(number)
+        known = self.problem.rules.get_affinity_counts(number)
         rows, batches = self._find_pods({*self.relations.affinity_targets[self.relations.label_group_of[number]]})
         rows = rows | (known.targets > 0)
         if not any(self._collect_names(key, rows, batches) for key in known.affinity_keys):
             # Targets on nodes without the label are in no domain, so they do not count.
             return None
-        found = self.everywhere()
+        found = self.list_all_places()
         for key in known.affinity_keys:
             near = (
-                self.inside(key, self._collect_names(key, rows, batches))
+                self.select_domains(key, self._collect_names(key, rows, batches))
                 if key != HOSTNAME
                 else self._select_nodes(rows, batches)
             )
-            found = found.within(near)
+            found = found.intersect(near)
         return found
 
     def _select_nodes(self, rows: Flags, batches: Flags) -> Places:
@@ -265,7 +265,7 @@ class PlacementView:
 
     def find_counted_batches(self, number: int, spread: SpreadCount) -> Flags:
         """[B]: nodes that are domains for the constraint of a class."""
-        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == spread.key)
+        twin = next(twin for twin in self.problem.option_rules.get_spreads(number) if twin.key == spread.key)
         found: Flags = twin.eligible[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
         return found
 
@@ -285,10 +285,10 @@ class PlacementView:
             spread_count
             for pods in self.problem.table
             if pods.has_spread
-            for spread_count in self.problem.rules.spreads(pods.index)
+            for spread_count in self.problem.rules.get_spreads(pods.index)
         )
         for key in sorted({spread_count.key for spread_count in spreads} - {HOSTNAME}):
-            found &= self._find_options_in(key, self.find_existing_domains(key)) | self.outside(key).options
+            found &= self._find_options_in(key, self.find_existing_domains(key)) | self.select_unlabelled(key).options
         return found
 
     def find_batches_with(self, number: int) -> Flags:
@@ -301,7 +301,7 @@ class PlacementView:
     def _count_batch(self, number: int, spread: SpreadCount, option: int, levels: dict[str, int], pods: int) -> None:
         arrays = self.problem.option_arrays
         domain = int(arrays.label_ids(spread.key)[option])
-        twin = next(twin for twin in self.problem.option_rules.spreads(number) if twin.key == spread.key)
+        twin = next(twin for twin in self.problem.option_rules.get_spreads(number) if twin.key == spread.key)
         if domain >= 0 and twin.eligible[option]:
             name = arrays.label_values(spread.key)[domain]
             levels[name] = levels.get(name, 0) + pods
@@ -319,5 +319,7 @@ if TYPE_CHECKING:
 
 def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
     """Whether there are nodes wherever the first view has some, as far as any of these classes is spread over it."""
-    keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.spreads(number)} - {HOSTNAME}
+    keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.get_spreads(number)} - {
+        HOSTNAME
+    }
     return all(first.find_existing_domains(key) <= second.find_existing_domains(key) for key in keys)

@@ -21,7 +21,7 @@ from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.packing.placement_view import PlacementView, keeps_zones
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import build_unexplained_plan
-from plimsoll.nodes.planning.problem.served import serve_placement
+from plimsoll.nodes.planning.problem.scheduled_pods import assign_places
 from plimsoll.nodes.planning.problem.verifier import verify
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replay import Replay
@@ -77,7 +77,7 @@ def place_pod_by_pod(
         taken = {number: placer.take(number, pods) for number, pods in left.items()}
         progress = any(taken.values())
         left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
-    return placer.placement()
+    return placer.build_placement()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class _PodByPodPlacer:
 
     def take(self, number: int, pods: int) -> int:
         """Place pods of a class; returns how many found a place."""
-        static = self._problem.rules.node_predicates.codes(number, self._problem.arrays.free, {}) == 0
+        static = self._problem.rules.node_predicates.find_codes(number, self._problem.arrays.free, {}) == 0
         allowed = self._problem.allowed[:, number]
         spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.option])]
         if self._strategy.new_nodes_first:
@@ -133,7 +133,7 @@ class _PodByPodPlacer:
             first = found
         return pods
 
-    def placement(self) -> Placement:
+    def build_placement(self) -> Placement:
         existing = {spot.row: spot.content for spot in self._spots if spot.row >= 0 and spot.content}
         batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
         for spot in self._spots:
@@ -175,7 +175,7 @@ class _PodByPodPlacer:
                 sum(pods for other, pods in spot.content.items() if spread_count.matches(classes[other].pod))
                 + spread_count.counts_itself
                 <= spread_count.max_skew
-                for spread_count in self._problem.rules.spreads(number)
+                for spread_count in self._problem.rules.get_spreads(number)
                 if spread_count.key == HOSTNAME
             )
         )
@@ -296,13 +296,13 @@ def improve_placement(request: PlacementRequest, placement: Placement) -> Placem
 
 def score(problem: ScaleUpProblem, placement: Placement) -> tuple[int, float]:
     """More pods, then less money."""
-    return int(placement.placed(len(problem.table)).sum()), -round(placement.cost(problem), 9)
+    return int(placement.count_placed(len(problem.table)).sum()), -round(placement.compute_cost(problem), 9)
 
 
 def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
     """Whether the problem is small, has pods that depend on others, and can still be improved."""
     problem, failed = request.problem, request.packing.failed
-    placed = placement.placed(len(problem.table))
+    placed = placement.count_placed(len(problem.table))
     if failed.pod_by_pod or failed.given_up or len({option.tier for option in problem.options}) > 1:
         return False
     small = (
@@ -315,9 +315,9 @@ def _is_worth_it(request: PlacementRequest, placement: Placement) -> bool:
         problem.table.classes[number].scheduling_key.has_pod_constraints for number in request.wanted
     ):
         return False
-    before = 0 if request.onto is None else request.onto.placed(len(problem.table))
-    paid = 0.0 if request.onto is None else request.onto.cost(problem)
-    return bool((request.demand + before > placed).any()) or placement.cost(problem) > paid
+    before = 0 if request.onto is None else request.onto.count_placed(len(problem.table))
+    paid = 0.0 if request.onto is None else request.onto.compute_cost(problem)
+    return bool((request.demand + before > placed).any()) or placement.compute_cost(problem) > paid
 
 
 def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placement) -> bool:
@@ -328,4 +328,4 @@ def _keeps_zones(request: PlacementRequest, placement: Placement, tried: Placeme
 
 def _holds(request: PlacementRequest, placement: Placement) -> bool:
     problem = request.problem
-    return not verify(problem.snapshot, build_unexplained_plan(problem, serve_placement(problem, placement)))
+    return not verify(problem.snapshot, build_unexplained_plan(problem, assign_places(problem, placement)))

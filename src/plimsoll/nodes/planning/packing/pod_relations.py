@@ -65,7 +65,7 @@ class PodRelations:
     def _find_affinity_targets(self, label_group: int) -> tuple[int, ...]:
         if not self.sample(label_group).has_affinity:
             return ()
-        terms = self._rules.terms(self.members[label_group][0])
+        terms = self._rules.get_affinity_terms(self.members[label_group][0])
         possible = self._find_candidates(term.selector for term in terms.affinity)
         return tuple(other for other in possible if terms.is_affinity_target(self._pods[other], self._namespaces))
 
@@ -76,7 +76,7 @@ class PodRelations:
         for label_group in self.label_groups:
             if not self.sample(label_group).has_anti_affinity:
                 continue
-            terms = self._rules.terms(self.members[label_group][0])
+            terms = self._rules.get_affinity_terms(self.members[label_group][0])
             for other in self._find_candidates(term.selector for term in terms.anti_affinity):
                 if keys := terms.collect_anti_affinity_keys(self._pods[other], self._namespaces):
                     for first, second in ((label_group, other), (other, label_group)):
@@ -89,7 +89,7 @@ class PodRelations:
         return [self._find_counted_groups(label_group) for label_group in self.label_groups]
 
     def _find_counted_groups(self, label_group: int) -> tuple[int, ...]:
-        spreads = self._rules.spreads(self.members[label_group][0])
+        spreads = self._rules.get_spreads(self.members[label_group][0])
         return tuple(
             sorted(
                 {
@@ -130,7 +130,7 @@ class PodRelations:
                 found.setdefault(label, []).append(label_group)
         return found
 
-    def clique(self, label_group: int) -> tuple[int, ...]:
+    def find_clique(self, label_group: int) -> tuple[int, ...]:
         """Label groups whose pods all avoid each other and themselves over the same keys: one per domain of them all.
 
         Empty if the relations are not that regular.
@@ -143,7 +143,7 @@ class PodRelations:
         same = all(found == keys for other in avoided for found in self.avoided[other].values())
         return tuple(sorted(avoided)) if alike and same else ()
 
-    def mutual_group(self, label_group: int) -> tuple[int, ...]:
+    def find_mutual_group(self, label_group: int) -> tuple[int, ...]:
         """Label groups that all have each other and themselves as affinity targets; empty for a group without such."""
         targets = self.affinity_targets[label_group]
         return (
@@ -166,7 +166,7 @@ def sort_into_layers(classes: Sequence[int], relations: PodRelations) -> tuple[l
     for label_group in _sort_counted_first(
         dict.fromkeys(relations.label_group_of[number] for number in classes), relations, level
     ):
-        clique = relations.clique(label_group)
+        clique = relations.find_clique(label_group)
         apart = [other for other in relations.avoided[label_group] if other != label_group and other not in clique]
         taken = {chosen[other] for other in apart if other in chosen}
         targets = [
@@ -210,7 +210,7 @@ def _visit(
         circular.update(path[path.index(label_group) :])
         return 0
     if label_group not in level:
-        mutual_group = relations.mutual_group(label_group)
+        mutual_group = relations.find_mutual_group(label_group)
         targets = [
             target
             for target in relations.affinity_targets[label_group]
@@ -250,7 +250,7 @@ def split_layer(problem: ScaleUpProblem, relations: PodRelations, layer: Sequenc
 def _counts_itself_on_nodes(problem: ScaleUpProblem, relations: PodRelations, number: int) -> bool:
     label_group = relations.label_group_of[number]
     return label_group in relations.counted[label_group] and any(
-        spread_count.key == HOSTNAME for spread_count in problem.rules.spreads(number)
+        spread_count.key == HOSTNAME for spread_count in problem.rules.get_spreads(number)
     )
 
 

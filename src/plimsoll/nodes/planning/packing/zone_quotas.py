@@ -1,7 +1,7 @@
 """How many pods of a class go to each domain of a topology (mostly zones), before nodes are chosen. Arithmetic only.
 
 Topology spread fixes totals per domain first; each domain is then planned on its own. Filling the lowest domain first
-is valid for any maxSkew (`quotas`); where the skew leaves freedom, pods go where they cost less
+is valid for any maxSkew (`compute_quotas`); where the skew leaves freedom, pods go where they cost less
 (`shift_to_cheap_domains`). A domain that is full keeps the minimum low: the others stop at it plus maxSkew, and the
 pods beyond that cannot be placed.
 """
@@ -40,7 +40,7 @@ class Quotas:
     held_by: tuple[str, ...] = ()
 
 
-def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], most: Mapping[str, int]) -> Quotas:
+def compute_quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], most: Mapping[str, int]) -> Quotas:
     """Share `count` pods out over `open_domains`, each of which takes at most `most` more (missing: any number)."""
     if not spreading.counts_itself:
         return _compute_uncounted_quotas(count, spreading, open_domains)

@@ -66,7 +66,7 @@ def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mappi
         selected[number] = term.means(
             label_group.namespace, label_group.labels, namespaces.get(label_group.namespace, {})
         )
-    return np.flatnonzero(running_pods.counts(selected, skip_terminating=False))
+    return np.flatnonzero(running_pods.count_selected(selected, skip_terminating=False))
 
 
 def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
@@ -105,7 +105,7 @@ class AffinityCounts:
                 selected[number] = all(
                     term.means(label_group.namespace, label_group.labels, own) for term in self.terms.affinity
                 )
-        return running_pods.counts(selected, skip_terminating=False)
+        return running_pods.count_selected(selected, skip_terminating=False)
 
     def find_unmet_affinity(self, more: Iterable[Ints] = ()) -> Flags:
         """[N]: rows where required affinity is not met; `more` are [N] targets that a trial has placed."""
@@ -127,7 +127,7 @@ class AffinityCounts:
             return ~labelled
         return ~(met & labelled)
 
-    def conflicts(self, base: Mapping[str, Flags], more: Sequence[tuple[str, Ints]] = ()) -> Flags:
+    def find_conflicts(self, base: Mapping[str, Flags], more: Sequence[tuple[str, Ints]] = ()) -> Flags:
         """[N]: rows in a domain that is flagged, or that holds one of `more` (topology key, rows [N] of pods)."""
         found: Flags = np.zeros(len(self._arrays), dtype=np.bool_)
         flagged = {key: flags.copy() for key, flags in base.items()}

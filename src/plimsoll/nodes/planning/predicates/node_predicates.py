@@ -71,7 +71,7 @@ class AttachDemand:
                 own.update(driver for driver, _ in handles)
         return cls(own=dict(own), shared=tuple(dict.fromkeys(shared)))
 
-    def amount(self, driver: str, pods: int) -> int:
+    def compute_amount(self, driver: str, pods: int) -> int:
         """What each of so many pods takes of the limit; volumes that several of them share are not counted."""
         shared = sum(handle[0] == driver for handle in self.shared) if pods <= 1 else 0
         return self.own.get(driver, 0) + shared
@@ -116,7 +116,7 @@ class AttachLimits:
     def _find_rows_holding(self, handle: Handle) -> Ints:
         return self.holders.setdefault(handle, np.zeros(self._count, dtype=np.int64))
 
-    def left(self, driver: str) -> Ints:
+    def count_left(self, driver: str) -> Ints:
         """[N]: how many more volumes of a driver each row attaches."""
         limits = self.limits.get(driver, np.full(self._count, -1, dtype=np.int64))
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
@@ -134,7 +134,7 @@ class AttachLimits:
             found = over if found is None else found | over
         return found
 
-    def room(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Ints | None:
+    def count_room(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Ints | None:
         """[N]: how many pods of the class the limits leave room for; none where nothing is limited."""
         found: Ints | None = None
         for driver in sorted(wanted.own.keys() & self.limits.keys()):
@@ -189,7 +189,7 @@ class NodePredicates:
         self.table = table
         self.arrays = arrays
         self.refusals = refusal_cache.refusals
-        self.requests: Ints = arrays.columns.matrix([pod_class.demand for pod_class in table])
+        self.requests: Ints = arrays.columns.to_matrix([pod_class.demand for pod_class in table])
         self.static = StaticPredicates(arrays, view, refusal_cache=refusal_cache, disabled=profile.disabled)
         self._view = view
         self._profile = profile
@@ -200,22 +200,22 @@ class NodePredicates:
         self._conflicts: dict[int, Ints | None] = {}
         self._clashes: dict[tuple[str, int, int], tuple[int, int]] = {}
 
-    def codes(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def find_codes(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: the first refusal on each row."""
         pods = self.table.classes[number]
         if pods.problem is not None:
-            return np.full(len(self.arrays), self.refusals.code(pods.problem), dtype=np.int64)
+            return np.full(len(self.arrays), self.refusals.intern(pods.problem), dtype=np.int64)
         codes = self._check_before_resources(number)[0]
         codes = self._add_conflict_codes(NODE_PORTS, number, codes, placed) if pods.scheduling_key.ports else codes
-        codes = then(codes, self._check_resources(number, free))
+        codes = merge_codes(codes, self._check_resources(number, free))
         if pods.volumes:
             codes = self._add_volume_codes(number, codes, placed)
         return codes
 
-    def fits(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
+    def find_fitting(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[N]: where there is no refusal. Told faster than which one it would be."""
         if not self._asks_for_amounts_only(number):
-            found: Flags = self.codes(number, free, placed) == 0
+            found: Flags = self.find_codes(number, free, placed) == 0
             return found
         open_ = self._check_before_resources(number)[1]
         return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
@@ -233,7 +233,7 @@ class NodePredicates:
             for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
                 found[alike] &= free[:, column] >= asked[:, column, None]
         for place in set(range(len(numbers))).difference(alike):
-            found[place] = self.fits(numbers[place], free, placed)
+            found[place] = self.find_fitting(numbers[place], free, placed)
         return found
 
     def _asks_for_amounts_only(self, number: int) -> bool:
@@ -244,7 +244,7 @@ class NodePredicates:
         """[len(numbers), N]: what is open before resources are looked at."""
         return np.stack([self._check_before_resources(number)[1] for number in numbers])
 
-    def room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
+    def count_room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""
         request = self.requests[number]
         asked = np.flatnonzero(request > 0)
@@ -256,7 +256,7 @@ class NodePredicates:
         if self.excludes_itself(number):
             room = np.minimum(room, 1)
         if pods.volumes and not self._is_off(VOLUME_LIMITS):
-            left = self.attach_limits.room(self.attach_demand(number), self._list_attached(placed))
+            left = self.attach_limits.count_room(self.attach_demand(number), self._list_attached(placed))
             room = room if left is None else np.minimum(room, left)
         return room
 
@@ -302,13 +302,13 @@ class NodePredicates:
         if found is None:
             codes = np.zeros(len(self.arrays), dtype=np.int64)
             for rule in (
-                self.static.unschedulable,
-                self.static.node_name,
-                self.static.taints,
-                self.static.node_affinity,
+                self.static.check_unschedulable,
+                self.static.check_node_name,
+                self.static.check_taints,
+                self.static.check_node_affinity,
                 self._check_ports,
             ):
-                codes = then(codes, rule(pods))
+                codes = merge_codes(codes, rule(pods))
             found = self._before[requirements] = (codes, np.equal(codes, 0))
         return found
 
@@ -324,7 +324,7 @@ class NodePredicates:
             return None
         codes = np.zeros(len(self.arrays), dtype=np.int64)
         for row in rows:
-            codes[row] = self.refusals.code(rule.refuse(self.arrays.states[row]))
+            codes[row] = self.refusals.intern(rule.refuse(self.arrays.states[row]))
         return codes
 
     def _check_resources(self, number: int, free: Ints) -> Ints | None:
@@ -339,11 +339,11 @@ class NodePredicates:
             rows, kind_of = _find_distinct_rows(short[lacking])
             names = [self.arrays.columns.names[column] for column in asked.tolist()]
             known = [
-                self.refusals.code(_build_insufficient_refusal(names, short[lacking[row]])) for row in rows.tolist()
+                self.refusals.intern(_build_insufficient_refusal(names, short[lacking[row]])) for row in rows.tolist()
             ]
             codes[lacking] = np.array(known, dtype=np.int64)[kind_of]
         for row in self._unreadable.tolist():
-            codes[row] = self.refusals.code(malformed(RESOURCES_FIT, self.arrays.states[row].problem))
+            codes[row] = self.refusals.intern(malformed(RESOURCES_FIT, self.arrays.states[row].problem))
         return codes
 
     def _add_volume_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
@@ -352,13 +352,13 @@ class NodePredicates:
             if number not in self._conflicts:
                 rule = RULES[VOLUME_RESTRICTIONS](pods.pod, self._view)
                 self._conflicts[number] = self._ask_rows(rule, range(len(self.arrays)))
-            codes = then(codes, self._conflicts[number])
+            codes = merge_codes(codes, self._conflicts[number])
             codes = self._add_conflict_codes(VOLUME_RESTRICTIONS, number, codes, placed)
         if not self._is_off(VOLUME_LIMITS):
             over = self.attach_limits.find_rows_over_limit(self.attach_demand(number), self._list_attached(placed))
-            codes = codes if over is None else then(codes, over * self.refusals.code(OVER_LIMIT))
-        codes = then(codes, self.static.volume_binding(pods))
-        return then(codes, self.static.check_volume_zone(pods))
+            codes = codes if over is None else merge_codes(codes, over * self.refusals.intern(OVER_LIMIT))
+        codes = merge_codes(codes, self.static.check_volume_binding(pods))
+        return merge_codes(codes, self.static.check_volume_zone(pods))
 
     def _list_attached(self, placed: Mapping[int, Ints]) -> list[tuple[AttachDemand, Ints]]:
         return [
@@ -372,7 +372,7 @@ class NodePredicates:
         for other, rows in placed.items():
             together, elsewhere = self._get_conflict_codes(plugin, number, other)
             if together or elsewhere:
-                codes = then(codes, np.where(rows > 0, together, elsewhere if rows.any() else 0))
+                codes = merge_codes(codes, np.where(rows > 0, together, elsewhere if rows.any() else 0))
         return codes
 
     def _get_conflict_codes(self, plugin: str, number: int, other: int) -> tuple[int, int]:
@@ -400,10 +400,10 @@ class NodePredicates:
         if rule is None or isinstance(rule, Refusal):
             return (0, 0)
         empty = NodeState(_ANYWHERE)
-        return (self.refusals.code(rule.refuse(together)), self.refusals.code(rule.refuse(empty)))
+        return (self.refusals.intern(rule.refuse(together)), self.refusals.intern(rule.refuse(empty)))
 
 
-def then(codes: Ints, more: Ints | None) -> Ints:
+def merge_codes(codes: Ints, more: Ints | None) -> Ints:
     """The first refusal stands; where there is none, the next rule's answer counts."""
     return codes if more is None else np.where(codes == 0, more, codes)
 

@@ -29,7 +29,7 @@ from plimsoll.nodes.planning.predicates.affinity_counts import (
     AffinityCounts,
     AffinityTerms,
 )
-from plimsoll.nodes.planning.predicates.node_predicates import NodePredicates, then
+from plimsoll.nodes.planning.predicates.node_predicates import NodePredicates, merge_codes
 from plimsoll.nodes.planning.predicates.spread_counts import MISSING_LABEL, TOO_SKEWED, SpreadCount, spread_counts
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile
@@ -92,14 +92,14 @@ class Predicates:
     @property
     def allowed(self) -> Flags:
         """[C, N]."""
-        rows = [self.fits(number) for number in range(len(self.table))]
+        rows = [self.find_fitting(number) for number in range(len(self.table))]
         return np.stack(rows) if rows else np.zeros((0, len(self.arrays)), dtype=np.bool_)
 
     @property
     def interacts(self) -> Flags:
         """[C]: classes with terms, ports or volumes, and those that anti-affinity of a waiting class means."""
         found = np.array([not spread.is_simple for spread in self.table], dtype=np.bool_)
-        avoiding = [self.terms(spread.index) for spread in self.table if spread.has_anti_affinity]
+        avoiding = [self.get_affinity_terms(spread.index) for spread in self.table if spread.has_anti_affinity]
         for pod_class in self.table:
             if not found[pod_class.index]:
                 found[pod_class.index] = any(
@@ -107,14 +107,14 @@ class Predicates:
                 )
         return found
 
-    def refusal(self, code: int) -> Refusal:
-        return self.node_predicates.refusals.refusal(code)
+    def get_refusal(self, code: int) -> Refusal:
+        return self.node_predicates.refusals.get_refusal(code)
 
-    def codes(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
+    def find_codes(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
         """[N]. `free` and `placed` (pods by class, [N] each) are a trial's; left out, nothing is placed."""
         others = placed or {}
         pods = self.table.classes[number]
-        codes = self.node_predicates.codes(number, self.arrays.free if free is None else free, others)
+        codes = self.node_predicates.find_codes(number, self.arrays.free if free is None else free, others)
         if pods.problem is not None:
             return codes
         if pods.has_spread and TOPOLOGY_SPREAD not in self._profile.disabled:
@@ -123,21 +123,21 @@ class Predicates:
             codes = self._add_affinity_codes(number, codes, others)
         return codes
 
-    def fits(self, number: int) -> Flags:
-        return np.equal(self.codes(number), 0)
+    def find_fitting(self, number: int) -> Flags:
+        return np.equal(self.find_codes(number), 0)
 
-    def room(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
+    def count_room(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
         others = placed or {}
         pods = self.table.classes[number]
-        room = self.node_predicates.room(number, self.arrays.free if free is None else free, others)
-        room = np.where(self.codes(number, free=free, placed=placed) == 0, room, 0)
+        room = self.node_predicates.count_room(number, self.arrays.free if free is None else free, others)
+        room = np.where(self.find_codes(number, free=free, placed=placed) == 0, room, 0)
         if pods.problem is not None:
             return room
         if pods.has_anti_affinity and INTER_POD_AFFINITY not in self._profile.disabled:
-            for key in self.terms(number).collect_anti_affinity_keys(pods.pod, self._view.namespaces):
+            for key in self.get_affinity_terms(number).collect_anti_affinity_keys(pods.pod, self._view.namespaces):
                 room = np.where(self.arrays.label_ids(key) >= 0, np.minimum(room, 1), room)
         if TOPOLOGY_SPREAD not in self._profile.disabled:
-            for spread_count in self.spreads(number):
+            for spread_count in self.get_spreads(number):
                 room = np.minimum(room, self._count_headroom(spread_count, others))
         return room
 
@@ -153,10 +153,10 @@ class Predicates:
             said = tuple((message, total) for message in pods.problem.messages)
             return FitError(nodes=total, reasons=said, message=refused_everywhere(pods.problem, total))
         counts: Counter[str] = Counter()
-        kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.codes(number)), return_counts=True)
+        kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.find_codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):
             if code:
-                for words in (_NOT_ASKED,) if code < 0 else self.refusal(code).messages:
+                for words in (_NOT_ASKED,) if code < 0 else self.get_refusal(code).messages:
                     counts[words] += nodes
         listed = sorted(counts.items(), key=lambda item: f"{item[1]} {item[0]}")
         listed_text = ", ".join(f"{nodes} {message}" for message, nodes in listed)
@@ -171,13 +171,13 @@ class Predicates:
         asked = [name in required.named for name in self.arrays.names]
         return np.where(np.array(asked, dtype=np.bool_), codes, -1)
 
-    def terms(self, number: int) -> AffinityTerms:
+    def get_affinity_terms(self, number: int) -> AffinityTerms:
         found = self._terms.get(number)
         if found is None:
             found = self._terms[number] = AffinityTerms.of(self.table.classes[number])
         return found
 
-    def spreads(self, number: int) -> tuple[SpreadCount, ...]:
+    def get_spreads(self, number: int) -> tuple[SpreadCount, ...]:
         """Hard constraints of a class, counted before any trial."""
         found = self._spreads.get(number)
         if found is None:
@@ -188,10 +188,10 @@ class Predicates:
             )
         return found
 
-    def affinity_counts(self, number: int) -> AffinityCounts:
+    def get_affinity_counts(self, number: int) -> AffinityCounts:
         found = self._affinity_counts.get(number)
         if found is None:
-            found = AffinityCounts(self.terms(number), self.arrays, self._view.namespaces)
+            found = AffinityCounts(self.get_affinity_terms(number), self.arrays, self._view.namespaces)
             self._affinity_counts[number] = found
         return found
 
@@ -210,10 +210,12 @@ class Predicates:
 
     def find_affinity_conflicts(self, number: int, placed: Mapping[int, Ints]) -> tuple[Flags, Flags, Flags]:
         """[N] each: rows with unmet affinity, with pods that the class avoids, with pods that avoid it."""
-        known = self.affinity_counts(number)
+        known = self.get_affinity_counts(number)
         spaces = self._view.namespaces
         pod = self.table.classes[number].pod
-        others = [(self.table.classes[other].pod, self.terms(other), rows) for other, rows in placed.items()]
+        others = [
+            (self.table.classes[other].pod, self.get_affinity_terms(other), rows) for other, rows in placed.items()
+        ]
         targets = [rows for other, _, rows in others if known.terms.is_affinity_target(other, spaces)]
         avoided = [
             (key, rows) for other, _, rows in others for key in known.terms.collect_anti_affinity_keys(other, spaces)
@@ -221,15 +223,15 @@ class Predicates:
         avoiding = [(key, rows) for _, terms, rows in others for key in terms.collect_anti_affinity_keys(pod, spaces)]
         return (
             known.find_unmet_affinity(targets),
-            known.conflicts(known.anti_affinity_domains, avoided),
-            known.conflicts(known.repelling_domains, avoiding),
+            known.find_conflicts(known.anti_affinity_domains, avoided),
+            known.find_conflicts(known.repelling_domains, avoiding),
         )
 
     def _add_spread_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
-        for spread_count in self.spreads(number):
-            codes = then(codes, (spread_count.domains < 0) * self.node_predicates.refusals.code(MISSING_LABEL))
+        for spread_count in self.get_spreads(number):
+            codes = merge_codes(codes, (spread_count.domains < 0) * self.node_predicates.refusals.intern(MISSING_LABEL))
             skewed = spread_count.find_skewed_rows(self.count_current_spread(spread_count, placed))
-            codes = then(codes, skewed * self.node_predicates.refusals.code(TOO_SKEWED))
+            codes = merge_codes(codes, skewed * self.node_predicates.refusals.intern(TOO_SKEWED))
         return codes
 
     def _count_headroom(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
@@ -237,7 +239,7 @@ class Predicates:
         if not spread.counts_itself or not len(spread.base):
             return np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
         counts = self.count_current_spread(spread, placed)
-        left = np.maximum(spread.max_skew + spread.minimum(counts) - counts, 0)
+        left = np.maximum(spread.max_skew + spread.compute_minimum(counts) - counts, 0)
         # A row that does not count itself never fills its domain.
         return np.where(spread.eligible, left[np.maximum(spread.domains, 0)], UNBOUNDED)
 
@@ -247,5 +249,5 @@ class Predicates:
             self.find_affinity_conflicts(number, placed),
             strict=True,
         ):
-            codes = then(codes, rows * self.node_predicates.refusals.code(refusal))
+            codes = merge_codes(codes, rows * self.node_predicates.refusals.intern(refusal))
         return codes

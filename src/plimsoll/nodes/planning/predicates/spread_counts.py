@@ -66,7 +66,7 @@ class SpreadCount:
         rows = self.eligible & (placed > 0)
         return np.bincount(self.domains[rows], weights=placed[rows], minlength=len(self.base)).astype(np.int64)
 
-    def minimum(self, counts: Ints) -> int:
+    def compute_minimum(self, counts: Ints) -> int:
         present = counts[self.exists]
         return int(present.min()) if len(present) and len(present) >= self.min_domains else 0
 
@@ -75,7 +75,7 @@ class SpreadCount:
 
         A domain without eligible rows counts as empty, and its rows are still asked.
         """
-        by_domain = counts + int(self.counts_itself) - self.minimum(counts) > self.max_skew
+        by_domain = counts + int(self.counts_itself) - self.compute_minimum(counts) > self.max_skew
         found: Flags = self.domains >= 0
         if not len(by_domain):
             return found
@@ -94,7 +94,7 @@ def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) 
     has_keys = np.ones(len(arrays), dtype=np.bool_)
     for constraint in hard:
         has_keys &= arrays.label_ids(constraint.topology_key) >= 0
-    codes = {"affinity": static.find_unselected(pods), "taints": static.tolerated(pods)}
+    codes = {"affinity": static.find_unselected(pods), "taints": static.find_untolerated(pods)}
     return tuple(
         _count_constraint(spread_constraint, pods.pod, arrays, has_keys=has_keys, codes=codes)
         for spread_constraint in hard
@@ -136,7 +136,7 @@ def _count_matching_pods(selector: LabelSelector, namespace: str, arrays: NodeAr
     running_pods = arrays.running_pods
     selected = running_pods.build_empty_selection()
     if not selector.is_empty:
-        for number in running_pods.label_groups.candidates(selector, namespace):
+        for number in running_pods.label_groups.find_candidates(selector, namespace):
             label_group = running_pods.label_groups.label_groups[number]
             selected[number] = label_group.namespace == namespace and selector.matches(label_group.labels)
-    return running_pods.counts(selected, skip_terminating=True)
+    return running_pods.count_selected(selected, skip_terminating=True)

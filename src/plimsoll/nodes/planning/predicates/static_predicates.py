@@ -51,7 +51,7 @@ class Refusals:
         self._listed: list[Refusal | None] = [None]
         self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
 
-    def code(self, refusal: Refusal | None) -> int:
+    def intern(self, refusal: Refusal | None) -> int:
         if refusal is None:
             return FITS
         key = (refusal.plugin, refusal.messages)
@@ -61,7 +61,7 @@ class Refusals:
             self._listed.append(Refusal(plugin=refusal.plugin, messages=refusal.messages))
         return number
 
-    def refusal(self, code: int) -> Refusal:
+    def get_refusal(self, code: int) -> Refusal:
         found = self._listed[code]
         if found is None:
             raise LookupError("0 is no refusal")
@@ -105,26 +105,26 @@ class StaticPredicates:
         self._cordoned, self._taints = arrays.memoize(("taints",), lambda: _group_by_taints(arrays))
         self._by_requirement: dict[tuple[Any, ...], Ints | None] = {}
 
-    def unschedulable(self, pods: PodClass) -> Ints | None:
+    def check_unschedulable(self, pods: PodClass) -> Ints | None:
         """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
         if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
             return None
         return self._memoize(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._ask_per_cordon(pods))
 
-    def node_name(self, pods: PodClass) -> Ints | None:
+    def check_node_name(self, pods: PodClass) -> Ints | None:
         if not pods.scheduling_key.node_name or self._is_off(NODE_NAME):
             return None
         pin = pods.scheduling_key.node_name
         groups = self._arrays.group_rows((), names=(pin,))
         return self._memoize(NODE_NAME, pin, lambda: self._ask_groups(NODE_NAME, pods, groups, lambda _: ()))
 
-    def taints(self, pods: PodClass) -> Ints | None:
-        return None if self._is_off(TAINT_TOLERATION) else self.tolerated(pods)
+    def check_taints(self, pods: PodClass) -> Ints | None:
+        return None if self._is_off(TAINT_TOLERATION) else self.find_untolerated(pods)
 
-    def node_affinity(self, pods: PodClass) -> Ints | None:
+    def check_node_affinity(self, pods: PodClass) -> Ints | None:
         return None if self._is_off(NODE_AFFINITY) else self.find_unselected(pods)
 
-    def tolerated(self, pods: PodClass) -> Ints | None:
+    def find_untolerated(self, pods: PodClass) -> Ints | None:
         """The same whether or not the rule is off: topology spread asks which nodes count."""
         return self._memoize(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._ask_per_taints(pods))
 
@@ -134,7 +134,7 @@ class StaticPredicates:
             return None
         return self._memoize(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._ask_per_labels(pods))
 
-    def volume_binding(self, pods: PodClass) -> Ints | None:
+    def check_volume_binding(self, pods: PodClass) -> Ints | None:
         return self._ask_per_volume_topology(VOLUME_BINDING, pods)
 
     def check_volume_zone(self, pods: PodClass) -> Ints | None:
@@ -200,7 +200,7 @@ class StaticPredicates:
         rows, group_of = groups
         codes = np.zeros(len(rows), dtype=np.int64)
         if isinstance(rule, Refusal):
-            codes[:] = self._verdicts.refusals.code(rule)
+            codes[:] = self._verdicts.refusals.intern(rule)
         elif rule is not None:
             for position, row in enumerate(rows.tolist()):
                 codes[position] = self._ask_place(plugin, rule, self._arrays.states[row], read)
@@ -211,11 +211,11 @@ class StaticPredicates:
     ) -> int:
         content = read(place)
         if not content:
-            return self._verdicts.refusals.code(rule.refuse(place))
+            return self._verdicts.refusals.intern(rule.refuse(place))
         key = (plugin, *content)
         known = self._verdicts.codes.get(key)
         if known is None:
-            known = self._verdicts.codes[key] = self._verdicts.refusals.code(rule.refuse(place))
+            known = self._verdicts.codes[key] = self._verdicts.refusals.intern(rule.refuse(place))
         return known
 
 

@@ -20,7 +20,7 @@ from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, find_new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
-from plimsoll.nodes.planning.state.group_sizes import SizeBounds, group_room, sizes_of
+from plimsoll.nodes.planning.state.group_sizes import SizeBounds, find_size_bounds, group_room
 from plimsoll.nodes.planning.state.resource_limits import (
     CountedNode,
     ResourceLimit,
@@ -104,7 +104,7 @@ def _build_existing_options(
         limits=limits, daemons=daemons, passing=TransientTaints(policy.pods), witnesses=_find_attaching_nodes(snapshot)
     )
     for group in snapshot.groups:
-        sizes = sizes_of(group, policy)
+        sizes = find_size_bounds(group, policy)
         refusals = _find_refusals(group, sizes, limits)
         if refusals or sizes is None:
             left_out += refusals

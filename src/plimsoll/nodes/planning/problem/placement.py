@@ -46,7 +46,7 @@ class Placement:
     def is_empty(self) -> bool:
         return not self.existing and not self.batches
 
-    def placed(self, classes: int) -> Ints:
+    def count_placed(self, classes: int) -> Ints:
         """[C]: pods that have a place."""
         if classes not in self._counted:
             found = [0] * classes
@@ -59,18 +59,18 @@ class Placement:
             self._counted[classes] = tuple(found)
         return np.array(self._counted[classes], dtype=np.int64)
 
-    def on_new_nodes(self, classes: int) -> Ints:
+    def count_on_new_nodes(self, classes: int) -> Ints:
         """[C]."""
-        return replace(self, existing={}).placed(classes)
+        return replace(self, existing={}).count_placed(classes)
 
-    def nodes_of(self, options: int) -> Ints:
+    def count_new_nodes(self, options: int) -> Ints:
         """[T]: new nodes of each option."""
         found = np.zeros(options, dtype=np.int64)
         for batch in self.batches:
             found[batch.option] += batch.nodes
         return found
 
-    def rows_of(self, rows: int) -> dict[int, Ints]:
+    def index_by_class(self, rows: int) -> dict[int, Ints]:
         """Pods placed on existing nodes, by class [N]: as the rules take them."""
         found: dict[int, Ints] = {}
         for row, content in sorted(self.existing.items()):
@@ -95,12 +95,12 @@ class Placement:
                 free[index] -= problem.requests[number] * pods
         return free
 
-    def room_left(self, problem: ScaleUpProblem) -> Ints:
+    def compute_room_left(self, problem: ScaleUpProblem) -> Ints:
         """[L]: of each limit of the cluster."""
-        return np.maximum(problem.limits.room - self.nodes_of(len(problem.options)) @ problem.limits.use, 0)
+        return np.maximum(problem.limits.room - self.count_new_nodes(len(problem.options)) @ problem.limits.use, 0)
 
-    def cost(self, problem: ScaleUpProblem) -> float:
-        return float(self.nodes_of(len(problem.options)) @ problem.prices)
+    def compute_cost(self, problem: ScaleUpProblem) -> float:
+        return float(self.count_new_nodes(len(problem.options)) @ problem.prices)
 
     def add_rejection(self, number: int, reason: Reason) -> Placement:
         known = self.refused.get(number, ())

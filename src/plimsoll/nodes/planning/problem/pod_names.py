@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.nodes.planning.problem.served import ServedPlacement
+    from plimsoll.nodes.planning.problem.scheduled_pods import ScheduledPods
 
 SCALE_UP: Final = "ScaleUp"
 CREATE: Final = "CreateAndScaleUp"
@@ -33,16 +33,16 @@ class NamedPods:
     """Option index to patterns, in ascending order."""
 
 
-def name_pods(problem: ScaleUpProblem, served: ServedPlacement) -> NamedPods:
-    placement = served.placement
-    queues = _KeyQueues(problem, served.pods)
+def name_pods(problem: ScaleUpProblem, scheduled: ScheduledPods) -> NamedPods:
+    placement = scheduled.placement
+    queues = _KeyQueues(problem, scheduled.pods)
     names = problem.arrays.names
-    existing = {names[row]: queues.taken(content) for row, content in sorted(placement.existing.items()) if content}
+    existing = {names[row]: queues.take(content) for row, content in sorted(placement.existing.items()) if content}
     patterns: dict[int, tuple[NodePattern, ...]] = {}
     for option in sorted({batch.option for batch in placement.batches if batch.nodes}):
         batches = [batch for batch in placement.batches if batch.option == option]
         patterns[option] = _merge_patterns(
-            pattern for batch in batches for pattern in queues.patterns(batch.nodes, batch.content)
+            pattern for batch in batches for pattern in queues.take_patterns(batch.nodes, batch.content)
         )
     return NamedPods(existing=existing, patterns=patterns)
 
@@ -70,24 +70,26 @@ def scale_up_of(
     )
 
 
-def build_unexplained_plan(problem: ScaleUpProblem, served: ServedPlacement) -> ScaleUpPlan:
+def build_unexplained_plan(problem: ScaleUpProblem, scheduled: ScheduledPods) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
-    named = name_pods(problem, served)
+    named = name_pods(problem, scheduled)
     scale_ups = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
     return ScaleUpPlan(result=Result.NEEDED, scale_ups=scale_ups, existing=named.existing)
 
 
 class _KeyQueues:
-    """The keys of the served pods of each class, in the order of the queue."""
+    """The keys of the scheduled pods of each class, in the order of the queue."""
 
-    def __init__(self, problem: ScaleUpProblem, served: Sequence[int]) -> None:
+    def __init__(self, problem: ScaleUpProblem, scheduled: Sequence[int]) -> None:
         self._keys = [pending.key for pending in problem.table.pending]
         self._waiting: list[deque[list[int]]] = [
-            deque([member.pending, served[member.pending]] for member in pod_class.members if served[member.pending])
+            deque(
+                [member.pending, scheduled[member.pending]] for member in pod_class.members if scheduled[member.pending]
+            )
             for pod_class in problem.table
         ]
 
-    def taken(self, content: Mapping[int, int]) -> dict[str, int]:
+    def take(self, content: Mapping[int, int]) -> dict[str, int]:
         """The pods of one node."""
         named: dict[int, int] = {}
         for number, pods in content.items():
@@ -108,16 +110,14 @@ class _KeyQueues:
                     self._waiting[number].popleft()
         return {self._keys[index]: named[index] for index in sorted(named)}
 
-    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[NodePattern]:
+    def take_patterns(self, nodes: int, content: Mapping[int, int]) -> list[NodePattern]:
         """The patterns of nodes filled alike: each covers as many nodes as one entry of each class suffices for."""
         found: list[NodePattern] = []
         while nodes:
             alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
             step = max(1, min(nodes, alike))
             found.append(
-                NodePattern(
-                    nodes=step, pods=self._take_for_equal_nodes(content, step) if alike else self.taken(content)
-                )
+                NodePattern(nodes=step, pods=self._take_for_equal_nodes(content, step) if alike else self.take(content))
             )
             nodes -= step
         return found

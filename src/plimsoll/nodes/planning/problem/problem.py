@@ -23,7 +23,7 @@ from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cache
 from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions, find_options
-from plimsoll.nodes.planning.problem.queue import QueuePosition, class_order, queue_positions
+from plimsoll.nodes.planning.problem.queue import QueuePosition, order_classes, queue_positions
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
 from plimsoll.nodes.planning.state.resource_limits import LimitMatrix, build_limit_matrix, measure_usage_of_arrays
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
@@ -126,7 +126,7 @@ class ScaleUpProblem:
             allowed=_find_allowed(option_rules, option_set.options, snapshot, policy),
             limits=build_limit_matrix(option_set.ceilings, option_set.options),
             queue=tuple(queue),
-            class_order=class_order(queue, table.class_of.tolist()),
+            class_order=order_classes(queue, table.class_of.tolist()),
         )
 
     @property
@@ -194,7 +194,7 @@ def _count_attachments(rules: Predicates, drivers: Sequence[str]) -> Ints:
     for pod_class in rules.table if drivers else ():
         if pod_class.volumes and pod_class.problem is None:
             found[pod_class.index] = [
-                rules.node_predicates.attach_demand(pod_class.index).amount(driver, pod_class.count)
+                rules.node_predicates.attach_demand(pod_class.index).compute_amount(driver, pod_class.count)
                 for driver in drivers
             ]
     return found
@@ -202,7 +202,7 @@ def _count_attachments(rules: Predicates, drivers: Sequence[str]) -> Ints:
 
 def _count_attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
     """[N, D]: the attachments that each row still allows."""
-    left = [rules.node_predicates.attach_limits.left(driver) for driver in drivers]
+    left = [rules.node_predicates.attach_limits.count_left(driver) for driver in drivers]
     return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
@@ -212,7 +212,7 @@ def _find_allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapsh
     if not option_set or not len(table):
         return np.zeros((len(option_set), len(table)), dtype=np.bool_)
     by_rules = np.stack(
-        [rules.node_predicates.fits(pod_class.index, rules.arrays.free, {}) for pod_class in table], axis=1
+        [rules.node_predicates.find_fitting(pod_class.index, rules.arrays.free, {}) for pod_class in table], axis=1
     )
     for pod_class in table:
         if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.running_pods.anti_affinity_rows):

@@ -70,7 +70,7 @@ def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     ]
 
 
-def class_order(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, ...]:
+def order_classes(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tuple[int, ...]:
     """[C]: the rank of each class by its first entry, given the class of each entry [P]; ties keep the class order."""
     first: dict[int, tuple[UnitPosition, datetime]] = {}
     for place, number in zip(queue, class_of, strict=True):

@@ -94,7 +94,9 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
     for _ in range(_ROUNDS):
         queue = CheckQueue(problem, checks, doubts)
         keys = {
-            refuted.key for plan in queue.plans() for refuted in verify(alone, _choose_representatives(problem, plan))
+            refuted.key
+            for plan in queue.build_plans()
+            for refuted in verify(alone, _choose_representatives(problem, plan))
         }
         if not keys:
             break
@@ -125,7 +127,7 @@ def _remove_scale_up_room(queue: CheckQueue, checks: Sequence[Check]) -> CheckRe
     asked = {pending.key: check.name for check in checks if not check.is_scale_up for pending in check.pods}
     booked: dict[str, dict[str, int]] = {}
     by_name: dict[str, dict[str, dict[str, int]]] = {}
-    for node, pods in queue.plans()[0].existing.items():
+    for node, pods in queue.build_plans()[0].existing.items():
         for key, count in pods.items():
             if key in asked:
                 booked.setdefault(node, {})[key] = count

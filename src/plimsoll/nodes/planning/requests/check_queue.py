@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
 from plimsoll.nodes.planning.problem.placement import Placement, merge_pods
 from plimsoll.nodes.planning.problem.pod_names import name_pods
-from plimsoll.nodes.planning.problem.served import ServedPlacement
+from plimsoll.nodes.planning.problem.scheduled_pods import ScheduledPods
 from plimsoll.solver.exact.assignment_milp import (
     Impossible,
     Placed,
@@ -96,12 +96,12 @@ class CheckQueue:
         for check in checks[first:]:
             self._answer_check(check)
 
-    def plans(self) -> list[ScaleUpPlan]:
+    def build_plans(self) -> list[ScaleUpPlan]:
         """The reservations as a plan to verify; then one plan for each result without reservation, added to these."""
         return [self._plan(self._left.placement, self._pods), *self._loose]
 
     def _plan(self, placement: Placement, pods: Sequence[int]) -> ScaleUpPlan:
-        on = name_pods(self._problem, ServedPlacement(placement=placement, pods=tuple(pods))).existing
+        on = name_pods(self._problem, ScheduledPods(placement=placement, pods=tuple(pods))).existing
         return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
 
     # ---- one after the other
@@ -155,7 +155,7 @@ class CheckQueue:
         if known is not None and changes == self._left.changes and not check.is_scale_up:
             self.answers.append(replace(known, name=check.name))
             return
-        room = self._left.room(number, pods)
+        room = self._left.count_room(number, pods)
         found = min(int(room.sum()), pods)
         if check.is_scale_up:
             self._record(check, {number: found})
@@ -174,7 +174,7 @@ class CheckQueue:
         before = self._left.placement
         tried = self._place_checks([check])
         classes = len(self._problem.table)
-        got = tried.placed(classes) - before.placed(classes)
+        got = tried.count_placed(classes) - before.count_placed(classes)
         self._record(check, dict(enumerate(got.tolist())))
         self._left.set_placement(tried)
 
@@ -221,7 +221,9 @@ class CheckQueue:
     def _find_missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
         """[C]: pods of these checks without a place."""
         classes = len(self._problem.table)
-        missing: Ints = self._sum_demand(checks) - tried.placed(classes) + self._left.placement.placed(classes)
+        missing: Ints = (
+            self._sum_demand(checks) - tried.count_placed(classes) + self._left.placement.count_placed(classes)
+        )
         return missing.clip(0)
 
     def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
@@ -236,7 +238,9 @@ class CheckQueue:
             return Unknown()
         if any(problem.table.classes[number].problem is not None for number in numbers.tolist()):
             return Unknown()
-        allowed = [problem.rules.node_predicates.fits(number, problem.arrays.free, {}) for number in numbers.tolist()]
+        allowed = [
+            problem.rules.node_predicates.find_fitting(number, problem.arrays.free, {}) for number in numbers.tolist()
+        ]
         rows = len(problem.arrays)
         asked = FillDemand(
             requests=problem.requests[numbers],
@@ -273,7 +277,7 @@ class CheckQueue:
         return self._reject(check, settled, int(missing[0]), {number: self._explain_missing(number, free, {})})
 
     def _refuse(self, check: Check, settled: SearchResult, missing: Ints, tried: Placement) -> CheckResult:
-        free, placed = self._left.after(tried), tried.rows_of(len(self._problem.arrays))
+        free, placed = self._left.subtract(tried), tried.index_by_class(len(self._problem.arrays))
         numbers = np.flatnonzero(missing).tolist()
         why = {
             number: [*tried.refused.get(number, ()), *self._explain_missing(number, free, placed)] for number in numbers
@@ -306,11 +310,11 @@ class CheckQueue:
         refusal = problem.table.classes[number].problem
         if refusal is not None:
             return [Reason(code=refusal.code, message=str(refusal))]
-        codes = problem.rules.codes(number, free=free, placed=placed)
+        codes = problem.rules.find_codes(number, free=free, placed=placed)
         words: Counter[str] = Counter()
         for code, nodes in zip(*(listed_.tolist() for listed_ in np.unique(codes, return_counts=True)), strict=True):
             if code:
-                words.update(dict.fromkeys(problem.rules.refusal(code).messages, nodes))
+                words.update(dict.fromkeys(problem.rules.get_refusal(code).messages, nodes))
         listed = sorted(f"{nodes} {message}" for message, nodes in words.items())
         message = f"0/{len(problem.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
         return [Reason(code=NO_CAPACITY, message=message)]
@@ -352,10 +356,10 @@ class RemainingCapacity:
         """Replace the placement."""
         self._placement = placement
         self._existing = {row: dict(content) for row, content in placement.existing.items()}
-        self.free = self.after(placement)
+        self.free = self.subtract(placement)
         self.changes += 1
 
-    def after(self, placement: Placement) -> Ints:
+    def subtract(self, placement: Placement) -> Ints:
         """[N, columns]: what any placement of this problem leaves."""
         free = self._problem.arrays.free.copy()
         for row, content in placement.existing.items():
@@ -367,12 +371,12 @@ class RemainingCapacity:
         """Whether free resources alone decide how many pods of the class fit."""
         return self._is_simple[number]
 
-    def room(self, number: int, most: int) -> Ints:
+    def count_room(self, number: int, most: int) -> Ints:
         """[N]: pods of a simple class that each row takes, at most `most`."""
         request = self._problem.rules.requests[number]
         asked = np.flatnonzero(request > 0)
         if number not in self._open:
-            self._open[number] = self._problem.rules.fits(number)
+            self._open[number] = self._problem.rules.find_fitting(number)
         room = np.minimum((self.free[:, asked] // request[asked]).min(axis=1, initial=most), most)
         return np.where(self._open[number], np.maximum(room, 0), 0)
 

@@ -53,7 +53,7 @@ class _Weights:
         self._pods = {pending_pods.key: pending_pods.pod for pending_pods in pending}
         self._demands: dict[str, ResourceVector] = {}
 
-    def weight(self, key: str, option: ScaleUpOption) -> float:
+    def compute_weight(self, key: str, option: ScaleUpOption) -> float:
         """The largest fraction of an empty node's resources that one pod requests; a pod slot is a resource too."""
         if key not in self._demands:
             self._demands[key] = pod_demand(self._pods[key])
@@ -86,7 +86,7 @@ def _compute_shares(pattern: NodePattern, option: ScaleUpOption, weights: _Weigh
     """The fraction of such a node per bundle; the sum is 1 if no ordinary pods are on it."""
     if not pattern.pods:
         return {owner: 1.0} if owner else {}
-    by_key = {key: weights.weight(key, option) * pods for key, pods in pattern.pods.items()}
+    by_key = {key: weights.compute_weight(key, option) * pods for key, pods in pattern.pods.items()}
     total = sum(by_key.values()) or 1.0
     parts: dict[str, float] = {}
     for key, weight in by_key.items():

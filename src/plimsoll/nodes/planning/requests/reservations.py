@@ -88,7 +88,7 @@ def reserve(
         booking = _Booking(problem, replace(doubts, pod_by_pod=doubts.pod_by_pod | distrusted, given_up=distrusted))
         booking.keep(before, distrusted)
         booking.fill()
-    return booking.places()
+    return booking.build_reservations()
 
 
 class _Booking:
@@ -161,7 +161,9 @@ class _Booking:
             rules = self._problem.rules
             looks = self._interacts[number]
             self._open[number] = (
-                rules.node_predicates.fits(number, self._problem.arrays.free, {}) if looks else rules.fits(number)
+                rules.node_predicates.find_fitting(number, self._problem.arrays.free, {})
+                if looks
+                else rules.find_fitting(number)
             )
         return self._open[number]
 
@@ -287,7 +289,7 @@ class _Booking:
         plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)
         return frozenset(self._class_of[refuted.key] for refuted in verify(with_others, plan))
 
-    def places(self) -> Reservations:
+    def build_reservations(self) -> Reservations:
         short = {key: left for key, left in self._left.items() if left}
         return Reservations(by_node=dict(self._name_nodes()), unplaced=short)
 

@@ -116,7 +116,7 @@ class DrainRules:
         found = self.check_without_pdbs(pod)
         if found is not None:
             return found
-        closed = (pdb for pdb in self.pdbs.matching(pod) if self.pdbs.allowed[pdb] < 1)
+        closed = (pdb for pdb in self.pdbs.find_matching(pod) if self.pdbs.allowed[pdb] < 1)
         return next(map(self.block_for_exhausted_pdb, closed), MOVE)
 
     def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
@@ -199,7 +199,7 @@ def _check_replicated(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
 
 
 def _check_system(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
-    if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.pdbs.matching(pod):
+    if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.pdbs.find_matching(pod):
         return None
     created = pod.metadata.creation_timestamp
     if created is not None and created + timedelta(seconds=rules.options.system_pod_timeout_s) < rules.now:

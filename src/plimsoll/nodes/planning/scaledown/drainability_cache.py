@@ -103,7 +103,7 @@ class DrainabilityCache:
         meta = kind.pod.metadata
         if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
             self._time_dependent.append(number)
-        for pdb in rules.pdbs.matching(kind.pod):
+        for pdb in rules.pdbs.find_matching(kind.pod):
             self._by_pdb.setdefault(pdb, []).append(number)
 
     def _add_exhausted_pdbs(self, rules: DrainRules) -> KindDrainability:

@@ -21,7 +21,7 @@ from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.model.gpus import is_gpu
 from plimsoll.nodes.planning.problem.options import NOT_AUTOSCALED
 from plimsoll.nodes.planning.scaledown.drainability import is_overdue
-from plimsoll.nodes.planning.state.group_sizes import sizes_of
+from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ def find_shrinkable_groups(
     )
     found: dict[str, ShrinkableGroup] = {}
     for group in snapshot.groups:
-        sizes = sizes_of(group, policy)
+        sizes = find_size_bounds(group, policy)
         if sizes is not None:
             going = leaving[group.id] if known.deletions is None else known.deletions.get(group.id, 0)
             found[group.id] = ShrinkableGroup(group=group, spare=max(group.target_size - going - sizes.least, 0))
@@ -274,7 +274,7 @@ def _sum_requests(arrays: NodeArrays, pods_by_node: PodsByNode, kinds: Flags) ->
     if kinds.any():
         chosen = kinds[pods_by_node.kind]
         numbers, position = np.unique(pods_by_node.kind[chosen], return_inverse=True)
-        demands = arrays.columns.matrix([pods_by_node.kinds[number].sample.demand for number in numbers.tolist()])
+        demands = arrays.columns.to_matrix([pods_by_node.kinds[number].sample.demand for number in numbers.tolist()])
         np.add.at(taken, pods_by_node.row[chosen], demands[position])
     return taken
 

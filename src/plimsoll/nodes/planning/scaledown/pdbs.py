@@ -41,7 +41,7 @@ class RemainingPdbs:
             self.allowed[index] = max(budget.status.disruptions_allowed, 0) if readable else 0
             self._by_namespace.setdefault(budget.metadata.namespace, []).append((index, selector))
 
-    def matching(self, pod: Pod) -> tuple[int, ...]:
+    def find_matching(self, pod: Pod) -> tuple[int, ...]:
         """Budgets that protect the pod."""
         known = self._by_namespace.get(pod.metadata.namespace, ())
         return tuple(index for index, selector in known if selector.matches(pod.metadata.labels))

@@ -108,7 +108,7 @@ def find_unneeded(
     candidates.try_empty()
     candidates.try_simple()
     candidates.try_others()
-    return candidates.result()
+    return candidates.build_result()
 
 
 class _Candidates:
@@ -124,7 +124,7 @@ class _Candidates:
         self._removed: dict[int, None] = {}
         self._risky: set[int] = set()
         self._pdbs_left: Ints = problem.rules.pdbs.allowed.copy()
-        self._pdb_use = pdb_use(problem)
+        self._pdb_use = count_pdb_use(problem)
         self._receiving = find_receiving_nodes(problem, checker.state)
         self._receives = self._receiving.copy()
         self._bulk: Ints = np.zeros((0, 4), dtype=np.int64)
@@ -272,7 +272,7 @@ class _Candidates:
         detail = Reason(code=NOT_ENOUGH_PDB, message=f"disruption budget {name} is used up by other nodes")
         return Reason(code=BLOCKED_BY_POD, message="its pods cannot be evicted as well", because=(detail,))
 
-    def result(self) -> ScaleDownSimulation:
+    def build_result(self) -> ScaleDownSimulation:
         now = self._checker.now
         retry_at = now + timedelta(seconds=self._policy.recheck_timeout_s)
         names = self._problem.arrays.names
@@ -320,7 +320,7 @@ def find_receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Fl
     return receives
 
 
-def pdb_use(problem: ScaleDownProblem) -> Ints:
+def count_pdb_use(problem: ScaleDownProblem) -> Ints:
     """[N, B]: what a node's pods use of each disruption budget.
 
     Where one node has more pods than a budget ever lets go at once, they are evicted one after the other: such a node
@@ -339,7 +339,7 @@ def find_blocking_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
     if keeping is None:
         return None
     verdict = problem.statuses[keeping]
-    pod = next(placed.key for placed, kind in problem.pods_by_node.pods(row) if kind == keeping)
+    pod = next(placed.key for placed, kind in problem.pods_by_node.list_pods(row) if kind == keeping)
     why = Reason(code=verdict.code, message=verdict.message)
     facts = {"pod": str(pod), "reason": verdict.code}
     code = WAITS_FOR_COMPLETION if verdict.outcome is DrainOutcome.WAIT else BLOCKED_BY_POD

@@ -103,19 +103,21 @@ class ScaleDownProblem:
         """Pods of a node that need a place when it goes, with their classes."""
         return [
             (placed, int(self.running_classes.class_of[kind]))
-            for placed, kind in self.pods_by_node.pods(row)
+            for placed, kind in self.pods_by_node.list_pods(row)
             if self.statuses[kind].outcome is DrainOutcome.MOVE
         ]
 
     def find_first_of_class(self, row: int, number: int) -> PodKey | None:
         """A pod of a class on a node; None where the class only came there by moves."""
         class_of = self.running_classes.class_of
-        return next((placed.key for placed, kind in self.pods_by_node.pods(row) if class_of[kind] == number), None)
+        return next((placed.key for placed, kind in self.pods_by_node.list_pods(row) if class_of[kind] == number), None)
 
     def list_disposable_pods(self, row: int) -> list[PlacedPod]:
         """Daemon pods and the like: they may be evicted, and need no place."""
         return [
-            placed for placed, kind in self.pods_by_node.pods(row) if self.statuses[kind].outcome is DrainOutcome.LET_GO
+            placed
+            for placed, kind in self.pods_by_node.list_pods(row)
+            if self.statuses[kind].outcome is DrainOutcome.LET_GO
         ]
 
     def count_classes(self, rows: Flags) -> tuple[Ints, Ints]:
@@ -135,10 +137,10 @@ class ScaleDownProblem:
             return ~fits
         known = self.predicates.node_predicates.static
         for codes in (
-            known.unschedulable(pod_class),
-            known.node_name(pod_class),
-            known.taints(pod_class),
-            known.node_affinity(pod_class),
+            known.check_unschedulable(pod_class),
+            known.check_node_name(pod_class),
+            known.check_taints(pod_class),
+            known.check_node_affinity(pod_class),
         ):
             if codes is not None:
                 fits &= codes == 0

@@ -1,4 +1,4 @@
-"""Which unneeded nodes are deleted now: `nodes_to_delete(simulation, policy, state=..., now=...)`. Pure.
+"""Which unneeded nodes are deleted now: `select_nodes_to_delete(simulation, policy, state=..., now=...)`. Pure.
 
 Timers are data (`ScaleDownState.unneeded_since`). Empty nodes come first, then nodes to drain, last those that would
 use the remainder of a disruption budget. Group sizes, minimum resource limits and parallelism are counted node by node;
@@ -39,12 +39,12 @@ ATOMIC_FAILED: Final = "AtomicScaleDownFailed"
 TOO_MANY_AT_ONCE: Final = "NodeGroupMaxDeletionCountReached"
 
 
-def nodes_to_delete(
+def select_nodes_to_delete(
     simulation: ScaleDownSimulation, policy: Policy, *, now: datetime, state: ScaleDownState | None = None
 ) -> NodesToDelete:
     choice = _Selection(simulation, policy, state or ScaleDownState(), now)
     choice.pick(_sort_by_removal_order(simulation.unneeded))
-    return choice.result()
+    return choice.build_result()
 
 
 def _sort_by_removal_order(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
@@ -129,7 +129,7 @@ class _Selection:
             node = self._build_counted_node(unneeded_node)
             if broken := find_broken_minimums(left, node):
                 return broken[0]
-            left = tuple(limit.without(node) for limit in left)
+            left = tuple(limit.subtract_node(node) for limit in left)
         return None
 
     def _take(self, nodes: Sequence[UnneededNode]) -> None:
@@ -139,7 +139,7 @@ class _Selection:
             self._left -= 1
             self._drains -= not unneeded_node.is_empty
             self._spare[unneeded_node.group] -= 1
-            self._minimums = tuple(limit.without(node) for limit in self._minimums)
+            self._minimums = tuple(limit.subtract_node(node) for limit in self._minimums)
 
     def _replay(self) -> None:
         """Find places for the pods of all chosen nodes; a node that fails stays, and the rest is tried again."""
@@ -181,7 +181,7 @@ class _Selection:
     def _reject(self, candidate: UnneededNode, code: str, message: str) -> None:
         self._unremovable[candidate.node] = Reason(code=code, message=message)
 
-    def result(self) -> NodesToDelete:
+    def build_result(self) -> NodesToDelete:
         ordered = _sort_by_removal_order(self._chosen)
         return NodesToDelete(
             removals=tuple(self._build_removal(unneeded_node) for unneeded_node in ordered),

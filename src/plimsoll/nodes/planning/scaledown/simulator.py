@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.model.scale_down_plan import PodMove
-from plimsoll.nodes.planning.state.node_pods import without_node
+from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.scheduling import ClusterView, Fits
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.replay import Replay
@@ -173,7 +173,7 @@ def find_refused_moves(
     for row, listed in sorted(moved_pods.items()):
         state = problem.arrays.states[row]
         for placed, number in listed:
-            known = rules.get(number) or rules.setdefault(number, prepared(without_node(placed.pod), nowhere))
+            known = rules.get(number) or rules.setdefault(number, prepared(remove_node_name(placed.pod), nowhere))
             if isinstance(known.verdict(state), Fits):
                 state = state.with_pods((placed,))
             else:
@@ -218,7 +218,7 @@ class RemovalSimulator:
         for placed, number in self._sort_largest_first(pods):
             # Pods of a class are exchangeable but for their claims.
             alike = placed.key if placed.claims else number
-            group = groups.get(alike) or groups.setdefault(alike, replay.alike(without_node(placed.pod)))
+            group = groups.get(alike) or groups.setdefault(alike, replay.alike(remove_node_name(placed.pod)))
             found = self._find_first_fit(replay, group, (placed, number), free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)

@@ -68,7 +68,7 @@ def _split_batches(
     if not nodes:
         return placement
     fixed = [batch for batch in placement.batches if batch not in movable]
-    held = Placement(batches=tuple(fixed)).nodes_of(len(problem.options))
+    held = Placement(batches=tuple(fixed)).count_new_nodes(len(problem.options))
     sizes = [problem.options[sibling].size + int(held[sibling]) for sibling in siblings]
     rooms = [int(problem.available[sibling] - held[sibling]) for sibling in siblings]
     given = split_nodes(nodes, sizes, rooms)
@@ -76,7 +76,7 @@ def _split_batches(
         return placement
     even = replace(placement, batches=(*fixed, *_distribute(movable, dict(zip(siblings, given, strict=True)))))
     # Alike is not equal: nodes a little larger may be more than the cluster may have.
-    within = (even.nodes_of(len(problem.options)) @ problem.limits.use <= problem.limits.room).all()
+    within = (even.count_new_nodes(len(problem.options)) @ problem.limits.use <= problem.limits.room).all()
     return even if within else placement
 
 
@@ -107,11 +107,11 @@ def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int],
 def _concerns_others(problem: ScaleUpProblem, number: int, relations: PodRelations) -> bool:
     """Whether it depends on pods on other nodes, or pending pods depend on it."""
     pod_class, label_group = problem.table.classes[number], relations.label_group_of[number]
-    if any(spread.key != HOSTNAME for spread in problem.rules.spreads(number)) or pod_class.has_affinity:
+    if any(spread.key != HOSTNAME for spread in problem.rules.get_spreads(number)) or pod_class.has_affinity:
         return True
     avoided = [key for keys in relations.avoided[label_group].values() for key in keys]
     if pod_class.has_anti_affinity or problem.arrays.running_pods.anti_affinity_rows:
-        known = problem.rules.affinity_counts(number)
+        known = problem.rules.get_affinity_counts(number)
         avoided += [*known.anti_affinity_domains, *known.repelling_domains]
     return (
         any(key != HOSTNAME for key in avoided)

@@ -57,12 +57,12 @@ class PodNominations:
         for group, added, scale_up in scaled_up:
             of_nodes = patterns.setdefault(id(scale_up), _iterate_pods_by_node(scale_up))
             made += [
-                Nomination(group=group, pods=pods) for _ in range(added) if (pods := queue.taken(next(of_nodes, {})))
+                Nomination(group=group, pods=pods) for _ in range(added) if (pods := queue.take(next(of_nodes, {})))
             ]
         again = {pod for nomination in made for pod in nomination.pods}
         self._nominations = [nomination for nomination in self._nominations if again.isdisjoint(nomination.pods)] + made
 
-    def places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    def find_places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
         """What can be kept of them in this snapshot. Promises to pods that wait no longer are forgotten."""
         if not self._nominations:
             return {}
@@ -97,7 +97,7 @@ class _EntryQueue:
         self._next = _sum_by_key(scheduled)
         self._can_be_nominated: dict[str, bool] = {}
 
-    def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
+    def take(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
         """The next pods of each entry; none of an entry that cannot be nominated."""
         pods: list[PodKey] = []
         for key, count in counts.items():

@@ -32,7 +32,7 @@ from plimsoll.nodes.planning.scaleup.pruning import (
     find_used_new_groups,
     list_smaller_option_sets,
 )
-from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
+from plimsoll.nodes.planning.scaleup.queue_order import schedule_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.scaleup.single_group import plan_single_group
 from plimsoll.solver.problem import Effort
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.problem.served import ServedPlacement
+    from plimsoll.nodes.planning.problem.scheduled_pods import ScheduledPods
     from plimsoll.solver.problem import Flags, Ints
 
 _REDUCED_GROUPS: Final = 6
@@ -127,9 +127,11 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
         exact_fallback=ExactFallback(problem, relations),
     )
     everything = PackingOptions(effort=effort, usable=np.ones(len(problem.options), dtype=np.bool_), failed=failed)
-    served, usable = _place_within_group_limit(placer, _preselect_options(problem, relations, everything), everything)
-    served = _reduce_groups(placer, served, PackingOptions(effort=effort, usable=usable, failed=failed))
-    even = replace(served, placement=balance(problem, served.placement, relations))
+    scheduled, usable = _place_within_group_limit(
+        placer, _preselect_options(problem, relations, everything), everything
+    )
+    scheduled = _reduce_groups(placer, scheduled, PackingOptions(effort=effort, usable=usable, failed=failed))
+    even = replace(scheduled, placement=balance(problem, scheduled.placement, relations))
     return build_plan(problem, even, usable=usable, effort=effort)
 
 
@@ -143,16 +145,16 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
     return next(iter(list_smaller_option_sets(problem, placement, packing.usable)), packing.usable)
 
 
-def _place_within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ServedPlacement, Flags]:
+def _place_within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ScheduledPods, Flags]:
     """A plan that makes no more groups than may be made, and the options it was made with."""
     problem = placer.problem
-    served = placer.served(replace(packing, usable=usable))
-    ways = list_smaller_option_sets(problem, served.placement, usable)
+    scheduled = placer.schedule(replace(packing, usable=usable))
+    ways = list_smaller_option_sets(problem, scheduled.placement, usable)
     if not ways:
-        return served, usable
+        return scheduled, usable
     few = ways if int(ways[0].sum()) * len(problem.table) <= _FEW else ways[:1]
-    tried = [(placer.served(replace(packing, usable=usable)), usable) for usable in few]
-    return min(tried, key=lambda attempt: (-sum(attempt[0].pods), round(attempt[0].placement.cost(problem), 9)))
+    tried = [(placer.schedule(replace(packing, usable=usable)), usable) for usable in few]
+    return min(tried, key=lambda attempt: (-sum(attempt[0].pods), round(attempt[0].placement.compute_cost(problem), 9)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,15 +166,15 @@ class _Placer:
     zone_pruning: ZonePruning
     exact_fallback: ExactFallback
 
-    def served(self, packing: PackingOptions) -> ServedPlacement:
-        return serve_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
+    def schedule(self, packing: PackingOptions) -> ScheduledPods:
+        return schedule_by_priority(self.problem, lambda demand, onto: self._place_all(demand, onto, packing))
 
     def keeps_zones(self, placement: Placement, other: Placement) -> bool:
         first, second = (PlacementView(self.problem, pods, self.relations) for pods in (placement, other))
         return keeps_zones(first, second, range(len(self.problem.table)))
 
     def _place_all(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
-        wanted = demand + (0 if onto is None else onto.placed(len(demand)))
+        wanted = demand + (0 if onto is None else onto.count_placed(len(demand)))
         placement = self._place(demand, onto, packing)
         asked = PruningContext(
             wanted=wanted,
@@ -181,7 +183,7 @@ class _Placer:
             place=lambda some: self._place(demand, onto, some),
         )
         placement = self.zone_pruning.prune(placement, asked)
-        return self.exact_fallback.on(placement, wanted, packing)
+        return self.exact_fallback.improve(placement, wanted, packing)
 
     def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
         placement = place(self.problem, self.relations, demand, packing, onto)
@@ -191,24 +193,26 @@ class _Placer:
         return place_with_affinity_targets(request, placement)
 
 
-def _reduce_groups(placer: _Placer, served: ServedPlacement, packing: PackingOptions) -> ServedPlacement:
+def _reduce_groups(placer: _Placer, scheduled: ScheduledPods, packing: PackingOptions) -> ScheduledPods:
     """Prefer fewer groups to fewer nodes at the same cost and zones (docs/design/nodes.md 8.4), for small plans."""
     problem = placer.problem
-    made = find_used_new_groups(problem, served.placement)
-    few = served.placement.nodes_of(len(problem.options)).sum() <= _REDUCED_NODES
+    made = find_used_new_groups(problem, scheduled.placement)
+    few = scheduled.placement.count_new_nodes(len(problem.options)).sum() <= _REDUCED_NODES
     if not few or not 1 < len(made) <= _REDUCED_GROUPS or len(problem.table) > _REDUCED_CLASSES:
-        return served
+        return scheduled
     left = packing.usable & np.array(
         [option.exists or index in made for index, option in enumerate(problem.options)], dtype=np.bool_
     )
     for index in made:
         without = left.copy()
         without[index] = False
-        tried = placer.served(replace(packing, usable=without))
-        as_cheap = tried.placement.cost(problem) <= served.placement.cost(problem) * (1 + _SAME_MONEY)
-        if tried.pods == served.pods and as_cheap and placer.keeps_zones(served.placement, tried.placement):
-            served, left = tried, without
-    return served
+        tried = placer.schedule(replace(packing, usable=without))
+        as_cheap = tried.placement.compute_cost(problem) <= scheduled.placement.compute_cost(problem) * (
+            1 + _SAME_MONEY
+        )
+        if tried.pods == scheduled.pods and as_cheap and placer.keeps_zones(scheduled.placement, tried.placement):
+            scheduled, left = tried, without
+    return scheduled
 
 
 def _find_classes(problem: ScaleUpProblem, keys: set[str]) -> frozenset[int]:

@@ -38,7 +38,7 @@ _WAYS: Final = 8
 
 def find_used_new_groups(problem: ScaleUpProblem, placement: Placement) -> list[int]:
     """Options of new groups that the placement uses, those with the most nodes last."""
-    nodes = placement.nodes_of(len(problem.options))
+    nodes = placement.count_new_nodes(len(problem.options))
     used = [index for index in np.flatnonzero(nodes).tolist() if not problem.options[index].exists]
     return sorted(used, key=lambda index: (int(nodes[index]), index))
 
@@ -57,7 +57,7 @@ def list_smaller_option_sets(problem: ScaleUpProblem, placement: Placement, usab
     kept = usable & np.array(
         [option.exists or index in made for index, option in enumerate(problem.options)], dtype=np.bool_
     )
-    nodes = placement.nodes_of(len(problem.options))
+    nodes = placement.count_new_nodes(len(problem.options))
     worth = {index: round(float(nodes[index] * problem.options[index].price_per_hour), 9) for index in made}
     order = sorted(made, key=lambda index: (worth[index], index))
     safest = _remove_options(order, too_many, kept, list(_iterate_candidate_sets(problem, placement, by_domain=True)))
@@ -99,7 +99,9 @@ def _iterate_candidate_sets(problem: ScaleUpProblem, placement: Placement, *, by
 
 def _iterate_domains(problem: ScaleUpProblem, number: int, options: Sequence[int]) -> Iterator[Flags]:
     """[T] each: the domains of these options if the class is spread over domains; otherwise all options."""
-    keys = sorted({spread_count.key for spread_count in problem.rules.spreads(number)} - {HOSTNAME}) if options else []
+    keys = (
+        sorted({spread_count.key for spread_count in problem.rules.get_spreads(number)} - {HOSTNAME}) if options else []
+    )
     if not keys:
         yield np.ones(len(problem.options), dtype=np.bool_)
     for key in keys:
@@ -150,7 +152,7 @@ class ZonePruning:
 
     def _choose_better(self, placement: Placement, tried: Placement) -> Placement:
         classes = len(self._problem.table)
-        return tried if tried.placed(classes).sum() > placement.placed(classes).sum() else placement
+        return tried if tried.count_placed(classes).sum() > placement.count_placed(classes).sum() else placement
 
     def _choose_zone_to_close(self, asked: PruningContext, placement: Placement) -> Flags | None:
         """[T]: options in the opened zone with the fewest pods of short classes; None if no zone can be spared."""
@@ -165,26 +167,26 @@ class ZonePruning:
         if not opened:
             return None
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
-        return after.inside(key, {name}).options
+        return after.select_domains(key, {name}).options
 
     def _iterate_zone_swaps(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
         """[T] each: options of one zone that could be opened, and of those that are; pods may all want to be in one."""
         before = PlacementView(self._problem, asked.onto, self._relations)
         for key in sorted({spread_count.key for _, spread_count in self._find_short_classes(placement, asked)}):
             there = before.find_existing_domains(key)
-            outside = before.outside(key).options
-            new = [name for name in before.domains(key) if name not in there]
+            outside = before.select_unlabelled(key).options
+            new = [name for name in before.list_domains(key) if name not in there]
             for name in new if len(new) + len(there) > 1 else ():
-                yield before.inside(key, {*there, name}).options | outside
+                yield before.select_domains(key, {*there, name}).options | outside
 
     def _find_short_classes(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
         """Classes that lack places, with the rules by which they are spread over zones."""
         classes = self._problem.table.classes
-        missing = np.flatnonzero(asked.wanted > placement.placed(len(asked.wanted))).tolist()
+        missing = np.flatnonzero(asked.wanted > placement.count_placed(len(asked.wanted))).tolist()
         return [
             (number, spread_count)
             for number in missing
             if classes[number].has_spread and classes[number].problem is None
-            for spread_count in self._problem.rules.spreads(number)
+            for spread_count in self._problem.rules.get_spreads(number)
             if spread_count.key != HOSTNAME
         ]

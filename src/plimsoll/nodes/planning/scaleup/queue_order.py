@@ -1,4 +1,4 @@
-"""Which pods are served when not all can be: in queue order, bundles as a whole (docs/design/nodes.md 8.2).
+"""Which pods are scheduled when not all can be: in queue order, bundles as a whole (docs/design/nodes.md 8.2).
 
 Cost comes second: one large old pod is not dropped to serve three small young ones. As long as all pods get a place,
 order does not matter and all are placed together. Otherwise the longest prefix of the queue that fits is placed
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.problem.placement import Placement
-from plimsoll.nodes.planning.problem.served import ServedPlacement, Try, Unit, demand_of, queue_units, serve_units
+from plimsoll.nodes.planning.problem.scheduled_pods import (
+    PartialPlacement,
+    QueueUnit,
+    ScheduledPods,
+    assign_places_to_units,
+    count_demand,
+    queue_units,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,76 +32,82 @@ if TYPE_CHECKING:
     """Places pods by class [C] on top of a placement; None: on nothing, and no pods are placed afterwards."""
 
 
-def serve_by_priority(problem: ScaleUpProblem, place: Place) -> ServedPlacement:
+def schedule_by_priority(problem: ScaleUpProblem, place: Place) -> ScheduledPods:
     """Place all pods together if they all fit; otherwise in queue order."""
     queue = queue_units(problem)
-    together = place(demand_of(problem, queue), None)
-    if not _may_serve_more(problem, queue, together):
-        return serve_units(problem, queue, together)
+    together = place(count_demand(problem, queue), None)
+    if not _may_schedule_more(problem, queue, together):
+        return assign_places_to_units(problem, queue, together)
     placement = Placement()
     first = _find_longest_prefix(problem, queue, place)
     accepted = list(queue[:first])
-    tries: dict[int, Try] = {}
+    tries: dict[int, PartialPlacement] = {}
     if accepted:
-        placement = place(demand_of(problem, accepted), placement)
+        placement = place(count_demand(problem, accepted), placement)
     for unit in queue[first:]:
-        tried = place(demand_of(problem, [unit]), placement)
-        if not unit.is_whole or _is_served(problem, unit, placement, tried):
+        tried = place(count_demand(problem, [unit]), placement)
+        if not unit.is_whole or _is_scheduled(problem, unit, placement, tried):
             placement = tried
             accepted.append(unit)
         else:
-            tries |= dict.fromkeys(unit.entries, _find_nearest_try(problem, unit, placement, tried))
+            tries |= dict.fromkeys(unit.entries, _build_partial_placement(problem, unit, placement, tried))
     placement = _retry_affinity(problem, accepted, placement, place)
-    in_order = replace(serve_units(problem, accepted, placement), tries=tries)
+    in_order = replace(assign_places_to_units(problem, accepted, placement), tries=tries)
     # Pods whose affinity target is further back in the queue are helped only together with it.
-    at_once = serve_units(problem, queue, together)
+    at_once = assign_places_to_units(problem, queue, together)
     return (
         at_once
-        if _count_served(queue, at_once) > _count_served(queue, in_order) and _is_whole(problem, queue, at_once)
+        if _count_scheduled(queue, at_once) > _count_scheduled(queue, in_order) and _is_whole(problem, queue, at_once)
         else in_order
     )
 
 
-def _retry_affinity(problem: ScaleUpProblem, accepted: Sequence[Unit], placement: Placement, place: Place) -> Placement:
+def _retry_affinity(
+    problem: ScaleUpProblem, accepted: Sequence[QueueUnit], placement: Placement, place: Place
+) -> Placement:
     """Place pods again whose affinity target came after them in the queue."""
-    left = demand_of(problem, accepted) - placement.placed(len(problem.table))
+    left = count_demand(problem, accepted) - placement.count_placed(len(problem.table))
     left[[not pod_class.has_affinity for pod_class in problem.table]] = 0
     return place(left, placement) if left.any() else placement
 
 
-def _count_served(queue: Sequence[Unit], served: ServedPlacement) -> list[int]:
-    """Pods served per unit, in queue order: more for one unit counts more than anything for units behind it."""
-    return [sum(served.pods[index] for index in unit.entries) for unit in queue]
+def _count_scheduled(queue: Sequence[QueueUnit], scheduled: ScheduledPods) -> list[int]:
+    """Pods scheduled per unit, in queue order: more for one unit counts more than anything for units behind it."""
+    return [sum(scheduled.pods[index] for index in unit.entries) for unit in queue]
 
 
-def _is_whole(problem: ScaleUpProblem, queue: Sequence[Unit], served: ServedPlacement) -> bool:
-    """Whether no bundle is served in part."""
+def _is_whole(problem: ScaleUpProblem, queue: Sequence[QueueUnit], scheduled: ScheduledPods) -> bool:
+    """Whether no bundle is scheduled in part."""
     pending = problem.table.pending
-    counts = [[(served.pods[index], pending[index].count) for index in unit.entries] for unit in queue if unit.is_whole]
+    counts = [
+        [(scheduled.pods[index], pending[index].count) for index in unit.entries] for unit in queue if unit.is_whole
+    ]
     return all(all(got == wanted for got, wanted in unit) or not any(got for got, _ in unit) for unit in counts)
 
 
-def _find_nearest_try(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> Try:
+def _build_partial_placement(
+    problem: ScaleUpProblem, unit: QueueUnit, before: Placement, tried: Placement
+) -> PartialPlacement:
     classes = len(problem.table)
-    demand = demand_of(problem, [unit])
-    placed = np.minimum(tried.placed(classes) - before.placed(classes), demand)
+    demand = count_demand(problem, [unit])
+    placed = np.minimum(tried.count_placed(classes) - before.count_placed(classes), demand)
     short = tuple(np.flatnonzero(placed < demand).tolist())
-    return Try(placement=tried, placed=int(placed.sum()), pods=int(demand.sum()), short=short)
+    return PartialPlacement(placement=tried, placed=int(placed.sum()), pods=int(demand.sum()), short=short)
 
 
-def _is_complete(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> bool:
-    return bool((placement.placed(len(problem.table)) >= demand_of(problem, units)).all())
+def _is_complete(problem: ScaleUpProblem, units: Sequence[QueueUnit], placement: Placement) -> bool:
+    return bool((placement.count_placed(len(problem.table)) >= count_demand(problem, units)).all())
 
 
-def _is_served(problem: ScaleUpProblem, unit: Unit, before: Placement, tried: Placement) -> bool:
+def _is_scheduled(problem: ScaleUpProblem, unit: QueueUnit, before: Placement, tried: Placement) -> bool:
     """Whether the whole unit was placed; earlier units may have got less than they asked for."""
     classes = len(problem.table)
-    return bool((tried.placed(classes) - before.placed(classes) >= demand_of(problem, [unit])).all())
+    return bool((tried.count_placed(classes) - before.count_placed(classes) >= count_demand(problem, [unit])).all())
 
 
-def _may_serve_more(problem: ScaleUpProblem, queue: Sequence[Unit], placement: Placement) -> bool:
+def _may_schedule_more(problem: ScaleUpProblem, queue: Sequence[QueueUnit], placement: Placement) -> bool:
     """Whether pods without a place may fit otherwise: a bundle placed in part, or pods that some node would take."""
-    left = demand_of(problem, queue) - placement.placed(len(problem.table))
+    left = count_demand(problem, queue) - placement.count_placed(len(problem.table))
     if not left.any():
         return False
     short = np.flatnonzero(left)
@@ -108,15 +121,15 @@ def _fits_somewhere(problem: ScaleUpProblem, number: int) -> bool:
     """Whether some node, existing or new, would take such a pod if no other pods came."""
     if problem.allowed[:, number].any():
         return True
-    return bool(problem.rules.node_predicates.fits(number, problem.arrays.free, {}).any())
+    return bool(problem.rules.node_predicates.find_fitting(number, problem.arrays.free, {}).any())
 
 
-def _find_longest_prefix(problem: ScaleUpProblem, queue: Sequence[Unit], place: Place) -> int:
-    """The length of the longest prefix of the queue that can be served together, by binary search."""
+def _find_longest_prefix(problem: ScaleUpProblem, queue: Sequence[QueueUnit], place: Place) -> int:
+    """The length of the longest prefix of the queue that can be scheduled together, by binary search."""
     low, high = 0, len(queue)
     while low < high:
         middle = (low + high + 1) // 2
-        if _is_complete(problem, queue[:middle], place(demand_of(problem, queue[:middle]), Placement())):
+        if _is_complete(problem, queue[:middle], place(count_demand(problem, queue[:middle]), Placement())):
             low = middle
         else:
             high = middle - 1

@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.explain.new_groups import explain_new_group
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
-from plimsoll.solver.column_generation.proven_bound import bound_from_values, proven_bound
+from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-    from plimsoll.nodes.planning.problem.served import ServedPlacement, Try
+    from plimsoll.nodes.planning.problem.scheduled_pods import PartialPlacement, ScheduledPods
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-def build_plan(problem: ScaleUpProblem, served: ServedPlacement, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
+def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
-    placement = served.placement
-    named = name_pods(problem, served)
+    placement = scheduled.placement
+    named = name_pods(problem, scheduled)
     scale_ups = tuple(
         scale_up_of(
             problem,
@@ -44,16 +44,16 @@ def build_plan(problem: ScaleUpProblem, served: ServedPlacement, *, usable: Flag
         )
         for option, patterns in named.patterns.items()
     )
-    unschedulable = _explain_unschedulable(problem, served, usable)
+    unschedulable = _explain_unschedulable(problem, scheduled, usable)
     cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups)
     return ScaleUpPlan(
         result=_classify_result(scale_ups, unschedulable),
         scale_ups=scale_ups,
         existing=named.existing,
-        scheduled=sum(served.pods),
+        scheduled=sum(scheduled.pods),
         unschedulable=unschedulable,
         cost_per_hour=round(cost, 9),
-        lower_bound_per_hour=round(min(cost, least_cost(problem, placement, effort, cost)), 9),
+        lower_bound_per_hour=round(min(cost, compute_cost_bound(problem, placement, effort, cost)), 9),
         label_sets=problem.option_set.label_sets,
         skipped_groups=problem.option_set.skipped_groups,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
@@ -67,19 +67,19 @@ def _classify_result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[
 
 
 def _explain_unschedulable(
-    problem: ScaleUpProblem, served: ServedPlacement, usable: Flags
+    problem: ScaleUpProblem, scheduled: ScheduledPods, usable: Flags
 ) -> tuple[UnschedulablePods, ...]:
     """The pods without a place, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
     for index, pending in enumerate(problem.table.pending):
-        left = pending.count - served.pods[index]
+        left = pending.count - scheduled.pods[index]
         if left:
             number = int(problem.table.class_of[index])
-            nearest = served.tries.get(index)
+            nearest = scheduled.tries.get(index)
             key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
-                known[key] = _explain(problem, served, number, nearest, usable)
+                known[key] = _explain(problem, scheduled, number, nearest, usable)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
@@ -88,16 +88,18 @@ def _explain_unschedulable(
 
 
 def _explain(
-    problem: ScaleUpProblem, served: ServedPlacement, number: int, nearest: Try | None, usable: Flags
+    problem: ScaleUpProblem, scheduled: ScheduledPods, number: int, nearest: PartialPlacement | None, usable: Flags
 ) -> tuple[Reason, ...]:
     """The reasons of a class outside bundles, or of one in a bundle with its closest attempt."""
     if nearest is not None:
         return _explain_bundle(problem, nearest, number, usable)
-    waits = served.waits.get(number)
-    return explain_unschedulable(problem, served.placement, number, usable) if waits is None else (waits,)
+    waits = scheduled.waits.get(number)
+    return explain_unschedulable(problem, scheduled.placement, number, usable) if waits is None else (waits,)
 
 
-def _explain_bundle(problem: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
+def _explain_bundle(
+    problem: ScaleUpProblem, nearest: PartialPlacement, number: int, usable: Flags
+) -> tuple[Reason, ...]:
     """The reasons of pods in a bundle: how many of its pods fit and, for classes that do not fit, what they lack."""
     message = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}
@@ -110,9 +112,9 @@ _APART: Final = 200
 """Of so many classes that keep their pods apart it is asked which of them keep off each other too."""
 
 
-def least_cost(problem: ScaleUpProblem, placement: Placement, effort: Effort, cost: float) -> float:
+def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Effort, cost: float) -> float:
     """No plan for these pods costs less. Once it shows the cost to be good enough, it is not made any better."""
-    counts = placement.on_new_nodes(len(problem.table))
+    counts = placement.count_on_new_nodes(len(problem.table))
     chosen = np.flatnonzero(counts)
     if not len(chosen):
         return 0.0
@@ -137,7 +139,7 @@ def least_cost(problem: ScaleUpProblem, placement: Placement, effort: Effort, co
         bound = max(bound, lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:
         return bound
-    return proven_bound(packing_problem, effort, known=bound, enough=enough)
+    return prove_bound(packing_problem, effort, known=bound, enough=enough)
 
 
 def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
@@ -153,7 +155,7 @@ def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
 def _avoids(problem: ScaleUpProblem, first: int, other: int) -> bool:
     """Whether pods of these classes never share a node; the words of either are enough."""
     classes, namespaces = problem.table.classes, problem.snapshot.view.namespaces
-    terms = problem.rules.terms
+    terms = problem.rules.get_affinity_terms
     return HOSTNAME in (
         *terms(first).collect_anti_affinity_keys(classes[other].pod, namespaces),
         *terms(other).collect_anti_affinity_keys(classes[first].pod, namespaces),

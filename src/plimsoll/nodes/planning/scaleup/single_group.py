@@ -26,10 +26,10 @@ from plimsoll.nodes.planning.explain.unschedulable import (
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
-from plimsoll.nodes.planning.problem.served import ServedPlacement, serve_placement
+from plimsoll.nodes.planning.problem.scheduled_pods import ScheduledPods, assign_places
 from plimsoll.nodes.planning.scaleup.balancing import balance, find_similar_options
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
-from plimsoll.nodes.planning.scaleup.queue_order import serve_by_priority
+from plimsoll.nodes.planning.scaleup.queue_order import schedule_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.solver.packing.first_fit import estimate
@@ -51,7 +51,7 @@ _EFFORT = Effort(value_vectors=1, rounds=0)
 def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: FailedClasses) -> ScaleUpPlan:
     """The best single option of this loop."""
     nothing: Flags = np.zeros(len(problem.options), dtype=np.bool_)
-    here = serve_by_priority(
+    here = schedule_by_priority(
         problem,
         lambda demand, onto: place(problem, relations, demand, PackingOptions(usable=nothing, failed=failed), onto),
     )
@@ -60,9 +60,9 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
     )
     tried = {option_index: estimator.estimate_group(option_index) for option_index in range(len(problem.options))}
     options = {
-        option_index: _build_option(problem, served, here, option_index)
-        for option_index, served in tried.items()
-        if _count_nodes(problem, served)
+        option_index: _build_option(problem, scheduled, here, option_index)
+        for option_index, scheduled in tried.items()
+        if _count_nodes(problem, scheduled)
     }
     known = prices_are_known(problem.snapshot, problem.policy.overlay)
     chain = problem.policy.planning.effective_expanders(prices_are_known=known)
@@ -73,9 +73,9 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
         answers=problem.policy.expander_answers,
     )
     best = choose(list(options.values()), chain, context)
-    served = next((tried[option_index] for option_index, option in options.items() if option is best), here)
-    waits = {} if best is None else _explain_later_scale_up(problem, served, tried)
-    return build_plan(problem, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
+    scheduled = next((tried[option_index] for option_index, option in options.items() if option is best), here)
+    waits = {} if best is None else _explain_later_scale_up(problem, scheduled, tried)
+    return build_plan(problem, replace(scheduled, waits=waits), usable=~nothing, effort=_EFFORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +84,11 @@ class _Estimator:
 
     problem: ScaleUpProblem
     relations: PodRelations
-    here: ServedPlacement
+    here: ScheduledPods
     failed: FailedClasses
     families: Sequence[Sequence[int]]
 
-    def estimate_group(self, option_index: int) -> ServedPlacement:
+    def estimate_group(self, option_index: int) -> ScheduledPods:
         problem = self.problem
         if self.failed.pod_by_pod or _has_pod_interactions(problem, option_index):
             return self._place_all(option_index)
@@ -96,9 +96,9 @@ class _Estimator:
         similar = [member for member in family if (problem.allowed[member] >= problem.allowed[option_index]).all()]
         # Similar groups are estimated as one, provided that the nodes can be distributed among them afterwards.
         shared = self._distribute(self._estimate(option_index, similar))
-        if (shared.nodes_of(len(problem.options)) > problem.available).any():
+        if (shared.count_new_nodes(len(problem.options)) > problem.available).any():
             shared = self._distribute(self._estimate(option_index, [option_index]))
-        return serve_placement(problem, shared)
+        return assign_places(problem, shared)
 
     def _distribute(self, placement: Placement) -> Placement:
         return balance(self.problem, placement, self.relations, self.families)
@@ -127,7 +127,7 @@ class _Estimator:
         ]
         return replace(before, batches=(*before.batches, *batches))
 
-    def _place_all(self, option_index: int) -> ServedPlacement:
+    def _place_all(self, option_index: int) -> ScheduledPods:
         """Add to the pods placed already, or place all pods again if that helps more: placed pods may block others."""
         problem = self.problem
         only: Flags = np.arange(len(problem.options)) == option_index
@@ -137,14 +137,14 @@ class _Estimator:
             starts.insert(0, (self._count_left(), self.here.placement))
         placements = [place(problem, self.relations, demand, packing, onto) for demand, onto in starts]
         return max(
-            (serve_placement(problem, self._distribute(placement)) for placement in placements),
-            key=lambda served: sum(served.pods),
+            (assign_places(problem, self._distribute(placement)) for placement in placements),
+            key=lambda scheduled: sum(scheduled.pods),
         )
 
     def _count_left(self) -> Ints:
         """[C]: pods without a place on existing nodes."""
         counts = self.problem.table.counts
-        left: Ints = np.maximum(counts - self.here.placement.placed(len(counts)), 0)
+        left: Ints = np.maximum(counts - self.here.placement.count_placed(len(counts)), 0)
         return left
 
 
@@ -168,20 +168,20 @@ def _build_packing_problem(problem: ScaleUpProblem, left: Ints, chosen: Ints, op
     )
 
 
-def _count_nodes(problem: ScaleUpProblem, served: ServedPlacement) -> int:
-    return int(served.placement.nodes_of(len(problem.options)).sum())
+def _count_nodes(problem: ScaleUpProblem, scheduled: ScheduledPods) -> int:
+    return int(scheduled.placement.count_new_nodes(len(problem.options)).sum())
 
 
 def _build_option(
-    problem: ScaleUpProblem, served: ServedPlacement, here: ServedPlacement, option_index: int
+    problem: ScaleUpProblem, scheduled: ScheduledPods, here: ScheduledPods, option_index: int
 ) -> ExpanderOption:
     option = problem.options[option_index]
-    pods = served.placement.on_new_nodes(len(problem.table))
+    pods = scheduled.placement.count_on_new_nodes(len(problem.table))
     total = pods @ problem.requests
     return ExpanderOption(
         scale_up_option=option,
-        nodes=option.max_size - option.size if option.zero_or_max else _count_nodes(problem, served),
-        pods=sum(served.pods) - sum(here.pods),
+        nodes=option.max_size - option.size if option.zero_or_max else _count_nodes(problem, scheduled),
+        pods=sum(scheduled.pods) - sum(here.pods),
         requests=ResourceVector(dict(zip(problem.names, total.tolist(), strict=True))),
         gpus=count_gpus(option.capacity),
         scheduled_pods=() if problem.policy.expander_answers is None else _list_helped_pods(problem, pods),
@@ -197,21 +197,22 @@ def _list_helped_pods(problem: ScaleUpProblem, pods: Ints) -> tuple[tuple[Pod, i
 
 
 def _explain_later_scale_up(
-    problem: ScaleUpProblem, served: ServedPlacement, tried: dict[int, ServedPlacement]
+    problem: ScaleUpProblem, scheduled: ScheduledPods, tried: dict[int, ScheduledPods]
 ) -> dict[int, Reason]:
     """The reasons of classes whose pods another group, which can still be scaled up, would take in a later loop."""
     found: dict[int, Reason] = {}
-    estimator = np.flatnonzero(_can_grow(problem, served.placement)).tolist()
-    placed = served.placement.placed(len(problem.table))
+    estimator = np.flatnonzero(_can_grow(problem, scheduled.placement)).tolist()
+    placed = scheduled.placement.count_placed(len(problem.table))
     helped = {
-        option_index: tried[option_index].placement.on_new_nodes(len(problem.table)) > 0 for option_index in estimator
+        option_index: tried[option_index].placement.count_on_new_nodes(len(problem.table)) > 0
+        for option_index in estimator
     }
     for number in np.flatnonzero(placed < problem.table.counts).tolist():
         # Pods that depend on other pods may be refused for reasons outside a node: only groups that helped count.
         plain = not problem.rules.interacts[number]
         groups = [group for group in estimator if problem.allowed[group, number] and (plain or helped[group][number])]
         if groups and may_interact(problem, number):
-            rejections = find_rejections_on_new_nodes(problem, served.placement, number, groups)
+            rejections = find_rejections_on_new_nodes(problem, scheduled.placement, number, groups)
             groups = [*(group for group, refusals in rejections if not refusals), *groups[ASKED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])
@@ -222,7 +223,7 @@ def _explain_later_scale_up(
 
 def _can_grow(problem: ScaleUpProblem, placement: Placement) -> Flags:
     """[T]: whether an option has room for one more node, or for all, in the next loop. Limits per loop are ignored."""
-    nodes = placement.nodes_of(len(problem.options))
+    nodes = placement.count_new_nodes(len(problem.options))
     step = np.array(
         [option.max_size - option.size if option.zero_or_max else 1 for option in problem.options], dtype=np.int64
     )
@@ -230,7 +231,7 @@ def _can_grow(problem: ScaleUpProblem, placement: Placement) -> Flags:
         [resource_limit.code != MAX_NODES_PER_SCALEUP for resource_limit in problem.limits.resource_limits],
         dtype=np.bool_,
     )
-    left = placement.room_left(problem)
+    left = placement.compute_room_left(problem)
     within = ((problem.limits.use * step[:, None])[:, lasting] <= left[None, lasting]).all(axis=1)
     sizes = np.array([option.max_size - option.size for option in problem.options], dtype=np.int64)
     return np.asarray(within & (nodes + step <= sizes), dtype=np.bool_)

@@ -37,7 +37,7 @@ class GroupRoom:
     code: str = ""
 
 
-def sizes_of(group: NodeGroup, policy: Policy) -> SizeBounds | None:
+def find_size_bounds(group: NodeGroup, policy: Policy) -> SizeBounds | None:
     """The size limits of a group; None if it is not managed. Nodes of such a group still count and may hold pods."""
     explicit = policy.groups.explicit().get(group.id)
     if explicit is not None:

@@ -78,12 +78,12 @@ class Columns:
     def covers(self, names: Iterable[str]) -> bool:
         return all(name in self.index for name in names)
 
-    def vector(self, amounts: ResourceVector) -> Ints:
+    def to_vector(self, amounts: ResourceVector) -> Ints:
         """[R]; amounts that no machine can have are clipped so that sums stay within 64 bits."""
-        found: Ints = self.matrix([amounts])[0]
+        found: Ints = self.to_matrix([amounts])[0]
         return found
 
-    def matrix(self, vectors: Sequence[ResourceVector]) -> Ints:
+    def to_matrix(self, vectors: Sequence[ResourceVector]) -> Ints:
         """[len(vectors), R]."""
         if not vectors:
             return np.zeros((0, len(self)), dtype=np.int64)
@@ -103,8 +103,8 @@ class NodeArrays:
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self.columns = columns
         self.running_pods = running_pods
-        self.alloc: Ints = columns.matrix([node_state.allocatable for node_state in self.states])
-        self.free: Ints = columns.matrix([node_state.free for node_state in self.states])
+        self.alloc: Ints = columns.to_matrix([node_state.allocatable for node_state in self.states])
+        self.free: Ints = columns.to_matrix([node_state.free for node_state in self.states])
         self.unreadable: Flags = np.array([bool(node_state.problem) for node_state in self.states], dtype=np.bool_)
         """[N]: rows whose free resources are unknown."""
         self._of_nodes: dict[tuple[str, ...], Any] = {}
@@ -198,9 +198,9 @@ class NodeArrays:
         # Pods come and go on the same node objects, which then need not be read again.
         written = [row for row in fresh if not same_rows or states[row].node is not before.states[row].node]
         if written:
-            self.alloc[written] = columns.matrix([states[row].allocatable for row in written])
+            self.alloc[written] = columns.to_matrix([states[row].allocatable for row in written])
         if fresh:
-            self.free[fresh] = columns.matrix([states[row].free for row in fresh])
+            self.free[fresh] = columns.to_matrix([states[row].free for row in fresh])
             self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
         alike = same_rows and all(_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
         self._of_nodes = before._of_nodes if alike else {}
@@ -330,7 +330,7 @@ class LabelGroups:
         self.numbers: dict[Kin, int] = {}
         self._avoider_numbers: dict[tuple[int, bytes], int] = {}
 
-    def number_of(self, placed: PlacedPod) -> int:
+    def assign_number(self, placed: PlacedPod) -> int:
         number = self.numbers.get(placed.kin)
         if number is None:
             number = self.numbers[placed.kin] = len(self.label_groups)
@@ -340,7 +340,7 @@ class LabelGroups:
                 self._by_label.setdefault(item, []).append(number)
         return number
 
-    def candidates(self, selector: LabelSelector, namespace: str | None = None) -> Iterable[int]:
+    def find_candidates(self, selector: LabelSelector, namespace: str | None = None) -> Iterable[int]:
         """Kinds that the selector might mean, all that it does mean among them: the shortest list there is."""
         lists: list[Sequence[int]] = [range(len(self.label_groups))]
         if namespace is not None:
@@ -354,7 +354,7 @@ class LabelGroups:
     def assign_anti_affinity_number(self, placed: PlacedPod) -> int:
         affinity = placed.pod.spec.affinity
         written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
-        key = (self.number_of(placed), written)
+        key = (self.assign_number(placed), written)
         number = self._avoider_numbers.get(key)
         if number is None:
             number = self._avoider_numbers[key] = len(self.anti_affinity_groups)
@@ -407,7 +407,7 @@ def _count_labels(pods: Iterable[PlacedPod], kinds: LabelGroups) -> LabelCounts:
     for placed in pods:
         number = known.get(placed.kin, -1)
         if number < 0:
-            number = kinds.number_of(placed)
+            number = kinds.assign_number(placed)
         total[number] = total.get(number, 0) + placed.count
         if placed.leaving:
             leaving[number] = leaving.get(number, 0) + placed.count
@@ -425,7 +425,7 @@ class RunningPods:
         self._flat: tuple[Ints, Ints, Ints, Ints] | None = None
         self._avoider_rows: dict[int, Ints] | None = None
 
-    def counts(self, selected: Flags, *, skip_terminating: bool) -> Ints:
+    def count_selected(self, selected: Flags, *, skip_terminating: bool) -> Ints:
         """[N]: pods on each row whose label group is selected."""
         row, kin, total, remaining = self._build_entries()
         chosen = selected[kin]

@@ -76,12 +76,12 @@ class PodKinds:
         """Kinds of placeholder pods."""
         self._numbers: dict[Key, int] = {}
 
-    def number_of(self, placed: PlacedPod) -> int:
+    def assign_number(self, placed: PlacedPod) -> int:
         pod = placed.pod
         is_mirror = is_mirror_pod(pod)
         is_daemon = not is_mirror and is_daemon_pod(pod)
         stays = is_mirror or is_daemon
-        loose = pod if stays else without_node(pod)
+        loose = pod if stays else remove_node_name(pod)
         key = (is_mirror, is_daemon, *_build_kind_key(placed, loose, stays=stays))
         number = self._numbers.get(key)
         if number is None:
@@ -94,7 +94,7 @@ class PodKinds:
         return number
 
 
-def without_node(pod: Pod) -> Pod:
+def remove_node_name(pod: Pod) -> Pod:
     """The pod as its controller would create it again: without spec.nodeName."""
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
 
@@ -137,7 +137,7 @@ class NodePods:
     def of(cls, state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
         pods = tuple(state.pods.values())
         numbers = (
-            [kinds.number_of(placed_pod) for placed_pod in pods]
+            [kinds.assign_number(placed_pod) for placed_pod in pods]
             if before is None
             else before.assign_kind_numbers(pods, kinds)
         )
@@ -153,7 +153,7 @@ class NodePods:
         same = {id(placed_pod.pod): known[id(placed_pod)] for placed_pod in self.pods} if len(fresh) > 1 else {}
         for place in fresh:
             number = same.get(id(pods[place].pod))
-            numbers[place] = kinds.number_of(pods[place]) if number is None else number
+            numbers[place] = kinds.assign_number(pods[place]) if number is None else number
         return [number for number in numbers if number is not None]
 
     def list_pods_with_kinds(self) -> list[tuple[PlacedPod, int]]:
@@ -210,7 +210,7 @@ class PodsByNode:
         meant[list(self.placeholder_kinds)] = True
         return np.unique(self.row[meant[self.kind]])
 
-    def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
+    def list_pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""
         return self.nodes[row].list_pods_with_kinds()
 

@@ -56,7 +56,7 @@ class CountedNode:
             capacity = ZERO
         return cls(capacity=capacity, labels=node.metadata.labels)
 
-    def amount(self, resource: str) -> int:
+    def get_amount(self, resource: str) -> int:
         if resource in _CODES:
             return self.capacity[resource]
         return count_gpus_of_type(resource, self.labels, self.capacity)
@@ -71,7 +71,7 @@ class Usage:
 
     def total(self, resource: str) -> int:
         if resource not in self._totals:
-            self._totals[resource] = sum(node.amount(resource) for node in self.nodes)
+            self._totals[resource] = sum(node.get_amount(resource) for node in self.nodes)
         return self._totals[resource]
 
 
@@ -120,7 +120,7 @@ class ResourceLimit:
 
     def use(self, node: CountedNode) -> int:
         """What one node uses of it."""
-        return node.amount(self.resource) if self.resource else 1
+        return node.get_amount(self.resource) if self.resource else 1
 
     def __str__(self) -> str:
         """Cluster Autoscaler's words, and the numbers."""
@@ -194,9 +194,9 @@ class MinimumLimit:
     used: int
     least: int
 
-    def without(self, node: CountedNode) -> MinimumLimit:
+    def subtract_node(self, node: CountedNode) -> MinimumLimit:
         """The limit after a node is removed: the removals of one plan share the room."""
-        return MinimumLimit(resource=self.resource, used=self.used - node.amount(self.resource), least=self.least)
+        return MinimumLimit(resource=self.resource, used=self.used - node.get_amount(self.resource), least=self.least)
 
     def __str__(self) -> str:
         used, least = format_amount(self.resource, self.used), format_amount(self.resource, self.least)
@@ -214,7 +214,7 @@ def find_minimums(usage: Usage, policy: Policy) -> tuple[MinimumLimit, ...]:
 def find_broken_minimums(limits: Iterable[MinimumLimit], node: CountedNode) -> tuple[MinimumLimit, ...]:
     """The minimums that removing the node would break. A node without the resource never breaks its minimum."""
     return tuple(
-        limit for limit in limits if (gone := node.amount(limit.resource)) > 0 and limit.used - gone < limit.least
+        limit for limit in limits if (gone := node.get_amount(limit.resource)) > 0 and limit.used - gone < limit.least
     )
 
 

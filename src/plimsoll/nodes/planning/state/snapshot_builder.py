@@ -174,7 +174,7 @@ class SnapshotBuilder:
                 storage=inputs.storage,
                 anti_affine=self._anti_affine,
             ),
-            pending=self._waiting.pending(),
+            pending=self._waiting.list_pending(),
             groups=inputs.groups,
             machine_types=inputs.machine_types,
             daemon_sets=inputs.daemon_sets,
@@ -224,12 +224,12 @@ class PendingPodGroups:
             self._groups[group_key].drop(key)
             self._changed[group_key] = None
 
-    def pending(self) -> tuple[PendingPods, ...]:
+    def list_pending(self) -> tuple[PendingPods, ...]:
         """In the order of their keys, whatever order the pods came in."""
         if self._changed:
             for group_key in self._changed:
                 if self._groups[group_key].queue:
-                    self._entries[group_key] = self._groups[group_key].entry()
+                    self._entries[group_key] = self._groups[group_key].build_entry()
                 else:
                     del self._groups[group_key]
                     self._entries.pop(group_key, None)
@@ -270,7 +270,7 @@ class _Group:
             self._is_in_order = True
         return self._queue
 
-    def entry(self) -> PendingPods:
+    def build_entry(self) -> PendingPods:
         """Named after the first in line."""
         queue = self.queue
         key = queue[0][1]

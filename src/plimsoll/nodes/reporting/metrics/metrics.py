@@ -287,7 +287,7 @@ class NodeTotals:
         if is_upcoming(node) or not is_counted(node):
             return node, self._nothing
         counted = CountedNode.of(node)
-        return node, tuple([counted.amount(resource) for resource in self._resources])
+        return node, tuple([counted.get_amount(resource) for resource in self._resources])
 
     @property
     def _nothing(self) -> tuple[int, ...]:

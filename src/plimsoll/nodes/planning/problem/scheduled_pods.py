@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Pending entries that are served together: a bundle as a whole or not at all, others as far as possible."""
+class QueueUnit:
+    """Pending entries that are scheduled together: a bundle as a whole or not at all, others as far as possible."""
 
     entries: tuple[int, ...]
     is_whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class PartialPlacement:
     """A placement in which a bundle fits only in part; it shows what is missing."""
 
     placement: Placement
@@ -36,23 +36,23 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedPlacement:
+class ScheduledPods:
     """A placement, and how many pods of each pending entry have a place in it."""
 
     placement: Placement
     pods: tuple[int, ...]
-    tries: Mapping[int, Try] = field(default_factory=dict)
+    tries: Mapping[int, PartialPlacement] = field(default_factory=dict)
     """Pending entry of a rejected bundle to the closest attempt."""
     waits: Mapping[int, Reason] = field(default_factory=dict)
     """Class to why its pods without a place wait for a later loop instead of being rejected."""
 
 
-def serve_placement(problem: ScaleUpProblem, placement: Placement) -> ServedPlacement:
+def assign_places(problem: ScaleUpProblem, placement: Placement) -> ScheduledPods:
     """All pods that have a place in the placement, whatever their position in the queue."""
-    return serve_units(problem, queue_units(problem), placement)
+    return assign_places_to_units(problem, queue_units(problem), placement)
 
 
-def queue_units(problem: ScaleUpProblem) -> list[Unit]:
+def queue_units(problem: ScaleUpProblem) -> list[QueueUnit]:
     """Each bundle and each class of other pods, at the queue position of its first entry."""
     bundles: dict[str, list[int]] = {}
     single: dict[int, list[int]] = {}
@@ -61,12 +61,12 @@ def queue_units(problem: ScaleUpProblem) -> list[Unit]:
             bundles.setdefault(pending.bundle, []).append(index)
         else:
             single.setdefault(int(problem.table.class_of[index]), []).append(index)
-    units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
-    units += [Unit(entries=tuple(entries), is_whole=False) for entries in single.values()]
+    units = [QueueUnit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
+    units += [QueueUnit(entries=tuple(entries), is_whole=False) for entries in single.values()]
     return sorted(units, key=lambda unit: min(problem.queue[index] for index in unit.entries))
 
 
-def demand_of(problem: ScaleUpProblem, units: Sequence[Unit]) -> Ints:
+def count_demand(problem: ScaleUpProblem, units: Sequence[QueueUnit]) -> Ints:
     demand = np.zeros(len(problem.table), dtype=np.int64)
     for unit in units:
         for index in unit.entries:
@@ -74,13 +74,13 @@ def demand_of(problem: ScaleUpProblem, units: Sequence[Unit]) -> Ints:
     return demand
 
 
-def serve_units(problem: ScaleUpProblem, units: Sequence[Unit], placement: Placement) -> ServedPlacement:
+def assign_places_to_units(problem: ScaleUpProblem, units: Sequence[QueueUnit], placement: Placement) -> ScheduledPods:
     """Places of a class go to its entries in queue order; an accepted bundle gets all of its places."""
-    left = placement.placed(len(problem.table))
+    left = placement.count_placed(len(problem.table))
     pods = [0] * len(problem.table.pending)
     for unit in sorted(units, key=lambda candidate: not candidate.is_whole):
         for index in unit.entries:
             number = int(problem.table.class_of[index])
             pods[index] = min(int(left[number]), problem.table.pending[index].count)
             left[number] -= pods[index]
-    return ServedPlacement(placement=placement, pods=tuple(pods))
+    return ScheduledPods(placement=placement, pods=tuple(pods))
