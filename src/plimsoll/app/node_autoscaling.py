@@ -200,7 +200,7 @@ class NodeAutoscalerProcess:
     def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(
             DebugViews(lambda: autoscaler.reporter.last, in_thread),
-            metrics=(autoscaler.reporter.metrics.exposition, self._process.metrics.expose),
+            metrics=(autoscaler.reporter.metrics.render, self._process.metrics.expose),
             health=autoscaler.health,
             clock=self._clock,
             reviewer=AccessReviewer(self.client),

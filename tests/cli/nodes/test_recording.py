@@ -15,7 +15,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.journal.recordings import read_recording, write_recording
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.replay import recording_of, replay_loop
+from plimsoll.nodes.recording.replay import build_recording, replay_loop
 from tests.cli.runner import CommandResult, plimsoll
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scaledown.builders import NOON
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.json.gz"
-    path.write_bytes(write_recording(recording_of(cluster(), policy(), ScaleDownState(), about=ABOUT, salt="s")))
+    path.write_bytes(write_recording(build_recording(cluster(), policy(), ScaleDownState(), about=ABOUT, salt="s")))
     return path
 
 

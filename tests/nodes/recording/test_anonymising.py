@@ -18,9 +18,9 @@ from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.prices import Overlay
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.anonymising import anonymise_policy, recording_rules
-from plimsoll.nodes.recording.policies import policy_json, read_policy
-from plimsoll.nodes.recording.replay import recording_of, replay_loop, replayed
+from plimsoll.nodes.recording.anonymising import anonymise_policy, build_recording_rules
+from plimsoll.nodes.recording.policies import policy_to_json, read_policy
+from plimsoll.nodes.recording.replay import build_recording, replay_loop, replay_recording
 from plimsoll.nodes.recording.snapshots import _Snapshot
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.scaledown.builders import NOON, group, node, pod, policy
@@ -74,14 +74,14 @@ def _value(kind: Any, field: str) -> Any:
 def test_no_text_of_any_field_of_a_snapshot_is_left():
     written = filled(_Snapshot)
     assert json.dumps(written).count(SECRET) > 200, "the test would prove nothing"
-    hidden = Anonymiser("pepper", recording_rules(Policy())).hidden(written)
+    hidden = Anonymiser("pepper", build_recording_rules(Policy())).hidden(written)
     left = [part for part in json.dumps(hidden).split('"') if SECRET in part]
     assert left == []
 
 
 def test_amounts_and_structure_stay():
     written = filled(_Snapshot)
-    hidden = Anonymiser("pepper", recording_rules(Policy())).hidden(written)
+    hidden = Anonymiser("pepper", build_recording_rules(Policy())).hidden(written)
     (home,), (before,) = hidden["homes"], written["homes"]
     assert home["node"]["status"]["allocatable"].keys() == before["node"]["status"]["allocatable"].keys()
     assert home["node"]["metadata"]["labels"].keys() == before["node"]["metadata"]["labels"].keys()
@@ -115,8 +115,8 @@ def secret_policy() -> Policy:
 
 def test_names_inside_flags_patterns_and_prices_are_hidden():
     one = secret_policy()
-    anonymiser = Anonymiser("pepper", recording_rules(one))
-    hidden = anonymise_policy(policy_json(one), anonymiser, ["secret-batch", "secret-web"])
+    anonymiser = Anonymiser("pepper", build_recording_rules(one))
+    hidden = anonymise_policy(policy_to_json(one), anonymiser, ["secret-batch", "secret-web"])
     assert SECRET not in json.dumps(hidden)
     read = read_policy(hidden)
     assert read.limits.max_cpu == 40
@@ -128,8 +128,8 @@ def test_names_inside_flags_patterns_and_prices_are_hidden():
 
 def test_a_prefix_of_ones_own_stays_a_prefix():
     one = secret_policy()
-    anonymiser = Anonymiser("pepper", recording_rules(one))
-    prefix = read_policy(anonymise_policy(policy_json(one), anonymiser, [])).nap.prefix
+    anonymiser = Anonymiser("pepper", build_recording_rules(one))
+    prefix = read_policy(anonymise_policy(policy_to_json(one), anonymiser, [])).nap.prefix
     made = anonymiser.name("secret-pool-n1-large-1a2b")
     assert made.startswith(f"{prefix}-")
     assert SECRET not in made
@@ -170,9 +170,9 @@ def cluster() -> Snapshot:
 
 def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
     one, known = cluster(), ScaleDownState(unneeded_since={"secret-n1": NOON}, being_deleted=frozenset({"secret-n2"}))
-    recording = recording_of(one, policy(), known, about=ABOUT, salt="pepper")
+    recording = build_recording(one, policy(), known, about=ABOUT, salt="pepper")
     assert SECRET not in encode(recording).decode()
-    hidden, plain = replayed(recording), replay_loop(one, policy(), known)
+    hidden, plain = replay_recording(recording), replay_loop(one, policy(), known)
     assert hidden.scale_up.plan.scheduled == plain.scale_up.plan.scheduled == 2
     assert [len(growth.patterns) for growth in hidden.scale_up.plan.scale_ups] == [
         len(scale_up.patterns) for scale_up in plain.scale_up.plan.scale_ups
@@ -184,6 +184,6 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
 
 
 def test_names_are_kept_only_where_somebody_asks_for_it():
-    recording = recording_of(cluster(), policy(), ScaleDownState(), about=ABOUT, salt=None)
+    recording = build_recording(cluster(), policy(), ScaleDownState(), about=ABOUT, salt=None)
     assert "secret-n0" in encode(recording).decode()
     assert not recording.anonymised

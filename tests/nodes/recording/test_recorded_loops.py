@@ -12,7 +12,7 @@ from plimsoll.journal.recordings import About, read_recording, write_recording
 from plimsoll.nodes.autoscaler import Autoscaler
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.replay import is_same, recording_of, replayed, result_to_json
+from plimsoll.nodes.recording.replay import build_recording, is_same, replay_recording, result_to_json
 from plimsoll.nodes.reporting.plan_json import plan_to_json
 from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
@@ -54,7 +54,7 @@ def recorded(turn: LoopResult, salt: str | None) -> Recording:
     assert turn.snapshot is not None
     about = About(subsystem="nodes", made_at=turn.at, plimsoll="0")
     known = turn.scale_down.known or ScaleDownState()
-    return read_recording(write_recording(recording_of(turn.snapshot, turn.policy, known, about=about, salt=salt)))
+    return read_recording(write_recording(build_recording(turn.snapshot, turn.policy, known, about=about, salt=salt)))
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -64,10 +64,10 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
     looked_at = [turn for turn in turns if turn.scale_down.known is not None]
     assert planned or looked_at, "the story has nothing to compare"
     for turn in planned:
-        again = replayed(recorded(turn, None)).scale_up.plan
+        again = replay_recording(recorded(turn, None)).scale_up.plan
         assert encode(plan_to_json(again)) == encode(plan_to_json(turn.scale_up.plan))  # type: ignore[arg-type]
     for turn in looked_at:
-        unneeded = replayed(recorded(turn, None)).scale_down.unneeded
+        unneeded = replay_recording(recorded(turn, None)).scale_down.unneeded
         assert [unneeded_node.node for unneeded_node in unneeded] == [node.node for node in turn.scale_down.unneeded]
 
 
@@ -75,4 +75,4 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
 def test_every_turn_can_be_replayed_without_its_names(story: str, monkeypatch: pytest.MonkeyPatch):
     for turn in turns_of(story, monkeypatch):
         recording = recorded(turn, "salt")
-        assert is_same(recording.part("plan"), result_to_json(replayed(recording)))
+        assert is_same(recording.part("plan"), result_to_json(replay_recording(recording)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.journal.recordings import read_recording
-from plimsoll.nodes.recording.replay import differences, replayed, result_to_json
+from plimsoll.nodes.recording.replay import find_differences, replay_recording, result_to_json
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.json.gz"))
 SENTENCES = (".message", ".what")
@@ -17,6 +17,6 @@ SENTENCES = (".message", ".what")
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_plan_of_an_old_recording_is_made_again(file: Path):
     recording = read_recording(file.read_bytes())
-    planned = result_to_json(replayed(recording))
-    changed = [path for path, _, _ in differences(recording.part("plan"), planned) if not path.endswith(SENTENCES)]
+    planned = result_to_json(replay_recording(recording))
+    changed = [path for path, _, _ in find_differences(recording.part("plan"), planned) if not path.endswith(SENTENCES)]
     assert not changed

@@ -27,10 +27,17 @@ from plimsoll.nodes.model.snapshot import (
 )
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.policies import policy_json, read_policy
-from plimsoll.nodes.recording.replay import differences, is_same, recording_of, replay_loop, replayed, result_to_json
+from plimsoll.nodes.recording.policies import policy_to_json, read_policy
+from plimsoll.nodes.recording.replay import (
+    build_recording,
+    find_differences,
+    is_same,
+    replay_loop,
+    replay_recording,
+    result_to_json,
+)
 from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
-from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
+from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_to_json
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
 from tests.nodes.planning.random_clusters import clusters
@@ -58,8 +65,8 @@ def planned(given_snapshot: Snapshot, given_policy: Policy, known: ScaleDownStat
 @few
 @given(snapshots(), policies())
 def test_growth_is_planned_the_same(given_snapshot: Snapshot, given_policy: Policy):
-    read = read_snapshot(again(snapshot_json(given_snapshot)))
-    assert planned(read, read_policy(again(policy_json(given_policy)))) == planned(given_snapshot, given_policy)
+    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
+    assert planned(read, read_policy(again(policy_to_json(given_policy)))) == planned(given_snapshot, given_policy)
 
 
 @few
@@ -68,7 +75,7 @@ def test_removals_are_planned_the_same(given_snapshot: Snapshot):
     wide = policy(scale_down_utilization_threshold=1.0, max_drain_parallelism=5)
     long_ago = dict.fromkeys(given_snapshot.view.nodes, NOON - timedelta(days=1))
     known = ScaleDownState(unneeded_since=long_ago)
-    read = read_snapshot(again(snapshot_json(given_snapshot)))
+    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
     assert planned(read, wide, read_state(again(state_to_json(known)))) == planned(given_snapshot, wide, known)
 
 
@@ -76,7 +83,7 @@ def test_removals_are_planned_the_same(given_snapshot: Snapshot):
 @given(worlds())
 def test_savings_are_planned_the_same(given_snapshot: Snapshot):
     saving = policy(consolidation="balanced", consolidation_budget=["100%"])
-    read = read_snapshot(again(snapshot_json(given_snapshot)))
+    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
     assert planned(read, saving) == planned(given_snapshot, saving)
     assert b'"savingsPerHour"' in planned(read, saving)
 
@@ -100,7 +107,7 @@ def seen(view: ClusterView) -> Any:
 @few
 @given(clusters())
 def test_whatever_is_in_a_cluster_comes_back(view: ClusterView):
-    read = read_snapshot(again(snapshot_json(Snapshot(number=1, at=NOON, view=view))))
+    read = read_snapshot(again(snapshot_to_json(Snapshot(number=1, at=NOON, view=view))))
     assert seen(read.view) == seen(view)
 
 
@@ -135,7 +142,7 @@ def everything() -> Snapshot:
 
 def test_every_field_of_a_snapshot_comes_back():
     one = everything()
-    read = read_snapshot(again(snapshot_json(one)))
+    read = read_snapshot(again(snapshot_to_json(one)))
     assert replace(read, view=one.view) == one
     assert seen(read.view) == seen(one.view)
 
@@ -166,7 +173,7 @@ def test_every_field_of_a_group_comes_back():
         ),
     )
     one = replace(everything(), groups=(whole,))
-    assert read_snapshot(again(snapshot_json(one))).groups == (whole,)
+    assert read_snapshot(again(snapshot_to_json(one))).groups == (whole,)
 
 
 def test_every_part_of_a_policy_comes_back():
@@ -177,8 +184,8 @@ def test_every_part_of_a_policy_comes_back():
         naming=Naming(underscores=False, longest=63),
         expander_answers={"q": ("a",)},
     )
-    assert read_policy(again(policy_json(one))) == one
-    assert read_policy(again(policy_json(policy()))) == policy()
+    assert read_policy(again(policy_to_json(one))) == one
+    assert read_policy(again(policy_to_json(policy()))) == policy()
 
 
 @settings(max_examples=60, deadline=None)
@@ -210,13 +217,13 @@ def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], number
 
 def made(salt: str | None = "pepper") -> bytes:
     one = replace(everything(), pending=())
-    return write_recording(recording_of(one, policy(), ScaleDownState(), about=ABOUT, salt=salt))
+    return write_recording(build_recording(one, policy(), ScaleDownState(), about=ABOUT, salt=salt))
 
 
 @pytest.mark.parametrize("salt", [None, "pepper"])
 def test_a_file_gives_the_plan_that_is_in_it(salt: str | None):
     recording = read_recording(made(salt))
-    assert is_same(recording.part("plan"), result_to_json(replayed(recording)))
+    assert is_same(recording.part("plan"), result_to_json(replay_recording(recording)))
     assert recording.anonymised is (salt is not None)
 
 
@@ -232,19 +239,22 @@ def test_a_plan_that_differs_is_shown_with_the_place():
     now["scaleUp"]["helped"] = 5
     now["reasons"]["notDone"].append({"what": "x"})
     assert not is_same(before, now)
-    assert [path for path, _, _ in differences(before, now)] == ["plan.reasons.notDone[2]", "plan.scaleUp.helped"]
-    assert list(differences(before, before)) == []
+    assert [path for path, _, _ in find_differences(before, now)] == ["plan.reasons.notDone[2]", "plan.scaleUp.helped"]
+    assert list(find_differences(before, before)) == []
 
 
 def test_what_is_missing_on_one_side_is_told():
-    assert list(differences({"a": 1}, {"b": [2]})) == [("plan.a", "1", "(nothing)"), ("plan.b", "(nothing)", "[2]")]
+    assert list(find_differences({"a": 1}, {"b": [2]})) == [
+        ("plan.a", "1", "(nothing)"),
+        ("plan.b", "(nothing)", "[2]"),
+    ]
 
 
 @pytest.mark.parametrize("part", ["snapshot", "policy", "known"])
 @pytest.mark.parametrize("odd", [None, [], 3])
 def test_a_part_that_is_none_is_named(part: str, odd: Any):
     with pytest.raises(UnreadableRecording, match=part):
-        replayed(read_recording(made()).with_part(part, odd))
+        replay_recording(read_recording(made()).with_part(part, odd))
 
 
 DAMAGED = {
@@ -259,11 +269,11 @@ def test_a_damaged_part_is_named(part: str):
     recording = read_recording(made())
     damaged = recording.with_part(part, {**recording.part(part), **DAMAGED[part]})  # type: ignore[dict-item]
     with pytest.raises(UnreadableRecording, match=part):
-        replayed(damaged)
+        replay_recording(damaged)
 
 
 def test_a_snapshot_of_a_newer_plimsoll_is_refused():
     recording = read_recording(made())
     newer = {**recording.part("snapshot"), "version": 2}
     with pytest.raises(RecordingTooNew, match="has version 2"):
-        replayed(recording.with_part("snapshot", newer))
+        replay_recording(recording.with_part("snapshot", newer))

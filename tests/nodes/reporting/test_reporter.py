@@ -62,7 +62,7 @@ def test_a_turn_is_told_everywhere(office: ReporterHarness):
     assert [log_entry["summary"] for log_entry in logs if log_entry["event"] == "loop.done"] == [
         "scaled up g 0->1 for 1 pod"
     ]
-    assert office.teller.metrics.samples()["scaled_up_nodes_total"] == 1
+    assert office.teller.metrics.collect_samples()["scaled_up_nodes_total"] == 1
     assert office.teller.last is GREW
     (entry,) = office.world.do(office.journal.entries(Query(ref=Ref.parse("pod/default/p"))))
     assert "waits for new nodes" in entry.plan.lines()[1]

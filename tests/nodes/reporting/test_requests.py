@@ -75,7 +75,7 @@ def test_who_is_accepted_is_told_once_before_anything_else(saying: UpdateKind):
     assert [message.reason for message in told[1:]].count("Accepted") == 0
     metrics = Metrics()
     metrics.observe(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
-    assert metrics.samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
+    assert metrics.collect_samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
 
 
 def test_an_acceptance_that_was_not_written_is_not_told():
@@ -88,7 +88,7 @@ def test_what_only_tidies_up_is_not_told_or_counted():
     assert build_plan_and_outcomes(one)[0].actions == ()
     metrics = Metrics()
     metrics.observe(one)
-    assert metrics.samples()["rollbacks_total"] == 0
+    assert metrics.collect_samples()["rollbacks_total"] == 0
 
 
 def test_what_was_not_written_is_not_told():
@@ -136,14 +136,14 @@ def test_answers_are_counted_by_class_and_outcome():
         unbookable={"default/r": 1},
     )
     metrics.observe(one)
-    counted = metrics.samples()
+    counted = metrics.collect_samples()
     assert counted[f"provreq_total{{class={ATOMIC},outcome=Provisioned}}"] == 1
     assert f"provreq_total{{class={ATOMIC},outcome=Failed}}" not in counted
     assert counted["rollbacks_total"] == 1
     assert counted[f"provreq_pending{{class={ATOMIC}}}"] == 4
     assert (counted["provreq_booked_pods"], counted["provreq_unbookable_pods"]) == (5, 1)
     metrics.observe(with_requests())
-    assert f"provreq_pending{{class={ATOMIC}}}" not in metrics.samples()
+    assert f"provreq_pending{{class={ATOMIC}}}" not in metrics.collect_samples()
 
 
 def test_the_time_to_capacity_is_measured():
@@ -151,9 +151,9 @@ def test_the_time_to_capacity_is_measured():
     one = with_requests(verdict(UpdateKind.PROVISIONED))
     assert SOME.created is not None
     metrics.observe(later(one, at=SOME.created + timedelta(seconds=90)))
-    told = metrics.exposition().decode()
+    told = metrics.render().decode()
     assert f'provreq_time_to_provisioned_seconds_sum{{class="{ATOMIC}"}} 90.0' in told
-    shown = metrics.samples()
+    shown = metrics.collect_samples()
     assert shown["provreq_time_to_provisioned_seconds_count"] == 1
     assert shown[f"provreq_time_to_provisioned_seconds_sum{{class={ATOMIC}}}"] == 90
 
@@ -161,7 +161,7 @@ def test_the_time_to_capacity_is_measured():
 def test_pods_that_got_their_room_in_this_very_turn_count_as_booked():
     metrics = Metrics()
     metrics.observe(with_requests(verdict(UpdateKind.PROVISIONED)))
-    assert metrics.samples()["provreq_booked_pods"] == 3
+    assert metrics.collect_samples()["provreq_booked_pods"] == 3
 
 
 # ---- journal and log

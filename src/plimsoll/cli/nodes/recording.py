@@ -102,12 +102,12 @@ def replay(
 
     try:
         recording = read_recording(read_file(file))
-        loop = replay.replayed(recording)
+        loop = replay.replay_recording(recording)
         before, now = recording.part(replay.PLAN), replay.result_to_json(loop)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error
     is_same = replay.is_same(before, now)
-    differences = [] if is_same else list(replay.differences(before, now))
+    differences = [] if is_same else list(replay.find_differences(before, now))
     report = {
         "same": is_same,
         "recordedAt": f"{recording.made_at:%Y-%m-%dT%H:%M:%SZ}",
@@ -159,7 +159,7 @@ def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bo
         raise NotEnoughData(f"there is nothing to record: {loop.ended_early}")
     wanted = read_options(options).operation
     operation = replace(loop.policy.operation, dry_run=wanted.dry_run, client_qps=wanted.client_qps)
-    return replay.recording_of(
+    return replay.build_recording(
         loop.snapshot,
         replace(loop.policy, operation=operation),
         loop.scale_down.known or ScaleDownState(),

@@ -30,13 +30,13 @@ def read_overlay(mapping: Mapping[str, Any], *, path: str = "price-overlay") -> 
     return found
 
 
-def _overlay(said: Any) -> Overlay | None:
-    if isinstance(said, dict):
-        field = next(iter(said), "")
-        if len(said) != 1 or field not in {"price", "factor"} or not _is_amount(said[field]):
+def _overlay(value: Any) -> Overlay | None:
+    if isinstance(value, dict):
+        field = next(iter(value), "")
+        if len(value) != 1 or field not in {"price", "factor"} or not _is_amount(value[field]):
             return None
-        return Overlay(**{field: float(said[field])})
-    return Overlay(price=float(said)) if _is_amount(said) else None
+        return Overlay(**{field: float(value[field])})
+    return Overlay(price=float(value)) if _is_amount(value) else None
 
 
 def _is_amount(value: Any) -> bool:

@@ -62,7 +62,7 @@ _HIDDEN: Final = frozenset(
 _MATCHES_ANY: Final = frozenset("^$.*+?()")
 
 
-def recording_rules(policy: Policy) -> Rules:
+def build_recording_rules(policy: Policy) -> Rules:
     """A custom group-name prefix stays a prefix, under another name."""
     own = () if policy.nap.prefix in NODE_RULES.prefixes else (policy.nap.prefix,)
     return structs.replace(NODE_RULES, hidden_prefixes=own)
@@ -75,11 +75,11 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
         "flags": {
             name: value
             for name, given in written["flags"].items()
-            if (value := _hidden_flag(name, given, anonymiser)) is not None
+            if (value := _hide_flag(name, given, anonymiser)) is not None
         },
         "overlay": [{**entry, "machineType": anonymiser.name(entry["machineType"])} for entry in written["overlay"]],
         "priorities": [
-            {**entry, "patterns": [_hidden_pattern(text, anonymiser, groups) for text in entry["patterns"]]}
+            {**entry, "patterns": [_hide_pattern(text, anonymiser, groups) for text in entry["patterns"]]}
             for entry in written["priorities"]
         ],
         # Questions are keyed by a hash of names.
@@ -87,25 +87,25 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
     }
 
 
-def _hidden_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
+def _hide_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
     """The flag's value without names; None: the flag is dropped."""
     flag = known_flag(name)
     if flag is None:
         return None
     if name == "nodes":
-        return [_hidden_bounds(entry, anonymiser) for entry in value]
+        return [_hide_bounds(entry, anonymiser) for entry in value]
     if name in _HIDDEN:
         return [anonymiser.name(text) for text in value] if isinstance(value, list) else anonymiser.name(value)
     return value if flag.kind in _SAFE_KINDS or name in _SAFE else None
 
 
-def _hidden_bounds(written: str, anonymiser: Anonymiser) -> str:
+def _hide_bounds(written: str, anonymiser: Anonymiser) -> str:
     """MIN:MAX:ID with the id replaced."""
     least, most, name = written.split(":", 2)
     return f"{least}:{most}:{anonymiser.name(name)}"
 
 
-def _hidden_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) -> str:
+def _hide_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) -> str:
     """A pattern that matches the same groups; what it would match of future groups is lost."""
     if set(text) <= _MATCHES_ANY:
         return text

@@ -12,7 +12,7 @@ from plimsoll.nodes.config.expander_priorities import read_priorities
 from plimsoll.nodes.config.options import flags_of_policy, read_flags_of_policy
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
-from plimsoll.nodes.recording.wire import Json, plain, read
+from plimsoll.nodes.recording.wire import Json, read, to_plain
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
@@ -47,7 +47,7 @@ class _Policy(Value):
     expander_answers: tuple[_Answer, ...] | None = None
 
 
-def policy_json(policy: Policy) -> Json:
+def policy_to_json(policy: Policy) -> Json:
     answers = policy.expander_answers
     written = _Policy(
         flags=flags_of_policy(policy),
@@ -63,7 +63,7 @@ def policy_json(policy: Policy) -> Json:
         if answers is None
         else tuple(_Answer(question=question, groups=groups) for question, groups in answers.items()),
     )
-    found: Json = plain(written)
+    found: Json = to_plain(written)
     return found
 
 

@@ -1,8 +1,8 @@
 """Replays a recording: plans again from its content, and lists where two plans differ. Pure.
 
-`recording_of` plans from the recorded form, not from the original: names break ties, and the keys of a map may be in
+`build_recording` plans from the recorded form, not from the original: names break ties, and the keys of a map may be in
 another order. So the same version always reproduces its own plan; another version may plan differently, and
-`differences` shows where.
+`find_differences` shows where.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from plimsoll.nodes.planning.consolidation.planner import ConsolidationOptions, 
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.nodes.recording.anonymising import anonymise_policy, recording_rules
-from plimsoll.nodes.recording.policies import policy_json, read_policy
+from plimsoll.nodes.recording.anonymising import anonymise_policy, build_recording_rules
+from plimsoll.nodes.recording.policies import policy_to_json, read_policy
 from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
-from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
-from plimsoll.nodes.recording.wire import plain
+from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_to_json
+from plimsoll.nodes.recording.wire import to_plain
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 from plimsoll.nodes.reporting.plan_json import build_loop_entry, plan_to_json
 from plimsoll.nodes.scaledown.consolidation import MODES
@@ -75,11 +75,11 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
 
 def result_to_json(loop: LoopResult) -> dict[str, Any]:
     """Everything that is compared: sizes and placements as `plimsoll plan` prints them, all reasons, and savings."""
-    found: dict[str, Any] = plain({**build_loop_entry(loop), "reasons": build_plan(loop), **_saving(loop)})
+    found: dict[str, Any] = to_plain({**build_loop_entry(loop), "reasons": build_plan(loop), **_find_savings(loop)})
     return found
 
 
-def _saving(loop: LoopResult) -> dict[str, Any]:
+def _find_savings(loop: LoopResult) -> dict[str, Any]:
     """What consolidation would propose; empty if it is off."""
     options = loop.policy.scale_down
     if options.consolidation not in MODES or loop.snapshot is None:
@@ -105,23 +105,23 @@ def _saving(loop: LoopResult) -> dict[str, Any]:
     return {"consolidation": summary}
 
 
-def recording_of(
+def build_recording(
     snapshot: Snapshot, policy: Policy, known: ScaleDownState, *, about: About, salt: str | None
 ) -> Recording:
     """A recording with its plan. The salt replaces names; None keeps them, only on explicit request."""
-    parts = {SNAPSHOT: snapshot_json(snapshot), KNOWN: state_to_json(known)}
-    written = policy_json(policy)
+    parts = {SNAPSHOT: snapshot_to_json(snapshot), KNOWN: state_to_json(known)}
+    written = policy_to_json(policy)
     if salt is None:
         recording = Recording.of(parts, about, None).with_part(POLICY, written)
     else:
-        anonymiser = Anonymiser(salt, recording_rules(policy))
+        anonymiser = Anonymiser(salt, build_recording_rules(policy))
         recording = Recording.of(parts, about, anonymiser)
         groups = [group.id for group in snapshot.groups]
         recording = recording.with_part(POLICY, anonymise_policy(written, anonymiser, groups))
-    return recording.with_part(PLAN, result_to_json(replayed(recording)))
+    return recording.with_part(PLAN, result_to_json(replay_recording(recording)))
 
 
-def replayed(recording: Recording) -> LoopResult:
+def replay_recording(recording: Recording) -> LoopResult:
     """The plan of a recording; raises `UnreadableRecording` if it cannot be read."""
     snapshot = read_snapshot(recording.part(SNAPSHOT))
     return replay_loop(snapshot, read_policy(recording.part(POLICY)), read_state(recording.part(KNOWN)))
@@ -132,20 +132,20 @@ def is_same(before: Any, now: Any) -> bool:
     return encode(before) == encode(now)
 
 
-def differences(before: Any, now: Any, path: str = "plan") -> Iterator[tuple[str, str, str]]:
+def find_differences(before: Any, now: Any, path: str = "plan") -> Iterator[tuple[str, str, str]]:
     """Path, recorded value and current value, in the order of the recording."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in sorted({*before, *now}):
-            yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}")
+            yield from find_differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}")
     elif isinstance(before, list) and isinstance(now, list):
         for index in range(max(len(before), len(now))):
             old = before[index] if index < len(before) else _ABSENT
             new = now[index] if index < len(now) else _ABSENT
-            yield from differences(old, new, f"{path}[{index}]")
+            yield from find_differences(old, new, f"{path}[{index}]")
     elif not is_same(before, now):
-        yield path, _shown(before), _shown(now)
+        yield path, _format_value(before), _format_value(now)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     written = value if isinstance(value, str) else encode(value).decode()
     return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}..."

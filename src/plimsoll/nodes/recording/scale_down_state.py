@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.values import Value
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.wire import Json, plain, read
+from plimsoll.nodes.recording.wire import Json, read, to_plain
 from plimsoll.scheduling.cluster_view import PodKey
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class _Known(Value):
 def state_to_json(known: ScaleDownState) -> Json:
     deletions = known.deletions
     written = _Known(
-        unneeded_since=_moments(known.unneeded_since),
-        unremovable_until=_moments(known.unremovable_until),
+        unneeded_since=_moments_to_json(known.unneeded_since),
+        unremovable_until=_moments_to_json(known.unremovable_until),
         owners=tuple(
             _Owner(namespace=namespace, kind=kind, name=name, exists=controller.exists, replicas=controller.replicas)
             for (namespace, kind, name), controller in sorted(known.controllers.items(), key=lambda item: item[0])
@@ -73,7 +73,7 @@ def state_to_json(known: ScaleDownState) -> Json:
         removals_under_way=known.removals_under_way,
         drains_under_way=known.drains_under_way,
     )
-    found: Json = plain(written)
+    found: Json = to_plain(written)
     return found
 
 
@@ -98,5 +98,5 @@ def read_state(value: Any) -> ScaleDownState:
     )
 
 
-def _moments(times: Mapping[str, datetime]) -> tuple[_Moment, ...]:
+def _moments_to_json(times: Mapping[str, datetime]) -> tuple[_Moment, ...]:
     return tuple(_Moment(node_name=name, at=at) for name, at in sorted(times.items()))

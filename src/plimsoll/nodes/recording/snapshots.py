@@ -16,7 +16,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import RecordingTooNew
 from plimsoll.nodes.model import snapshot as world
-from plimsoll.nodes.recording.wire import Json, plain, read
+from plimsoll.nodes.recording.wire import Json, read, to_plain
 from plimsoll.objects.api.nodes import Node, Taint
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.policy import PodDisruptionBudget
@@ -38,7 +38,7 @@ class _Placed(Value):
     """The name of the pod, if it is a copy of another one."""
 
 
-class _Home(Value):
+class _RecordedNode(Value):
     node: Node
     pods: tuple[_Placed, ...] = ()
     unreadable: tuple[BadObject, ...] = ()
@@ -112,7 +112,7 @@ class _Backoff(Value):
     why: str
 
 
-class _Promise(Value):
+class _Nomination(Value):
     """The number of pods of an entry that are nominated to the node."""
 
     known_as: str
@@ -124,7 +124,7 @@ class _Snapshot(Value):
     version: int
     number: int
     at: datetime
-    homes: tuple[_Home, ...] = ()
+    homes: tuple[_RecordedNode, ...] = ()
     namespaces: tuple[_Namespace, ...] = ()
     storage: _Storage = _Storage()
     pending: tuple[_Pending, ...] = ()
@@ -134,20 +134,20 @@ class _Snapshot(Value):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     group_of: dict[str, str] = {}
     creation_backoffs: tuple[_Backoff, ...] = ()
-    promises: tuple[_Promise, ...] = ()
+    promises: tuple[_Nomination, ...] = ()
 
 
 # ---- writing
 
 
-def snapshot_json(snapshot: Snapshot) -> Json:
+def snapshot_to_json(snapshot: Snapshot) -> Json:
     view = snapshot.view
     storage = view.storage
     written = _Snapshot(
         version=VERSION,
         number=snapshot.number,
         at=snapshot.at,
-        homes=tuple(_home(state) for state in view.nodes.values()),
+        homes=tuple(_record_node(state) for state in view.nodes.values()),
         namespaces=tuple(_Namespace(name=name, labels=dict(labels)) for name, labels in view.namespaces.items()),
         storage=_Storage(
             volumes=tuple(storage.volumes.values()),
@@ -155,9 +155,9 @@ def snapshot_json(snapshot: Snapshot) -> Json:
             classes=tuple(storage.classes.values()),
             csi_nodes=tuple(storage.csi_nodes.values()),
         ),
-        pending=tuple(_pending(pending) for pending in snapshot.pending),
-        groups=tuple(_group(group) for group in snapshot.groups),
-        machine_types=tuple(_machine_type(machine_type) for machine_type in snapshot.machine_types),
+        pending=tuple(_record_pending(pending) for pending in snapshot.pending),
+        groups=tuple(_record_group(group) for group in snapshot.groups),
+        machine_types=tuple(_record_machine_type(machine_type) for machine_type in snapshot.machine_types),
         daemon_sets=snapshot.daemon_sets,
         budgets=snapshot.budgets,
         group_of=dict(snapshot.group_of),
@@ -166,42 +166,46 @@ def snapshot_json(snapshot: Snapshot) -> Json:
             for (kind, zone, profile), why in snapshot.creation_backoffs.items()
         ),
         promises=tuple(
-            _Promise(known_as=node, entry=key, pods=pods)
+            _Nomination(known_as=node, entry=key, pods=pods)
             for node, counts in snapshot.nominations.items()
             for key, pods in counts.items()
         ),
     )
-    found: Json = plain(written)
+    found: Json = to_plain(written)
     return found
 
 
-def _fields(struct: type[Value], one: Any, *, but: str = "") -> Json:
-    return {name: getattr(one, name) for name in struct.__struct_fields__ if name != but}
+def _get_fields(struct: type[Value], value: Any, *, but: str = "") -> Json:
+    return {name: getattr(value, name) for name in struct.__struct_fields__ if name != but}
 
 
-def _home(state: NodeState) -> _Home:
-    pods = tuple(_placed(placed) for placed in state.pods.values())
-    return _Home(node=state.node, pods=pods, unreadable=state.unreadable_pods)
+def _record_node(state: NodeState) -> _RecordedNode:
+    pods = tuple(_record_placed(placed) for placed in state.pods.values())
+    return _RecordedNode(node=state.node, pods=pods, unreadable=state.unreadable_pods)
 
 
-def _placed(placed: PlacedPod) -> _Placed:
+def _record_placed(placed: PlacedPod) -> _Placed:
     own = placed.pod.metadata.name
     return _Placed(pod=placed.pod, known_as="" if placed.key.name == own else placed.key.name)
 
 
-def _pending(one: world.PendingPods) -> _Pending:
-    return _Pending(entry=one.key, **_fields(_Pending, one, but="entry"))
+def _record_pending(pending: world.PendingPods) -> _Pending:
+    return _Pending(entry=pending.key, **_get_fields(_Pending, pending, but="entry"))
 
 
-def _group(one: world.NodeGroup) -> _Group:
-    options = one.shrinking
-    rules = None if options is None else _ShrinkRules(**_fields(_ShrinkRules, options))
-    return _Group(**{**_fields(_Group, one), "shrinking": rules})
+def _record_group(group: world.NodeGroup) -> _Group:
+    options = group.shrinking
+    rules = None if options is None else _ShrinkRules(**_get_fields(_ShrinkRules, options))
+    return _Group(**{**_get_fields(_Group, group), "shrinking": rules})
 
 
-def _machine_type(one: world.MachineType) -> _MachineType:
-    fields = _fields(_MachineType, one)
-    amounts = {"capacity": dict(one.capacity), "allocatable": dict(one.allocatable), "labels": dict(one.labels)}
+def _record_machine_type(machine_type: world.MachineType) -> _MachineType:
+    fields = _get_fields(_MachineType, machine_type)
+    amounts = {
+        "capacity": dict(machine_type.capacity),
+        "allocatable": dict(machine_type.allocatable),
+        "labels": dict(machine_type.labels),
+    }
     return _MachineType(**{**fields, **amounts})
 
 
@@ -217,7 +221,7 @@ def read_snapshot(value: Any) -> Snapshot:
     return world.Snapshot(
         number=written.number,
         at=written.at,
-        view=_view(written),
+        view=_read_view(written),
         pending=tuple(_read_pending(pending) for pending in written.pending),
         groups=tuple(_read_group(group) for group in written.groups),
         machine_types=tuple(_read_machine_type(machine_type) for machine_type in written.machine_types),
@@ -227,18 +231,18 @@ def read_snapshot(value: Any) -> Snapshot:
         creation_backoffs={
             (backoff.machine_type, backoff.zone, backoff.profile): backoff.why for backoff in written.creation_backoffs
         },
-        nominations=_read_promises(written.promises),
+        nominations=_read_nominations(written.promises),
     )
 
 
-def _read_promises(written: tuple[_Promise, ...]) -> dict[str, dict[str, int]]:
+def _read_nominations(written: tuple[_Nomination, ...]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for promise in written:
         found.setdefault(promise.known_as, {})[promise.entry] = promise.pods
     return found
 
 
-def _view(written: _Snapshot) -> ClusterView:
+def _read_view(written: _Snapshot) -> ClusterView:
     storage = written.storage
     empty = ClusterView.of(
         (home.node for home in written.homes),
@@ -247,31 +251,31 @@ def _view(written: _Snapshot) -> ClusterView:
             volumes=storage.volumes, claims=storage.claims, classes=storage.classes, csi_nodes=storage.csi_nodes
         ),
     )
-    return empty.with_states(_state(home) for home in written.homes)
+    return empty.with_states(_read_node(home) for home in written.homes)
 
 
-def _state(home: _Home) -> NodeState:
+def _read_node(home: _RecordedNode) -> NodeState:
     state = NodeState(home.node).with_pods(_read_placed(placed) for placed in home.pods)
     for bad in home.unreadable:
         state = state.with_unreadable(bad)
     return state
 
 
-def _read_placed(one: _Placed) -> PlacedPod:
-    placed = PlacedPod(one.pod)
-    return placed.named(one.known_as) if one.known_as else placed
+def _read_placed(recorded: _Placed) -> PlacedPod:
+    placed = PlacedPod(recorded.pod)
+    return placed.named(recorded.known_as) if recorded.known_as else placed
 
 
-def _read_pending(one: _Pending) -> world.PendingPods:
-    return world.PendingPods(key=one.entry, **_fields(_Pending, one, but="entry"))
+def _read_pending(recorded: _Pending) -> world.PendingPods:
+    return world.PendingPods(key=recorded.entry, **_get_fields(_Pending, recorded, but="entry"))
 
 
-def _read_group(one: _Group) -> world.NodeGroup:
-    options = one.shrinking
-    rules = None if options is None else world.GroupScaleDownOptions(**_fields(_ShrinkRules, options))
-    return world.NodeGroup(**{**_fields(_Group, one), "shrinking": rules})
+def _read_group(recorded: _Group) -> world.NodeGroup:
+    options = recorded.shrinking
+    rules = None if options is None else world.GroupScaleDownOptions(**_get_fields(_ShrinkRules, options))
+    return world.NodeGroup(**{**_get_fields(_Group, recorded), "shrinking": rules})
 
 
-def _read_machine_type(one: _MachineType) -> world.MachineType:
-    amounts = {"capacity": ResourceVector(one.capacity), "allocatable": ResourceVector(one.allocatable)}
-    return world.MachineType(**{**_fields(_MachineType, one), **amounts})
+def _read_machine_type(recorded: _MachineType) -> world.MachineType:
+    amounts = {"capacity": ResourceVector(recorded.capacity), "allocatable": ResourceVector(recorded.allocatable)}
+    return world.MachineType(**{**_get_fields(_MachineType, recorded), **amounts})

@@ -13,7 +13,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Structs, times and tuples as JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value))
 

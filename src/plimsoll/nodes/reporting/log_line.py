@@ -19,14 +19,24 @@ _NAMED: Final = 3
 def build_log_line(result: LoopResult) -> str:
     """What was done, what was not done and why, or that there was nothing to do."""
     if result.ended_early is not None:
-        clauses = [f"stopped early, {result.ended_early}", *_repairs(result)]
+        clauses = [f"stopped early, {result.ended_early}", *_describe_repairs(result)]
     else:
-        growing = (*_repairs(result), *_growth(result), *_left(result), *build_request_clauses(result))
-        clauses = [*growing, *_removals(result), *_ended(result), *_groups(result)]
+        growing = (
+            *_describe_repairs(result),
+            *_describe_scale_ups(result),
+            *_describe_unschedulable(result),
+            *build_request_clauses(result),
+        )
+        clauses = [
+            *growing,
+            *_describe_removals(result),
+            *_describe_finished(result),
+            *_describe_deleted_groups(result),
+        ]
     return "; ".join(clauses) or "nothing to do"
 
 
-def _repairs(loop: LoopResult) -> Iterator[str]:
+def _describe_repairs(loop: LoopResult) -> Iterator[str]:
     for failed in loop.changes.failed:
         yield failed.reason.message
     for repaired in loop.repairs:
@@ -35,12 +45,12 @@ def _repairs(loop: LoopResult) -> Iterator[str]:
         if repaired.failure is not None:
             yield f"could not repair group {repaired.group}: {repaired.failure.message}"
         elif repaired.instances:
-            yield f"deleted {_counted(len(repaired.instances), 'instance')} of group {repaired.group}"
+            yield f"deleted {_format_count(len(repaired.instances), 'instance')} of group {repaired.group}"
         else:
             yield f"lowered group {repaired.group} from {repaired.before} to {repaired.after}"
 
 
-def _growth(loop: LoopResult) -> Iterator[str]:
+def _describe_scale_ups(loop: LoopResult) -> Iterator[str]:
     results = loop.scale_up_results
     done = [
         f"{'new ' * result.created}{result.group} {result.before}->{result.after}"
@@ -48,7 +58,7 @@ def _growth(loop: LoopResult) -> Iterator[str]:
         if result.is_done
     ]
     if done:
-        yield f"scaled up {_few(done)} for {_counted(loop.scale_up.plan.scheduled, 'pod')}"
+        yield f"scaled up {_list_few(done)} for {_format_count(loop.scale_up.plan.scheduled, 'pod')}"
     for result in results:
         if result.failure is not None:
             yield f"could not scale up {result.group}: {result.failure.message}"
@@ -59,10 +69,10 @@ def _growth(loop: LoopResult) -> Iterator[str]:
     held = [result for result in results if result.held_back is not None]
     if held:
         sizes = [f"{result.group} {result.before}->{result.after}" for result in held]
-        yield f"would scale up {_few(sizes)}, {held[0].held_back}"
+        yield f"would scale up {_list_few(sizes)}, {held[0].held_back}"
 
 
-def _left(loop: LoopResult) -> Iterator[str]:
+def _describe_unschedulable(loop: LoopResult) -> Iterator[str]:
     part = loop.scale_up
     if part.skipped is not None:
         yield f"no scale-up, {part.skipped}"
@@ -71,50 +81,50 @@ def _left(loop: LoopResult) -> Iterator[str]:
         reasons = dict.fromkeys(
             str(reason) for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
         )
-        yield f"{_counted(left, 'pod')} unschedulable: {_few([*reasons])}"
+        yield f"{_format_count(left, 'pod')} unschedulable: {_list_few([*reasons])}"
 
 
-def _removals(loop: LoopResult) -> Iterator[str]:
+def _describe_removals(loop: LoopResult) -> Iterator[str]:
     part = loop.scale_down
     empty = [node_removal.node for node_removal in part.started if node_removal.is_empty]
     drained = [node_removal.node for node_removal in part.started if not node_removal.is_empty]
     if empty:
-        yield f"removing empty {_few(empty)}"
+        yield f"removing empty {_list_few(empty)}"
     if drained:
-        yield f"draining {_few(drained)}"
+        yield f"draining {_list_few(drained)}"
     if part.held_back:
-        yield f"would remove {_few([*part.held_back])}, {next(iter(part.held_back.values()))}"
+        yield f"would remove {_list_few([*part.held_back])}, {next(iter(part.held_back.values()))}"
     waiting = len(part.unneeded) - len(part.nodes_to_delete.removals)
     if waiting > 0:
         why = f", {part.skipped}" if part.skipped is not None else ""
-        yield f"{_counted(waiting, 'unneeded node')} not gone yet{why}"
+        yield f"{_format_count(waiting, 'unneeded node')} not gone yet{why}"
 
 
-def _ended(loop: LoopResult) -> Iterator[str]:
+def _describe_finished(loop: LoopResult) -> Iterator[str]:
     ended = loop.scale_down.finished
     gone = [
         finished_removal.removal.node for finished_removal in ended if finished_removal.result is RemovalResult.REMOVED
     ]
     if gone:
-        yield f"removed {_few(gone)}"
+        yield f"removed {_list_few(gone)}"
     for finished in ended:
         if finished.result is not RemovalResult.REMOVED:
             yield f"{finished.removal.node} was not removed: {finished.reason}"
 
 
-def _groups(loop: LoopResult) -> Iterator[str]:
+def _describe_deleted_groups(loop: LoopResult) -> Iterator[str]:
     gone = [group.group for group in loop.deleted_groups if group.failure is None]
     if gone:
-        yield f"deleted empty {_few(gone)}"
+        yield f"deleted empty {_list_few(gone)}"
     for deleted_group in loop.deleted_groups:
         if deleted_group.failure is not None:
             yield f"could not delete group {deleted_group.group}: {deleted_group.failure.message}"
 
 
-def _few(names: Sequence[str]) -> str:
+def _list_few(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
 
 
-def _counted(number: int, what: str) -> str:
+def _format_count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"

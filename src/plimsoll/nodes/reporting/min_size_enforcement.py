@@ -39,10 +39,10 @@ def is_min_size_repair(repair: GroupRepair) -> bool:
 
 def find_raised_groups(loop: LoopResult) -> tuple[RaisedGroup, ...]:
     """The groups in the order in which they were raised."""
-    return tuple(_raised_group(repair, loop) for repair in loop.repairs if is_min_size_repair(repair))
+    return tuple(_build_raised_group(repair, loop) for repair in loop.repairs if is_min_size_repair(repair))
 
 
-def _raised_group(repair: GroupRepair, loop: LoopResult) -> RaisedGroup:
+def _build_raised_group(repair: GroupRepair, loop: LoopResult) -> RaisedGroup:
     health = None if loop.health is None else loop.health.groups.get(repair.group)
     groups = () if loop.snapshot is None else loop.snapshot.groups
     before, after = repair.before or 0, repair.after or 0

@@ -30,11 +30,11 @@ Json = dict[str, Any]
 
 
 def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
-    found: Json = {"result": str(plan.result), "plan": [_growth(scale_up) for scale_up in plan.scale_ups]}
+    found: Json = {"result": str(plan.result), "plan": [_scale_up_to_json(scale_up) for scale_up in plan.scale_ups]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
     found["helped"] = plan.scheduled
-    found["remaining"] = [_remaining(unschedulable) for unschedulable in plan.unschedulable]
+    found["remaining"] = [_unschedulable_to_json(unschedulable) for unschedulable in plan.unschedulable]
     found["costPerHour"] = float(plan.cost_per_hour)
     found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
     if plan.label_sets:
@@ -53,28 +53,28 @@ def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Jso
     return found
 
 
-def _growth(one: GroupScaleUp) -> Json:
+def _scale_up_to_json(scale_up: GroupScaleUp) -> Json:
     entry: Json = {
-        "group": one.option.group,
-        "machineType": machine_type_of(one.option),
-        "from": one.before,
-        "to": one.after,
-        "max": one.option.max_size,
-        "created": not one.option.exists,
+        "group": scale_up.option.group,
+        "machineType": machine_type_of(scale_up.option),
+        "from": scale_up.before,
+        "to": scale_up.after,
+        "max": scale_up.option.max_size,
+        "created": not scale_up.option.exists,
     }
-    if one.option.zone:
-        entry["zone"] = one.option.zone
-    if one.option.profile is not None:
-        entry["labels"] = dict(one.option.profile.labels)
-        entry["taints"] = [_taint(taint) for taint in one.option.node.spec.taints]
-        entry["capacityType"] = str(one.option.capacity_type)
-        entry["reason"] = str(one.reason)
-    entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in one.patterns]
+    if scale_up.option.zone:
+        entry["zone"] = scale_up.option.zone
+    if scale_up.option.profile is not None:
+        entry["labels"] = dict(scale_up.option.profile.labels)
+        entry["taints"] = [_taint_to_json(taint) for taint in scale_up.option.node.spec.taints]
+        entry["capacityType"] = str(scale_up.option.capacity_type)
+        entry["reason"] = str(scale_up.reason)
+    entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in scale_up.patterns]
     return entry
 
 
-def _taint(one: Taint) -> Json:
-    return {"key": one.key, **({"value": one.value} if one.value else {}), "effect": one.effect}
+def _taint_to_json(taint: Taint) -> Json:
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
 def machine_type_of(option: ScaleUpOption) -> str:
@@ -82,8 +82,8 @@ def machine_type_of(option: ScaleUpOption) -> str:
     return option.machine_type or option.node.metadata.labels.get(INSTANCE_TYPE, "")
 
 
-def _remaining(one: UnschedulablePods) -> Json:
-    return {"pods": one.pods, "reasons": [str(reason) for reason in one.reasons]}
+def _unschedulable_to_json(unschedulable: UnschedulablePods) -> Json:
+    return {"pods": unschedulable.pods, "reasons": [str(reason) for reason in unschedulable.reasons]}
 
 
 _SCALE_UP_NOT_TRIED = "NotTried"
@@ -104,40 +104,40 @@ class ScaleDownResult(StrEnum):
 
 def build_loop_entry(result: LoopResult, *, is_timed: bool = False) -> Json:
     """The entry without its time, which the caller adds. `is_timed`: with `planSeconds`."""
-    entry = {"scaleUp": _scale_up(result, is_timed=is_timed), "scaleDown": _scale_down(result)}
+    entry = {"scaleUp": _build_scale_up(result, is_timed=is_timed), "scaleDown": _build_scale_down(result)}
     return entry if result.ended_early is None else {"endedEarly": str(result.ended_early), **entry}
 
 
-def _scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
+def _build_scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
     part = loop.scale_up
     found = plan_to_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
-    found["result"] = _scale_up_result(loop) or found["result"]
+    found["result"] = _find_scale_up_result(loop) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
     for result in part.results:
         done.setdefault(id(result.scale_up), []).append(result)
     found["plan"] = [
         entry
         for scale_up, planned in zip(part.plan.scale_ups, found["plan"], strict=True)
-        for entry in _as_done(planned, done.get(id(scale_up), []))
+        for entry in _list_done(planned, done.get(id(scale_up), []))
     ]
     raised = find_raised_groups(loop)
-    found["plan"] += [_raised(raised_group) for raised_group in raised]
+    found["plan"] += [_raised_group_to_json(raised_group) for raised_group in raised]
     if found["result"] == Result.NOT_NEEDED and any(raised_group.failure is None for raised_group in raised):
         found["result"] = str(Result.NEEDED)
     return found
 
 
-def _raised(one: RaisedGroup) -> Json:
+def _raised_group_to_json(raised: RaisedGroup) -> Json:
     """A scale-up without pods, in the form of the others."""
-    sizes = {"from": one.before, "to": one.after, "max": one.max_size, "created": False}
-    entry: Json = {"group": one.group, "machineType": one.machine_type, **sizes}
-    if one.zone:
-        entry["zone"] = one.zone
+    sizes = {"from": raised.before, "to": raised.after, "max": raised.max_size, "created": False}
+    entry: Json = {"group": raised.group, "machineType": raised.machine_type, **sizes}
+    if raised.zone:
+        entry["zone"] = raised.zone
     entry["patterns"] = []
-    return entry if one.failure is None else {**entry, "error": one.failure.message}
+    return entry if raised.failure is None else {**entry, "error": raised.failure.message}
 
 
-def _scale_up_result(loop: LoopResult) -> str:
+def _find_scale_up_result(loop: LoopResult) -> str:
     """The result where the plan alone does not determine it."""
     part = loop.scale_up
     if loop.ended_early is not None:
@@ -148,7 +148,7 @@ def _scale_up_result(loop: LoopResult) -> str:
     return _SCALE_UP_ERROR if failed and not any(result.is_done for result in part.results) else ""
 
 
-def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
+def _list_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
     """One entry per provider group: a provider may create several for a planned one. The first has all patterns."""
     if not done:
         return [planned]
@@ -166,21 +166,23 @@ def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
     return found
 
 
-def _scale_down(loop: LoopResult) -> Json:
+def _build_scale_down(loop: LoopResult) -> Json:
     part = loop.scale_down
     held_back = {node: reason for node, reason in part.held_back.items() if reason.code != DRY_RUN}
     going = [node_removal for node_removal in part.nodes_to_delete.removals if node_removal.node not in held_back]
-    unremovable = {unremovable_node.node: _why_kept(unremovable_node.reason) for unremovable_node in part.unremovable}
-    unremovable.update({node: _why_kept(reason) for node, reason in held_back.items()})
+    unremovable = {
+        unremovable_node.node: _format_unremovable(unremovable_node.reason) for unremovable_node in part.unremovable
+    }
+    unremovable.update({node: _format_unremovable(reason) for node, reason in held_back.items()})
     return {
-        "result": str(_scale_down_result(loop, part)),
+        "result": str(_find_scale_down_result(loop, part)),
         "empty": [node_removal.node for node_removal in going if node_removal.is_empty],
         "drained": [node_removal.node for node_removal in going if not node_removal.is_empty],
         "unremovable": dict(sorted(unremovable.items())),
     }
 
 
-def _scale_down_result(loop: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
+def _find_scale_down_result(loop: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
     if loop.ended_early is not None:
         return ScaleDownResult.NOT_TRIED
     if part.started:
@@ -196,6 +198,6 @@ def _scale_down_result(loop: LoopResult, part: ScaleDownPart) -> ScaleDownResult
     return ScaleDownResult.NO_NODE_DELETED if part.unneeded else ScaleDownResult.NO_UNNEEDED
 
 
-def _why_kept(reason: Reason) -> str:
+def _format_unremovable(reason: Reason) -> str:
     """Cluster Autoscaler's code; for a blocking pod also which pod and why."""
     return f"{reason.code}: {reason}" if reason.code in {BLOCKED_BY_POD, WAITS_FOR_COMPLETION} else reason.code

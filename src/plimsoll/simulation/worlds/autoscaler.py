@@ -78,7 +78,7 @@ class ScenarioLoop:
         self._on_loop(format_time(loop.at), build_loop_entry(loop, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
-        return self._parts.reporter.metrics.samples()
+        return self._parts.reporter.metrics.collect_samples()
 
 
 async def _inline(plan: Callable[[], T]) -> T:

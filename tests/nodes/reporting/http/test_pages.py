@@ -56,7 +56,7 @@ class PagesHarness:
         self.metrics = Metrics()
         self.pages = build_pages(
             DebugViews(lambda: self.turn, _inline),
-            metrics=[self.metrics.exposition],
+            metrics=[self.metrics.render],
             health=self.health,
             clock=world.clock,
             reviewer=reviewer,

@@ -49,14 +49,14 @@ def after(*turns: Any) -> dict[str, float]:
     metrics = Metrics()
     for result in turns:
         metrics.observe(result)
-    return metrics.samples()
+    return metrics.collect_samples()
 
 
 # ---- names
 
 
 def test_what_never_happened_is_zero_n32():
-    samples = Metrics().samples()
+    samples = Metrics().collect_samples()
 
     for name in (
         "created_node_groups_total",
@@ -86,7 +86,7 @@ def test_nothing_measured_is_in_a_scenarios_output():
 def test_the_exposition_is_one_that_prometheus_reads_with_the_types_of_cluster_autoscaler():
     metrics = Metrics()
     metrics.observe(loop_result(function_seconds={"main": 0.2}))
-    text = metrics.exposition().decode()
+    text = metrics.render().decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
 
     assert not [family for family in families if family.endswith("_created")]
@@ -119,7 +119,7 @@ SPECIFIED = (
 
 @pytest.mark.parametrize("name", SPECIFIED.split())
 def test_every_metric_of_the_specification_is_declared(name: str):
-    assert f"# TYPE cluster_autoscaler_{name} ".encode() in Metrics().exposition()
+    assert f"# TYPE cluster_autoscaler_{name} ".encode() in Metrics().render()
 
 
 # ---- growing

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 _AGAIN_AFTER: Final = timedelta(minutes=5)
-_WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "ProvisioningRequestMissing"})
+_ANY_MESSAGE: Final = frozenset({"ConsumingPodsUnschedulable", "ProvisioningRequestMissing"})
 """Reasons emitted once per object even if the message differs: their messages count pods, which come and go."""
 
 
 def build_events(loop: LoopResult, recent: Container[EventMessage] = ()) -> tuple[EventMessage, ...]:
     """All Events of a loop, in the order in which things happened. `recent`: Events that need no repetition."""
     return (
-        *_health(loop),
+        *_build_health_events(loop),
         *build_scale_up_events(loop, recent),
         *build_request_events(loop),
         *build_scale_down_events(loop),
     )
 
 
-def _health(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_health_events(loop: LoopResult) -> Iterator[EventMessage]:
     ended = loop.ended_early
     if ended is not None and ended.code == CLUSTER_UNHEALTHY:
         message = f"Cluster is unhealthy: {ended.message}"
@@ -69,22 +69,22 @@ class EventEmitter:
     def emit(self, loop: LoopResult) -> None:
         status = status_config_map(loop.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
-        for message in self._news(loop):
+        for message in self._select_new(loop):
             about = with_uid if message.about == status else message.about
             self._recorder.record(about, message.type, reason=message.reason, message=message.message)
 
-    def _news(self, loop: LoopResult) -> list[EventMessage]:
+    def _select_new(self, loop: LoopResult) -> list[EventMessage]:
         if loop.policy.operation.duplicated_events:
             return list(build_events(loop))
         self._lately = {event_message: at for event_message, at in self._lately.items() if loop.at - at < _AGAIN_AFTER}
         news: list[EventMessage] = []
         for message in build_events(loop, self._lately):
-            if (key := _same(message)) not in self._lately:
+            if (key := _deduplication_key(message)) not in self._lately:
                 self._lately[key] = loop.at
                 news.append(message)
         return news
 
 
-def _same(one: EventMessage) -> EventMessage:
+def _deduplication_key(event: EventMessage) -> EventMessage:
     """The key under which an Event is not repeated."""
-    return replace(one, message="") if one.reason in _WHATEVER_IS_SAID else one
+    return replace(event, message="") if event.reason in _ANY_MESSAGE else event

@@ -33,15 +33,15 @@ _NAMED_PODS: Final = 50
 
 
 def build_scale_down_events(loop: LoopResult) -> Iterator[EventMessage]:
-    yield from _cleaned(loop)
+    yield from _build_cleanup_events(loop)
     for removal in loop.scale_down.started:
-        yield from _begun(removal, loop)
+        yield from _build_started_events(removal, loop)
     for ended in loop.scale_down.finished:
-        yield from _ended(ended, loop)
-    yield from _groups(loop)
+        yield from _build_finished_events(ended, loop)
+    yield from _build_deleted_group_events(loop)
 
 
-def _cleaned(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_cleanup_events(loop: LoopResult) -> Iterator[EventMessage]:
     for cleaned in loop.cleaned:
         about = node_reference(cleaned.node, loop.snapshot)
         if cleaned.failure is None:
@@ -53,13 +53,13 @@ def _cleaned(loop: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=about, type=WARNING, reason=CLEANUP, message=message)
 
 
-def _begun(removal: NodeRemoval, loop: LoopResult) -> Iterator[EventMessage]:
+def _build_started_events(removal: NodeRemoval, loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
     if removal.is_empty:
         message = f'Scale-down: removing empty node "{removal.node}"'
         yield EventMessage(about=status, reason="ScaleDownEmpty", message=message)
     else:
-        yield EventMessage(about=status, reason=SCALE_DOWN, message=_drain_message(removal))
+        yield EventMessage(about=status, reason=SCALE_DOWN, message=_format_drain_message(removal))
     node = node_reference(removal.node, loop.snapshot)
     yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
     for move in removal.moves:
@@ -67,13 +67,13 @@ def _begun(removal: NodeRemoval, loop: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(about=pod, reason=SCALE_DOWN, message="deleting pod for node scale down")
 
 
-def _drain_message(removal: NodeRemoval) -> str:
+def _format_drain_message(removal: NodeRemoval) -> str:
     pods = ",".join(move.pod.name for move in removal.moves[:_NAMED_PODS])
     utilization = removal.reason.facts.get("utilization", 0.0)
     return f"Scale-down: removing node {removal.node}, utilization: {utilization:.4g}, pods to reschedule: {pods}"
 
 
-def _ended(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
+def _build_finished_events(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
     node = node_reference(ended.removal.node, loop.snapshot)
     for evicted in ended.pods:
         if evicted.failure is not None:
@@ -93,7 +93,7 @@ def _ended(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
             yield EventMessage(about=node, type=NORMAL, reason=SCALE_DOWN_FAILED, message=message)
 
 
-def _groups(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_deleted_group_events(loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
     for deleted in loop.deleted_groups:
         if deleted.failure is None:

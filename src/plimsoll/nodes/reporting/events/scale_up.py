@@ -56,59 +56,59 @@ _WORDS: Final = {
 
 def build_scale_up_events(loop: LoopResult, recent: Container[EventMessage] = ()) -> Iterator[EventMessage]:
     """`recent`: Events that need no repetition."""
-    yield from _repairs(loop)
-    yield from _growths(loop)
-    yield from _limits(loop)
-    yield from _priorities(loop)
-    yield from _fates(loop)
-    yield from islice((message for message in _ignored(loop) if message not in recent), _IGNORED_PODS)
+    yield from _build_repair_events(loop)
+    yield from _build_group_events(loop)
+    yield from _build_limit_events(loop)
+    yield from _build_priority_events(loop)
+    yield from _build_pod_events(loop)
+    yield from islice((message for message in _build_ignored_events(loop) if message not in recent), _IGNORED_PODS)
 
 
 # ---- the status ConfigMap
 
 
-def _repairs(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_repair_events(loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
     for failed in loop.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
     for repaired in loop.repairs:
         if repaired.reason.code == DELETE_UNREGISTERED:
-            yield from _unregistered(repaired, loop)
+            yield from _build_unregistered_events(repaired, loop)
         elif not is_min_size_repair(repaired) and not repaired.instances and repaired.failure is not None:
             message = f"Failed to revert scale-up of group {repaired.group}: {repaired.failure.message}"
             yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
 
-def _unregistered(one: GroupRepair, loop: LoopResult) -> Iterator[EventMessage]:
+def _build_unregistered_events(repair: GroupRepair, loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
-    for name in one.instances:
-        if one.failure is None:
+    for name in repair.instances:
+        if repair.failure is None:
             yield EventMessage(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
         else:
-            message = f"Failed to remove node {name}: {one.failure.message}"
+            message = f"Failed to remove node {name}: {repair.failure.message}"
             yield EventMessage(about=status, type=WARNING, reason="DeleteUnregisteredFailed", message=message)
 
 
-def _growths(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_group_events(loop: LoopResult) -> Iterator[EventMessage]:
     for result in loop.scale_up_results:
         if result.held_back is None:
-            yield from _growth(result, loop)
+            yield from _build_result_events(result, loop)
     for raised in find_raised_groups(loop):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
-        yield from _resized(raised.group, sizes, raised.failure, about=status_config_map(loop.policy))
+        yield from _build_resize_events(raised.group, sizes, raised.failure, about=status_config_map(loop.policy))
 
 
-def _growth(one: ScaleUpResult, loop: LoopResult) -> Iterator[EventMessage]:
+def _build_result_events(result: ScaleUpResult, loop: LoopResult) -> Iterator[EventMessage]:
     status = status_config_map(loop.policy)
-    if one.created:
-        message = f"NodeAutoprovisioning: created new node group {one.group}"
+    if result.created:
+        message = f"NodeAutoprovisioning: created new node group {result.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
-    elif not one.scale_up.option.exists and one.failure is not None:
-        message = f"NodeAutoprovisioning: attempt to create node group {one.group} failed: {one.failure.message}"
+    elif not result.scale_up.option.exists and result.failure is not None:
+        message = f"NodeAutoprovisioning: attempt to create node group {result.group} failed: {result.failure.message}"
         yield EventMessage(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
         return
-    sizes = _Sizes(one.before, one.after, one.scale_up.option.max_size)
-    yield from _resized(one.group, sizes, one.failure, about=status)
+    sizes = _Sizes(result.before, result.after, result.scale_up.option.max_size)
+    yield from _build_resize_events(result.group, sizes, result.failure, about=status)
 
 
 class _Sizes(NamedTuple):
@@ -120,7 +120,7 @@ class _Sizes(NamedTuple):
         return f"{self.after} instead of {self.before} (max: {self.most})"
 
 
-def _resized(
+def _build_resize_events(
     group: str, sizes: _Sizes, failure: CallFailed | None, *, about: ObjectReference
 ) -> Iterator[EventMessage]:
     """Events before and after the call."""
@@ -132,7 +132,7 @@ def _resized(
         yield EventMessage(about=about, type=WARNING, reason="FailedToScaleUpGroup", message=message)
 
 
-def _limits(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_limit_events(loop: LoopResult) -> Iterator[EventMessage]:
     part = loop.scale_up
     is_short = any(
         reason.code == MAX_NODES_TOTAL for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
@@ -144,7 +144,7 @@ def _limits(loop: LoopResult) -> Iterator[EventMessage]:
         )
 
 
-def _priorities(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_priority_events(loop: LoopResult) -> Iterator[EventMessage]:
     about = config_map_reference(loop.policy, CONFIG_MAP)
     if loop.priority_problem is not None:
         yield EventMessage(
@@ -157,12 +157,12 @@ def _priorities(loop: LoopResult) -> Iterator[EventMessage]:
                 "The group won't be used."
             )
             yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
-    if _no_priority_is_met(loop):
+    if _lacks_priority_match(loop):
         message = "Priority expander: no priorities info found for any of the expansion options. No options filtered."
         yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNoGroupMatched", message=message)
 
 
-def _no_priority_is_met(loop: LoopResult) -> bool:
+def _lacks_priority_match(loop: LoopResult) -> bool:
     """Whether no group has a priority: only then does the planner use groups without one."""
     policy, scale_ups = loop.policy, loop.scale_up.plan.scale_ups
     if not scale_ups or not policy.priorities or PRIORITY not in policy.planning.expander:
@@ -174,22 +174,22 @@ def _no_priority_is_met(loop: LoopResult) -> bool:
 # ---- pods
 
 
-def _fates(loop: LoopResult) -> Iterator[EventMessage]:
-    tellings = PodEventGroups()
+def _build_pod_events(loop: LoopResult) -> Iterator[EventMessage]:
+    pod_events = PodEventGroups()
     texts: dict[int, str] = {}
     for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.helped:
             words = f"triggered scale-up: [{' '.join(pod_outcome.scale_ups)}]"
-            tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, text=words)
+            pod_events.add(pod, pod_outcome.helped, reason=TRIGGERED, text=words)
         if pod_outcome.remaining:
-            words = texts.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, loop)
+            words = texts.get(id(pod_outcome.reasons)) or _explain_not_triggered(pod_outcome.reasons, loop)
             texts[id(pod_outcome.reasons)] = words
-            tellings.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
-    yield from tellings.build_events(status_config_map(loop.policy))
+            pod_events.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
+    yield from pod_events.build_events(status_config_map(loop.policy))
 
 
-def _why_not(reasons: Iterable[Reason], loop: LoopResult) -> str:
+def _explain_not_triggered(reasons: Iterable[Reason], loop: LoopResult) -> str:
     return (
         f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(loop) else count_reasons(reasons)}"
     )
@@ -204,12 +204,12 @@ def count_reasons(reasons: Iterable[Reason]) -> str:
     found: dict[str, int] = {}
     for reason in reasons:
         groups = reason.facts.get("groups", 0)
-        for words in _words(reason):
+        for words in _split_reason(reason):
             found[words] = found.get(words, 0) + (groups or 1)
     return ", ".join(f"{groups} {words}" for words, groups in found.items())
 
 
-def _words(reason: Reason) -> list[str]:
+def _split_reason(reason: Reason) -> list[str]:
     """The reason without group names, which the planner appends in parentheses: here they are counted."""
     if reason.code in _WORDS:
         return [_WORDS[reason.code]]
@@ -217,7 +217,7 @@ def _words(reason: Reason) -> list[str]:
     return message.split(", ") if reason.code == RESOURCES_FIT else [message]
 
 
-def _ignored(loop: LoopResult) -> Iterator[EventMessage]:
+def _build_ignored_events(loop: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. Problems of the pod or the request are reported by `build_request_events`."""
     for filtered in (filtered for filtered in loop.filtered_pods if filtered.reason.code == CONSUMING):
         request = consumed_request_of(filtered)
@@ -225,8 +225,8 @@ def _ignored(loop: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(about=pod_reference(filtered.pod), reason=IGNORED, message=message)
 
 
-def consumed_request_of(one: FilteredPod) -> str:
+def consumed_request_of(filtered: FilteredPod) -> str:
     """NAMESPACE/NAME of the request that a pod consumes."""
-    meta = one.pod.metadata
+    meta = filtered.pod.metadata
     name = next((meta.annotations[key] for key in CONSUME_ANNOTATIONS if meta.annotations.get(key)), "")
     return f"{meta.namespace}/{name}"

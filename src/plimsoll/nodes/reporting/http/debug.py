@@ -40,19 +40,19 @@ class DebugViews:
         self._last = last
         self._planning = run_planner
 
-    def snapshot(self) -> Json | None:
+    def show_snapshot(self) -> Json | None:
         """Nodes with their pods, group templates, pending pods; None: not enabled, or the cluster was not read."""
         loop = self._last()
         if loop is None or loop.snapshot is None or not loop.policy.operation.debugging_snapshot:
             return None
         return {
             "Timestamp": written_time(loop.at),
-            "NodeList": [_node(state) for state in loop.snapshot.view.nodes.values()],
+            "NodeList": [_node_to_json(state) for state in loop.snapshot.view.nodes.values()],
             "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in loop.snapshot.groups},
             "UnschedulablePods": [pending.key for pending in loop.snapshot.pending],
         }
 
-    def plan(self) -> Json | None:
+    def show_plan(self) -> Json | None:
         """The decisions of the last loop as in a scenario, and the reasons as lines."""
         loop = self._last()
         if loop is None:
@@ -63,12 +63,12 @@ class DebugViews:
             "lines": build_plan(loop).lines(),
         }
 
-    async def pod(self, key: PodKey) -> Json | None:
+    async def show_pod(self, key: PodKey) -> Json | None:
         """The node of a pod, why it is not planned for, or what blocks it; None: the last loop did not list it."""
         loop = self._last()
         if loop is None or loop.snapshot is None:
             return None
-        waiting = _waiting(loop.snapshot, key)
+        waiting = _find_pending(loop.snapshot, key)
         if waiting is not None:
             plan, snapshot, policy = loop.scale_up.plan, loop.snapshot, loop.policy
             found: Json = await self._planning(
@@ -83,7 +83,7 @@ class DebugViews:
                 return {"pod": str(key), "node": state.name}
         return None
 
-    async def request(self, key: PodKey) -> Json | None:
+    async def show_request(self, key: PodKey) -> Json | None:
         """The state of a request, its updates, and what blocks its pods; None: the last loop did not list it."""
         loop = self._last()
         if loop is None or str(key) not in (loop.requests.known or ()):
@@ -91,14 +91,14 @@ class DebugViews:
         view = next((request for request in loop.requests.views if request.name == str(key)), None)
         if view is None:
             return {"request": str(key), "setAside": _NOT_OURS}
-        found = _request_state(loop, view)
+        found = _request_to_json(loop, view)
         if view.phase in _WITHOUT_CAPACITY and view.pods and loop.snapshot is not None:
             snapshot = loop.snapshot
-            found["podSets"] = await self._planning(lambda: _pod_sets(loop, snapshot, view))
+            found["podSets"] = await self._planning(lambda: _explain_pod_sets(loop, snapshot, view))
         return found
 
 
-def _request_state(loop: LoopResult, view: RequestView) -> Json:
+def _request_to_json(loop: LoopResult, view: RequestView) -> Json:
     part = loop.requests
     updates = [status_update for status_update in part.updates if status_update.view.name == view.name]
     conditions, details = view.conditions, view.details
@@ -124,7 +124,7 @@ def _request_state(loop: LoopResult, view: RequestView) -> Json:
     }
 
 
-def _pod_sets(loop: LoopResult, snapshot: Snapshot, view: RequestView) -> list[Json]:
+def _explain_pod_sets(loop: LoopResult, snapshot: Snapshot, view: RequestView) -> list[Json]:
     """An explanation per pod set; requests that were not due are explained as if they were planned for."""
     there = {pending.key for pending in snapshot.pending}
     missing = (pending for pending in view.pods if pending.key not in there)
@@ -132,14 +132,14 @@ def _pod_sets(loop: LoopResult, snapshot: Snapshot, view: RequestView) -> list[J
     return [explain_pod(problem, loop.scale_up.plan, pending.key) for pending in view.pods]
 
 
-def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
+def _find_pending(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
     for pending in snapshot.pending:
         if pending.pod.metadata.namespace == key.namespace and key.name in pending.names:
             return pending
     return None
 
 
-def _node(state: NodeState) -> Json:
+def _node_to_json(state: NodeState) -> Json:
     """The node with the names of its pods only: pod specs may hold secrets."""
     pods = [{"namespace": key.namespace, "name": key.name} for key in state.pods]
     return {"Node": msgspec.to_builtins(state.node), "Pods": pods}

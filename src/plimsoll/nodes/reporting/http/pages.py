@@ -59,20 +59,20 @@ class DebugPages:
     def __init__(self, debug_views: DebugViews) -> None:
         self._debug_views = debug_views
         self._explainers: dict[str, Callable[[PodKey], Awaitable[Json | None]]] = {
-            "pod": debug_views.pod,
-            "request": debug_views.request,
+            "pod": debug_views.show_pod,
+            "request": debug_views.show_request,
         }
         """By the parameter that names the object; each returns None for an object that it does not know."""
 
     async def show_snapshot(self, _request: Request) -> Response:
-        found = self._debug_views.snapshot()
+        found = self._debug_views.show_snapshot()
         if found is None:
             problem = "no snapshot: it needs --debugging-snapshot-enabled, and a loop iteration that saw the cluster"
             return text_response(problem, HTTPStatus.NOT_FOUND)
         return json_response(found)
 
     async def show_plan(self, _request: Request) -> Response:
-        found = self._debug_views.plan()
+        found = self._debug_views.show_plan()
         if found is None:
             return text_response("no loop iteration has ended yet", HTTPStatus.NOT_FOUND)
         return json_response(found)

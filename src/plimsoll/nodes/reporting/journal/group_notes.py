@@ -35,57 +35,57 @@ class GroupNotes:
 
     def build(self, loop: LoopResult) -> tuple[NotDone, ...]:
         """A note for each group that this loop did not change; none if the provider could not be read."""
-        acted = self._note(loop)
+        acted = self._record(loop)
         if loop.health is None:
             return ()
         groups = loop.health.groups
         self._scaled_up = {name: note for name, note in self._scaled_up.items() if name in groups or name in acted}
         self._scaled_down = {name: note for name, note in self._scaled_down.items() if name in groups}
-        return tuple(self._noted(group_standing) for name, group_standing in groups.items() if name not in acted)
+        return tuple(self._build_note(group_health) for name, group_health in groups.items() if name not in acted)
 
-    def _note(self, loop: LoopResult) -> set[str]:
+    def _record(self, loop: LoopResult) -> set[str]:
         """Record changes; returns the groups that were changed."""
         when = f"at {loop.at:%Y-%m-%d %H:%M:%S} UTC"
         acted = {repaired.group for repaired in loop.repairs} | {result.group for result in loop.scale_up_results}
-        for group, before, after in _growths(loop):
+        for group, before, after in _list_scale_ups(loop):
             self._scaled_up[group] = f"last grown from {before} to {after} {when}"
         for ended in loop.scale_down.finished:
             if ended.result is RemovalResult.REMOVED:
                 self._scaled_down[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
         return acted
 
-    def _noted(self, one: GroupHealth) -> NotDone:
-        name = one.group.id
+    def _build_note(self, health: GroupHealth) -> NotDone:
+        name = health.group.id
         known = [notes[name] for notes in (self._scaled_up, self._scaled_down) if name in notes]
-        message = "; ".join([_sizes(one), *_coming(one), *known])
-        state = "growing" if one.is_scaling_up else "steady" if one.group.autoscaled else "fixed"
-        facts = {"size": one.target_size, "state": state, "min": one.group.min_size, "max": one.group.max_size}
+        message = "; ".join([_describe_sizes(health), *_describe_upcoming(health), *known])
+        state = "growing" if health.is_scaling_up else "steady" if health.group.autoscaled else "fixed"
+        facts = {"size": health.target_size, "state": state, "min": health.group.min_size, "max": health.group.max_size}
         reason = Reason(code="GroupAsItIs", message=message, facts=facts)
         return NotDone(what=_AS_IT_IS, about=(Ref(kind="nodegroup", name=name),), reason=reason)
 
 
-def _growths(loop: LoopResult) -> Iterator[tuple[str, int, int]]:
+def _list_scale_ups(loop: LoopResult) -> Iterator[tuple[str, int, int]]:
     yield from ((result.group, result.before, result.after) for result in loop.scale_up_results if result.is_done)
     yield from (
         (raised.group, raised.before, raised.after) for raised in find_raised_groups(loop) if raised.failure is None
     )
 
 
-def _sizes(one: GroupHealth) -> str:
-    group = one.group
-    has = f"{one.target_size} node{'s' * (one.target_size != 1)}, {len(one.readiness.ready)} ready"
+def _describe_sizes(health: GroupHealth) -> str:
+    group = health.group
+    has = f"{health.target_size} node{'s' * (health.target_size != 1)}, {len(health.readiness.ready)} ready"
     if not group.autoscaled:
         return f"it is not autoscaled, so nothing changes it: {has}"
     most = "no maximum" if group.max_size >= _NO_LIMIT else f"maximum {group.max_size}"
     return f"{has} (minimum {group.min_size}, {most})"
 
 
-def _coming(one: GroupHealth) -> list[str]:
-    return [f"{one.upcoming} on the way"] if one.upcoming else []
+def _describe_upcoming(health: GroupHealth) -> list[str]:
+    return [f"{health.upcoming} on the way"] if health.upcoming else []
 
 
 _WAITS_NO_MORE: Final = "is no longer pending"
-_NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is no longer among the unschedulable pods")
+_NOT_PENDING: Final = Reason(code="WaitsNoMore", message="it is no longer among the unschedulable pods")
 
 
 def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, ...]:
@@ -96,21 +96,24 @@ def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, .
     asked = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
     if not asked:
         return ()
-    by_node = _by_node(set(asked), loop.snapshot)
+    by_node = _group_by_node(set(asked), loop.snapshot)
     found = {key for keys in by_node.values() for key in keys}
-    notes = [_not_done(_on(node), [asked[key] for key in sorted(keys)]) for node, keys in sorted(by_node.items())]
+    notes = [
+        _build_not_done(_build_scheduled_reason(node), [asked[key] for key in sorted(keys)])
+        for node, keys in sorted(by_node.items())
+    ]
     gone = [asked[key] for key in sorted(set(asked) - found)]
-    return (*notes, _not_done(_NOT_SEEN, gone)) if gone else tuple(notes)
+    return (*notes, _build_not_done(_NOT_PENDING, gone)) if gone else tuple(notes)
 
 
-def _by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKey]]:
+def _group_by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKey]]:
     found = ((state.name, state.pods.keys() & keys) for state in snapshot.view.nodes.values())
     return {node: met for node, met in found if met}
 
 
-def _not_done(reason: Reason, refs: list[Ref]) -> NotDone:
+def _build_not_done(reason: Reason, refs: list[Ref]) -> NotDone:
     return NotDone(what=_WAITS_NO_MORE, about=tuple(refs), reason=reason)
 
 
-def _on(node: str) -> Reason:
+def _build_scheduled_reason(node: str) -> Reason:
     return Reason(code="HasPlace", message=f"it has a place on node {node}", facts={"node": node})

@@ -54,13 +54,25 @@ def build_plan(loop: LoopResult) -> Plan:
 
 def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
     """The plan and the outcomes of its actions so far."""
-    doings = [*_repairs(loop), *_scale_ups(loop), *build_request_actions(loop), *_removals(loop), *_groups_gone(loop)]
+    doings = [
+        *_build_repairs(loop),
+        *_build_scale_ups(loop),
+        *build_request_actions(loop),
+        *_build_removals(loop),
+        *_build_group_deletions(loop),
+    ]
     plan = Plan(
         subsystem=SUBSYSTEM,
         snapshot=loop.number if loop.snapshot is None else loop.snapshot.number,
         at=loop.at,
         actions=tuple(action for action, _ in doings),
-        not_done=(*_ended_early(loop), *_pods(loop), *list_unserved_requests(loop), *_nodes(loop), *_groups(loop)),
+        not_done=(
+            *_build_ended_early(loop),
+            *_list_pods(loop),
+            *list_unserved_requests(loop),
+            *_list_nodes(loop),
+            *_list_groups(loop),
+        ),
         budgets=dict(loop.scale_up.plan.budgets),
     )
     return plan, tuple(outcome for _, outcome in doings if outcome is not None)
@@ -69,61 +81,61 @@ def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]
 # ---- actions
 
 
-def _repairs(loop: LoopResult) -> Iterator[Doing]:
+def _build_repairs(loop: LoopResult) -> Iterator[Doing]:
     for repaired in loop.repairs:
         if repaired.instances:
             arguments = {"instances": list(repaired.instances)}
             action = Action(
-                verb=DELETE_INSTANCES, target=_group(repaired.group), reason=repaired.reason, arguments=arguments
+                verb=DELETE_INSTANCES, target=_group_ref(repaired.group), reason=repaired.reason, arguments=arguments
             )
         else:
             action = Action(
                 verb=GROW if is_min_size_repair(repaired) else SHRINK,
-                target=_group(repaired.group),
+                target=_group_ref(repaired.group),
                 reason=repaired.reason,
                 arguments={"to": repaired.after},
                 precondition={"size": repaired.before},
             )
-        yield action, _called(action, repaired.failure)
+        yield action, _build_outcome(action, repaired.failure)
 
 
-def _scale_ups(loop: LoopResult) -> Iterator[Doing]:
+def _build_scale_ups(loop: LoopResult) -> Iterator[Doing]:
     results = loop.scale_up_results
     for result in results:
-        action = _scale_up_action(result.scale_up, result.group, result.before, result.after)
-        yield action, _grown(action, result)
+        action = _build_scale_up_action(result.scale_up, result.group, result.before, result.after)
+        yield action, _build_scale_up_outcome(action, result)
     tried = {id(result.scale_up) for result in results}
     for scale_up in loop.scale_up.plan.scale_ups:
         if id(scale_up) not in tried:
-            yield _scale_up_action(scale_up, scale_up.option.group, scale_up.before, scale_up.after), None
+            yield _build_scale_up_action(scale_up, scale_up.option.group, scale_up.before, scale_up.after), None
 
 
-def _scale_up_action(scale_up: GroupScaleUp, group: str, before: int, after: int) -> Action:
+def _build_scale_up_action(scale_up: GroupScaleUp, group: str, before: int, after: int) -> Action:
     arguments: dict[str, object] = {"to": after}
     if not scale_up.option.exists:
         arguments |= {"machineType": machine_type_of(scale_up.option), "zone": scale_up.option.zone}
     return Action(
         verb=GROW if scale_up.option.exists else CREATE,
-        target=_group(group),
+        target=_group_ref(group),
         reason=scale_up.reason,
         arguments=arguments,
         precondition={"size": before} if scale_up.option.exists else {},
     )
 
 
-def _grown(action: Action, one: ScaleUpResult) -> Outcome:
-    if one.held_back is not None:
-        return Outcome(action=action, result=Result.HELD_BACK, reason=one.held_back)
-    return _called(action, one.failure)
+def _build_scale_up_outcome(action: Action, result: ScaleUpResult) -> Outcome:
+    if result.held_back is not None:
+        return Outcome(action=action, result=Result.HELD_BACK, reason=result.held_back)
+    return _build_outcome(action, result.failure)
 
 
-def _removals(loop: LoopResult) -> Iterator[Doing]:
+def _build_removals(loop: LoopResult) -> Iterator[Doing]:
     part = loop.scale_down
     ended = {finished.removal.node: finished for finished in part.finished}
     decided = {node_removal.node for node_removal in part.nodes_to_delete.removals}
     before = (finished.removal for finished in part.finished if finished.removal.node not in decided)
     for removal in (*before, *part.nodes_to_delete.removals):
-        action = _removal(removal)
+        action = _build_removal_action(removal)
         end = ended.get(removal.node)
         if removal.node in part.held_back:
             held_back = part.held_back[removal.node]
@@ -134,20 +146,20 @@ def _removals(loop: LoopResult) -> Iterator[Doing]:
             yield action, None
 
 
-def _removal(removal: NodeRemoval) -> Action:
+def _build_removal_action(removal: NodeRemoval) -> Action:
     arguments = {"group": removal.group, "pods": len(removal.moves)}
-    return Action(verb=REMOVE, target=_node(removal.node), reason=removal.reason, arguments=arguments)
+    return Action(verb=REMOVE, target=_node_ref(removal.node), reason=removal.reason, arguments=arguments)
 
 
-def _groups_gone(loop: LoopResult) -> Iterator[Doing]:
+def _build_group_deletions(loop: LoopResult) -> Iterator[Doing]:
     for deleted_group in loop.deleted_groups:
         action = Action(
-            verb=DELETE_GROUP, target=_group(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
+            verb=DELETE_GROUP, target=_group_ref(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
         )
-        yield action, _called(action, deleted_group.failure)
+        yield action, _build_outcome(action, deleted_group.failure)
 
 
-def _called(action: Action, failure: CallFailed | None) -> Outcome:
+def _build_outcome(action: Action, failure: CallFailed | None) -> Outcome:
     if failure is None:
         return Outcome(action=action, result=Result.DONE)
     return Outcome(action=action, result=Result.FAILED, reason=Reason(code=failure.kind.value, message=failure.message))
@@ -156,44 +168,44 @@ def _called(action: Action, failure: CallFailed | None) -> Outcome:
 # ---- what is not done
 
 
-def _ended_early(loop: LoopResult) -> Iterator[NotDone]:
+def _build_ended_early(loop: LoopResult) -> Iterator[NotDone]:
     if loop.ended_early is not None:
         cluster = Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
         yield NotDone(what="is left as it is", about=(cluster,), reason=loop.ended_early)
 
 
-class _Listed:
+class _EntriesByReason:
     """Objects by reason; at most as many pods as one plan names."""
 
     def __init__(self) -> None:
         self._left = _PODS_NAMED
-        self._said: dict[tuple[str, str], _Said] = {}
+        self._entries: dict[tuple[str, str], _ReasonEntry] = {}
         self._texts: dict[int, tuple[Reason, str]] = {}
         """Texts of reasons, which thousands of pods share. The reasons are held so that their ids stay unique."""
 
     def add(self, what: str, reason: Reason, refs: Iterable[Ref]) -> None:
-        self._about(what, reason).refs.extend(refs)
+        self._entry_for(what, reason).refs.extend(refs)
 
     def add_pods(self, what: str, reason: Reason, pod: Pod, names: tuple[str, ...]) -> None:
         named = names[: self._left]
         self._left -= len(named)
-        said = self._about(what, reason)
-        said.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
-        said.unnamed += len(names) - len(named)
+        entry = self._entry_for(what, reason)
+        entry.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
+        entry.unnamed += len(names) - len(named)
 
-    def _about(self, what: str, reason: Reason) -> _Said:
+    def _entry_for(self, what: str, reason: Reason) -> _ReasonEntry:
         known = self._texts.get(id(reason))
         if known is None:
             known = self._texts[id(reason)] = (reason, f"{reason.code} {reason}")
-        return self._said.setdefault((what, known[1]), _Said(what=what, reason=reason))
+        return self._entries.setdefault((what, known[1]), _ReasonEntry(what=what, reason=reason))
 
     def __iter__(self) -> Iterator[NotDone]:
-        for said in self._said.values():
-            yield NotDone(what=said.what, about=tuple(said.refs), reason=said.reason, unnamed=said.unnamed)
+        for entry in self._entries.values():
+            yield NotDone(what=entry.what, about=tuple(entry.refs), reason=entry.reason, unnamed=entry.unnamed)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Said:
+class _ReasonEntry:
     """One reason and the objects it holds for."""
 
     what: str
@@ -202,20 +214,20 @@ class _Said:
     unnamed: int = 0
 
 
-def _pods(loop: LoopResult) -> Iterator[NotDone]:
-    listed = _Listed()
+def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
+    listed = _EntriesByReason()
     why: dict[int, Reason] = {}
     coming: dict[tuple[str, ...], Reason] = {}
     for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.remaining:
             left = why.get(id(pod_outcome.reasons)) or why.setdefault(
-                id(pod_outcome.reasons), _not_triggered_reason(pod_outcome.reasons)
+                id(pod_outcome.reasons), _build_not_triggered_reason(pod_outcome.reasons)
             )
             listed.add_pods("stays unschedulable", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
             asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
-                pod_outcome.scale_ups, _triggered_reason(pod_outcome.scale_ups)
+                pod_outcome.scale_ups, _build_triggered_reason(pod_outcome.scale_ups)
             )
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
         if pod_outcome.placed:
@@ -226,51 +238,53 @@ def _pods(loop: LoopResult) -> Iterator[NotDone]:
     yield from listed
 
 
-def _not_triggered_reason(reasons: tuple[Reason, ...]) -> Reason:
+def _build_not_triggered_reason(reasons: tuple[Reason, ...]) -> Reason:
     return Reason(code=NOT_TRIGGERED, message="no node can be added for it", because=reasons)
 
 
-def _triggered_reason(scale_ups: tuple[str, ...]) -> Reason:
+def _build_triggered_reason(scale_ups: tuple[str, ...]) -> Reason:
     return Reason(code=TRIGGERED, message=f"nodes were requested: {' '.join(scale_ups)}")
 
 
-def _nodes(loop: LoopResult) -> Iterator[NotDone]:
+def _list_nodes(loop: LoopResult) -> Iterator[NotDone]:
     """Every node that stays: unremovable nodes, then unneeded ones that are not removed yet."""
     part = loop.scale_down
-    listed = _Listed()
+    listed = _EntriesByReason()
     for unremovable in part.unremovable:
-        listed.add("is kept", unremovable.reason, (_node(unremovable.node),))
+        listed.add("is kept", unremovable.reason, (_node_ref(unremovable.node),))
     if part.skipped is not None:
         listed_nodes = {
             *(unremovable_node.node for unremovable_node in part.unremovable),
             *(node_removal.node for node_removal in part.nodes_to_delete.removals),
         }
         waiting = (
-            _node(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in listed_nodes
+            _node_ref(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in listed_nodes
         )
         listed.add("is not needed and stays for now", part.skipped, waiting)
     yield from (not_done for not_done in listed if not_done.about)
 
 
-def _groups(loop: LoopResult) -> Iterator[NotDone]:
+def _list_groups(loop: LoopResult) -> Iterator[NotDone]:
     """Groups that cannot be used, then groups and machine types that were no option for this loop's pods."""
-    listed = _Listed()
+    listed = _EntriesByReason()
     unusable: set[str] = set()
     for name, health in (loop.health.groups if loop.health is not None else {}).items():
         if (reason := health.reason) is not None and health.group.autoscaled:
             unusable.add(name)
-            listed.add("cannot be scaled up", reason, (_group(name),))
+            listed.add("cannot be scaled up", reason, (_group_ref(name),))
     for skipped in loop.scale_up.plan.skipped_groups:
         if skipped.group in unusable and skipped.code in {IN_BACKOFF, NOT_READY}:
             continue
-        about = _group(skipped.group) if skipped.group else Ref(kind="machinetype", name=skipped.machine_type or "any")
+        about = (
+            _group_ref(skipped.group) if skipped.group else Ref(kind="machinetype", name=skipped.machine_type or "any")
+        )
         listed.add("is not scaled up", Reason(code=skipped.code, message=skipped.reason), (about,))
     yield from listed
 
 
-def _group(name: str) -> Ref:
+def _group_ref(name: str) -> Ref:
     return Ref(kind="nodegroup", name=name)
 
 
-def _node(name: str) -> Ref:
+def _node_ref(name: str) -> Ref:
     return Ref(kind="node", name=name)

@@ -1,7 +1,7 @@
 """All metrics of the node autoscaler: Cluster Autoscaler's names, labels and buckets, and a few of Plimsoll's own.
 
-Series that Cluster Autoscaler exposes as zero before anything happens are zero here too. `exposition` renders them for
-Prometheus, `samples` as a map for a scenario's `metrics`.
+Series that Cluster Autoscaler exposes as zero before anything happens are zero here too. `render_metrics` writes the
+text format of Prometheus; `collect_samples` returns a map for a scenario's `metrics`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _DEVICES: Final = (*_GPU, "dra_drivers")
 Family = TypeVar("Family", Counter, Gauge, Histogram, Summary)
 
 
-def _exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+def _build_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(start * factor**number for number in range(count))
 
 
@@ -74,15 +74,17 @@ class Families:
         self._declare_cluster()
         self._declare_groups()
         self._declare_work()
-        self._declare_growth()
-        self._declare_shrinking()
+        self._declare_scale_up()
+        self._declare_scale_down()
         self._declare_plans_and_requests()
         self._show_zeros()
 
     def _new(self, kind: type[Family], name: str, help_text: str, labels: tuple[str, ...] = ()) -> Family:
         return kind(PREFIX + name, help_text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, help_text: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+    def _new_histogram(
+        self, name: str, help_text: str, labels: tuple[str, ...], buckets: tuple[float, ...]
+    ) -> Histogram:
         return Histogram(PREFIX + name, help_text, labels, registry=self.registry, buckets=buckets)
 
     def _declare_cluster(self) -> None:
@@ -112,13 +114,13 @@ class Families:
         new = self._new
         self.last_activity = new(Gauge, "last_activity", "When a part of the loop last ran.", ("activity",))
         help_text = "Time taken by parts of the loop."
-        self.function_seconds = self._histogram(
-            "function_duration_seconds", help_text, ("function",), _exponential(0.01, 1.5, 30)
+        self.function_seconds = self._new_histogram(
+            "function_duration_seconds", help_text, ("function",), _build_buckets(0.01, 1.5, 30)
         )
         self.function_quantile = new(Summary, "function_duration_quantile_seconds", help_text, ("function",))
         self.errors = new(Counter, "errors_total", "Turns that failed.", ("type",))
 
-    def _declare_growth(self) -> None:
+    def _declare_scale_up(self) -> None:
         new = self._new
         self.scaled_up = new(Counter, "scaled_up_nodes_total", "Nodes added.", _DEVICES)
         self.scaled_up_gpu = new(Counter, "scaled_up_gpu_nodes_total", "Nodes with accelerators added.", _GPU)
@@ -135,15 +137,15 @@ class Families:
         self.created_groups = new(Counter, "created_node_groups_total", help_text, ("group_type",))
         help_text = "Groups deleted by auto-provisioning."
         self.deleted_groups = new(Counter, "deleted_node_groups_total", help_text, ("group_type",))
-        self.heterogeneity = self._histogram(
+        self.heterogeneity = self._new_histogram(
             "binpacking_heterogeneity",
             "Different pods that were packed together.",
             ("instance_type", "cpu_count", "namespace_count"),
-            _exponential(1, 2, 6),
+            _build_buckets(1, 2, 6),
         )
         self.skipped_pods = new(Gauge, "skipped_pods_count", "Pods that wait and are not planned for.", ("requestor",))
 
-    def _declare_shrinking(self) -> None:
+    def _declare_scale_down(self) -> None:
         new = self._new
         self.pending_deletions = new(Gauge, "pending_node_deletions", "Nodes whose removal is under way.")
         self.scaled_down = new(Counter, "scaled_down_nodes_total", "Nodes removed.", ("reason", *_DEVICES))
@@ -154,14 +156,14 @@ class Families:
         self.unremovable_nodes = new(Gauge, "unremovable_nodes_count", "Nodes that stay, by reason.", ("reason",))
         self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cool-down, else 0.")
         help_text = "From being due for removal to being removed (deleted=true) or needed again."
-        self.removal_seconds = self._histogram(
-            "node_removal_latency_seconds", help_text, ("deleted",), _exponential(1, 1.5, 19)
+        self.removal_seconds = self._new_histogram(
+            "node_removal_latency_seconds", help_text, ("deleted",), _build_buckets(1, 1.5, 19)
         )
 
     def _declare_plans_and_requests(self) -> None:
         new = self._new
-        self.plan_seconds = self._histogram(
-            "plan_seconds", "Time taken by planning.", ("phase",), _exponential(0.001, 2, 16)
+        self.plan_seconds = self._new_histogram(
+            "plan_seconds", "Time taken by planning.", ("phase",), _build_buckets(0.001, 2, 16)
         )
         self.plan_cost = new(Gauge, "plan_cost_per_hour", "What the last plan adds, in money per hour.")
         help_text = "The least that the pods helped by the last plan could cost."
@@ -171,11 +173,11 @@ class Families:
         self.rollbacks = new(Counter, "rollbacks_total", "Growths taken back because they came in part.")
         self.requests = new(Counter, "provreq_total", "Requests that came to an end.", ("class", "outcome"))
         self.pending_requests = new(Gauge, "provreq_pending", "Requests that wait.", ("class",))
-        self.request_seconds = self._histogram(
+        self.request_seconds = self._new_histogram(
             "provreq_time_to_provisioned_seconds",
             "From a request's creation to its capacity.",
             ("class",),
-            _exponential(1, 2, 16),
+            _build_buckets(1, 2, 16),
         )
         self.booked_pods = new(Gauge, "provreq_booked_pods", "Pods that room is booked for.")
         self.unbookable_pods = new(Gauge, "provreq_unbookable_pods", "Pods of bookings that fit nowhere now.")
@@ -221,7 +223,7 @@ class _AsNamed(Collector):
             yield shown
 
 
-def exposition(registry: CollectorRegistry) -> bytes:
+def render_metrics(registry: CollectorRegistry) -> bytes:
     text = generate_latest(_AsNamed(registry))
     for name in WITHOUT_TOTAL:
         # The library still writes it in HELP and TYPE lines.
@@ -229,26 +231,26 @@ def exposition(registry: CollectorRegistry) -> bytes:
     return text
 
 
-def samples(registry: CollectorRegistry) -> dict[str, float]:
+def collect_samples(registry: CollectorRegistry) -> dict[str, float]:
     """Each value by full and short name; the short name without labels is the sum over all labels."""
     found: dict[str, float] = {}
     for metric in _AsNamed(registry).collect():
         if metric.name in MEASURED:
             continue
         if metric.type == "histogram":
-            found |= _in_all(metric)
+            found |= _sum_histogram(metric)
             continue
         is_counter = metric.type == "counter" and metric.name not in WITHOUT_TOTAL
         name = f"{metric.name}{_TOTAL}" if is_counter else metric.name
         short = name.removeprefix(PREFIX)
         found[short] = sum(sample.value for sample in metric.samples)
         for sample in metric.samples:
-            found[name + _written(sample.labels, quote='"')] = sample.value
-            found[short + _written(sample.labels)] = sample.value
+            found[name + _format_labels(sample.labels, quote='"')] = sample.value
+            found[short + _format_labels(sample.labels)] = sample.value
     return found
 
 
-def _in_all(metric: Metric) -> dict[str, float]:
+def _sum_histogram(metric: Metric) -> dict[str, float]:
     """Count and sum of a histogram, which add up over labels; not its buckets."""
     found: dict[str, float] = {}
     for suffix in ("_count", "_sum"):
@@ -257,11 +259,11 @@ def _in_all(metric: Metric) -> dict[str, float]:
         some = [sample for sample in metric.samples if sample.name == name]
         found[short] = sum(sample.value for sample in some)
         for sample in some:
-            found[name + _written(sample.labels, quote='"')] = sample.value
-            found[short + _written(sample.labels)] = sample.value
+            found[name + _format_labels(sample.labels, quote='"')] = sample.value
+            found[short + _format_labels(sample.labels)] = sample.value
     return found
 
 
-def _written(labels: Mapping[str, str], *, quote: str = "") -> str:
+def _format_labels(labels: Mapping[str, str], *, quote: str = "") -> str:
     listed = ",".join(f"{key}={quote}{value}{quote}" for key, value in sorted(labels.items()))
     return f"{{{listed}}}" if listed else ""

@@ -59,7 +59,7 @@ class Metrics:
         self._observe_nodes(loop)
         self._observe_failures(loop)
         for result in loop.scale_up_results:
-            self._observe_growth(result)
+            self._observe_scale_up(result)
         for raised in find_raised_groups(loop):
             devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
@@ -70,13 +70,13 @@ class Metrics:
         observe_requests(loop, self.families)
         self._observe_work(loop)
 
-    def exposition(self) -> bytes:
+    def render(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        return families.exposition(self.families.registry)
+        return families.render_metrics(self.families.registry)
 
-    def samples(self) -> dict[str, float]:
+    def collect_samples(self) -> dict[str, float]:
         """All values that are not measured times, by the names used in scenarios."""
-        return families.samples(self.families.registry)
+        return families.collect_samples(self.families.registry)
 
     # ---- the cluster
 
@@ -117,14 +117,14 @@ class Metrics:
         for group_standing in managed if policy.operation.metrics_per_group else ():
             self._observe_group(group_standing)
 
-    def _observe_group(self, one: GroupHealth) -> None:
-        to, name = self.families, one.group.id
-        to.group_min.labels(name).set(one.group.min_size)
-        to.group_max.labels(name).set(one.group.max_size)
-        to.group_target.labels(name).set(one.target_size)
-        to.group_health.labels(name).set(one.is_healthy)
-        reason = "" if one.backoff is None else one.backoff.error.code
-        to.group_backoff.labels(name, reason).set(one.backoff is not None)
+    def _observe_group(self, health: GroupHealth) -> None:
+        to, name = self.families, health.group.id
+        to.group_min.labels(name).set(health.group.min_size)
+        to.group_max.labels(name).set(health.group.max_size)
+        to.group_target.labels(name).set(health.target_size)
+        to.group_health.labels(name).set(health.is_healthy)
+        reason = "" if health.backoff is None else health.backoff.error.code
+        to.group_backoff.labels(name, reason).set(health.backoff is not None)
 
     def _observe_nodes(self, loop: LoopResult) -> None:
         to = self.families
@@ -136,7 +136,7 @@ class Metrics:
                 to.skipped_pods.labels(code).set(pods)
         if loop.snapshot is not None:
             view = loop.snapshot.view
-            cpu, memory = self._totals.of(view)
+            cpu, memory = self._totals.add_up(view)
             to.cpu_cores.set(cpu // _MILLI)
             to.memory_bytes.set(memory)
             to.node_taints.clear()
@@ -162,13 +162,13 @@ class Metrics:
             if repaired.reason.code == DELETE_UNREGISTERED and repaired.failure is None:
                 to.unregistered_removed.inc(len(repaired.instances))
 
-    def _observe_growth(self, one: ScaleUpResult) -> None:
+    def _observe_scale_up(self, result: ScaleUpResult) -> None:
         to = self.families
-        devices = gpu_labels_of(one.scale_up.option.node)
-        if one.created:
+        devices = gpu_labels_of(result.scale_up.option.node)
+        if result.created:
             to.created_groups.labels(AUTOPROVISIONED).inc()
-        if one.held_back is None:
-            self._observe_resize(one.after - one.before, devices, failed=one.failure is not None)
+        if result.held_back is None:
+            self._observe_resize(result.after - result.before, devices, failed=result.failure is not None)
 
     def _observe_resize(self, nodes: int, devices: tuple[str, str], *, failed: bool) -> None:
         to = self.families
@@ -275,15 +275,15 @@ class NodeTotals:
         self._resources = resources
         self._read: dict[str, tuple[Node, tuple[int, ...]]] = {}
 
-    def of(self, view: ClusterView) -> tuple[int, ...]:
+    def add_up(self, view: ClusterView) -> tuple[int, ...]:
         """The totals of registered nodes that are not being deleted."""
         before, self._read = self._read, {}
         for name, state in view.nodes.items():
             read = before.get(name)
-            self._read[name] = read if read is not None and read[0] is state.node else self._amounts(state.node)
+            self._read[name] = read if read is not None and read[0] is state.node else self._measure(state.node)
         return tuple(map(sum, zip(*[amounts for _, amounts in self._read.values()], strict=True))) or self._nothing
 
-    def _amounts(self, node: Node) -> tuple[Node, tuple[int, ...]]:
+    def _measure(self, node: Node) -> tuple[Node, tuple[int, ...]]:
         if is_upcoming(node) or not is_counted(node):
             return node, self._nothing
         counted = CountedNode.of(node)

@@ -29,11 +29,11 @@ def observe_requests(loop: LoopResult, families: Families) -> None:
         families.pending_requests.clear()
         for kind, waiting in part.waiting.items():
             families.pending_requests.labels(kind).set(waiting)
-        families.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()) + _just_booked(part))
+        families.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()) + _count_newly_booked(part))
         families.unbookable_pods.set(sum(part.unbookable.values()))
 
 
-def _just_booked(part: RequestsPart) -> int:
+def _count_newly_booked(part: RequestsPart) -> int:
     """Pods whose capacity was booked in this loop."""
     answered = (update.view for update in part.updates if update.is_written and update.kind is UpdateKind.PROVISIONED)
     return sum(request.total for request in answered if request.parameters.reserves and request.name not in part.booked)

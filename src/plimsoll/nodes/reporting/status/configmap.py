@@ -65,7 +65,7 @@ class StatusConfigMapWriter:
             return None
         try:
             await self._read_once(operation)
-            document = _document_of(loop, self._last)
+            document = _build_document(loop, self._last)
             notes = build_annotations(loop)
             if self._is_unchanged(document, notes, loop.at):
                 return None
@@ -119,7 +119,7 @@ class StatusConfigMapWriter:
         self._has_read = True
 
 
-def _document_of(loop: LoopResult, before: documents.Document | None) -> documents.Document:
+def _build_document(loop: LoopResult, before: documents.Document | None) -> documents.Document:
     message = "" if loop.ended_early is None else str(loop.ended_early)
     if loop.health is None:
         return documents.build_initializing_document(loop.at, message)

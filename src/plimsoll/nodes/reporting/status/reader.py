@@ -32,34 +32,36 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
     document = read_status(config_map.data.get(STATUS_KEY, "")) or {}
     notes = config_map.metadata.annotations
     in_force = read_options_annotation(notes)
-    wide = _part(document, "clusterWide")
-    written = _text(document.get("time")) or notes.get(LAST_UPDATED, "")
+    wide = _get_part(document, "clusterWide")
+    written = _get_text(document.get("time")) or notes.get(LAST_UPDATED, "")
     age_s = _age_s(written, now)
     groups = document.get("nodeGroups")
     return {
-        "status": _text(document.get("autoscalerStatus")) or "Unknown",
+        "status": _get_text(document.get("autoscalerStatus")) or "Unknown",
         "time": written,
         "ageSeconds": age_s,
-        "stale": age_s is None or age_s > _patience_s(in_force or {}),
-        "message": _text(document.get("message")),
+        "stale": age_s is None or age_s > _stale_after_s(in_force or {}),
+        "message": _get_text(document.get("message")),
         "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
         "paused": config.paused,
         "dryRun": _is_dry_run(in_force or {}, config),
-        "health": _text(_part(wide, "health").get("status")),
-        "nodes": _counts(_part(wide, "health")),
-        "scaleUp": _text(_part(wide, "scaleUp").get("status")),
-        "scaleDown": _text(_part(wide, "scaleDown").get("status")),
-        "candidates": _number(_part(wide, "scaleDown").get("candidates")),
-        "groups": [_group(group) for group in groups if isinstance(group, dict)] if isinstance(groups, list) else [],
+        "health": _get_text(_get_part(wide, "health").get("status")),
+        "nodes": _read_counts(_get_part(wide, "health")),
+        "scaleUp": _get_text(_get_part(wide, "scaleUp").get("status")),
+        "scaleDown": _get_text(_get_part(wide, "scaleDown").get("status")),
+        "candidates": _get_number(_get_part(wide, "scaleDown").get("candidates")),
+        "groups": [_read_group(group) for group in groups if isinstance(group, dict)]
+        if isinstance(groups, list)
+        else [],
         "options": in_force,
         "configured": dict(config.options),
         "problems": list(
-            _problems(in_force, config, reported_at=None if age_s is None else now - timedelta(seconds=age_s))
+            _find_problems(in_force, config, reported_at=None if age_s is None else now - timedelta(seconds=age_s))
         ),
     }
 
 
-def _problems(
+def _find_problems(
     in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, reported_at: datetime | None
 ) -> Iterator[str]:
     """Configured options that are not in force."""
@@ -75,15 +77,15 @@ def _problems(
         held = in_force.get(flag.name)
         used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
-            difference = f"{flag.name} is configured as {wanted}, and the last loop ran {_with(used)}"
-            yield f"{difference}: {_why_not(steering.configured_at, reported_at)}"
+            difference = f"{flag.name} is configured as {wanted}, and the last loop ran {_format_used(used)}"
+            yield f"{difference}: {_explain_not_in_force(steering.configured_at, reported_at)}"
 
 
-def _with(used: Any) -> str:
+def _format_used(used: Any) -> str:
     return "without it" if used in (None, (), "") else f"with {','.join(used) if isinstance(used, tuple) else used}"
 
 
-def _why_not(configured_at: datetime | None, reported_at: datetime | None) -> str:
+def _explain_not_in_force(configured_at: datetime | None, reported_at: datetime | None) -> str:
     """Why a configured option is not in force. Times are whole seconds: the same second does not count as after."""
     if configured_at is None or reported_at is None:
         return "the next one takes it up, or the autoscaler's log says why it cannot"
@@ -92,34 +94,34 @@ def _why_not(configured_at: datetime | None, reported_at: datetime | None) -> st
     return f"although it was changed before, at {configured_at:%H:%M:%S} UTC: the autoscaler's log says why"
 
 
-def _group(one: Json) -> Json:
-    health, growing = _part(one, "health"), _part(one, "scaleUp")
-    backoff = _part(growing, "backoffInfo")
-    parts = [_text(backoff.get(key)) for key in ("errorCode", "errorMessage")]
+def _read_group(group: Json) -> Json:
+    health, growing = _get_part(group, "health"), _get_part(group, "scaleUp")
+    backoff = _get_part(growing, "backoffInfo")
+    parts = [_get_text(backoff.get(key)) for key in ("errorCode", "errorMessage")]
     return {
-        "name": _text(one.get("name")),
-        "min": _number(health.get("minSize")),
-        "target": _number(health.get("cloudProviderTarget")),
-        "max": _number(health.get("maxSize")),
-        "nodes": _counts(health),
-        "health": _text(health.get("status")),
-        "scaleUp": _text(growing.get("status")),
+        "name": _get_text(group.get("name")),
+        "min": _get_number(health.get("minSize")),
+        "target": _get_number(health.get("cloudProviderTarget")),
+        "max": _get_number(health.get("maxSize")),
+        "nodes": _read_counts(health),
+        "health": _get_text(health.get("status")),
+        "scaleUp": _get_text(growing.get("status")),
         "backoff": ": ".join(part for part in parts if part),
-        "candidates": _number(_part(one, "scaleDown").get("candidates")),
+        "candidates": _get_number(_get_part(group, "scaleDown").get("candidates")),
     }
 
 
-def _counts(health: Json) -> Json:
-    counts = _part(health, "nodeCounts")
-    registered = _part(counts, "registered")
+def _read_counts(health: Json) -> Json:
+    counts = _get_part(health, "nodeCounts")
+    registered = _get_part(counts, "registered")
     return {
-        "registered": _number(registered.get("total")),
-        "ready": _number(registered.get("ready")),
-        "notStarted": _number(registered.get("notStarted")),
-        "beingDeleted": _number(registered.get("beingDeleted")),
-        "unready": _number(_part(registered, "unready").get("total")),
-        "unregistered": _number(counts.get("unregistered")),
-        "longUnregistered": _number(counts.get("longUnregistered")),
+        "registered": _get_number(registered.get("total")),
+        "ready": _get_number(registered.get("ready")),
+        "notStarted": _get_number(registered.get("notStarted")),
+        "beingDeleted": _get_number(registered.get("beingDeleted")),
+        "unready": _get_number(_get_part(registered, "unready").get("total")),
+        "unregistered": _get_number(counts.get("unregistered")),
+        "longUnregistered": _get_number(counts.get("longUnregistered")),
     }
 
 
@@ -128,7 +130,7 @@ def _is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
     return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, steering.options))
 
 
-def _patience_s(in_force: Mapping[str, Any]) -> float:
+def _stale_after_s(in_force: Mapping[str, Any]) -> float:
     interval_s = read_duration_s(str(in_force.get("scan-interval", "")))
     return max(_LEAST_STALE_S, _TURNS_MISSED * (_SCAN_INTERVAL_S if interval_s is None else interval_s))
 
@@ -144,14 +146,14 @@ def _age_s(written: str, now: datetime) -> float | None:
     return float(math.floor(max(age_s, 0.0))) if zone.startswith("0000") else None
 
 
-def _part(document: Json, key: str) -> Json:
+def _get_part(document: Json, key: str) -> Json:
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _get_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _number(value: Any) -> int:
+def _get_number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
