@@ -61,13 +61,14 @@ class LoopTimer:
 
     async def _run_loop(self) -> LoopResult:
         self._health.loop_started(self._clock.monotonic_s())
+        # Cleared before the cluster is read: what changes during the iteration starts the next one.
+        self._wake.clear()
         result = await self._autoscaler.run_once()
         self._health.timeouts = health_timeouts(result.policy.operation)
         self._health.loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
         return result
 
     async def _wait(self, result: LoopResult) -> None:
-        self._wake.clear()
         operation = result.policy.operation
         if result.did_something:
             await asyncio.sleep(0)

@@ -43,6 +43,9 @@ def test_n11_a_request_is_provisioned_and_its_job_runs_on_what_was_added(cluster
         with autoscaling(cluster, cluster.as_account("requests"), REQUESTS) as autoscaler:
             cluster.kubectl("apply", "-f", "examples/requests/training.yaml")
             cluster.kubectl("wait", "--for=condition=Provisioned", "provreq/training", WAIT)
+            header, row = cluster.kubectl("get", "provreq", "training").splitlines()
+            assert header.split() == ["NAME", "CLASS", "STATE", "REASON", "AGE"]
+            assert row.split()[2:4] == ["Provisioned", "CapacityIsProvisioned"]
             told = described(cluster, "default/training")
             assert told["state"] == "Provisioned"
             assert sum(told["nodeGroups"].values()) == sum(

@@ -10,6 +10,8 @@ Json = dict[str, Any]
 
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 CHECK = "check-capacity.autoscaling.x-k8s.io"
+REQUESTED: Json = {"provreq-provisioned-when": "requested"}
+"""A request is Provisioned as soon as its nodes are asked for."""
 ON: Json = {"enable-provisioning-requests": True, "frequent-loops-enabled": False}
 
 

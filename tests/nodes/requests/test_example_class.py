@@ -25,5 +25,5 @@ def test_the_night_class_adds_machines_when_it_is_night(monkeypatch: pytest.Monk
     monkeypatch.setattr(builder, "load_registered_classes", lambda: classes)
 
     story = run_scenario(read_scenario((EXAMPLE / "night.yaml").read_bytes(), source="night.yaml"))
-    assert story.expectations == 6
+    assert story.expectations == 7
     assert [str(failed_expectation) for failed_expectation in story.failed] == []

@@ -70,7 +70,7 @@ def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
 
 def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]):
     registered(planned, "Gathered")
-    outcome = served(request("r"))
+    outcome = served(request("r"), loops=2)
     assert outcome["nodeGroups"]["g"]["target"] == 2
     assert conditions(outcome) == {
         "Gathered": ("True", "All"),
@@ -108,6 +108,6 @@ def test_a_class_that_raises_fails_its_own_request_and_nobody_elses(registered: 
         raise ZeroDivisionError
 
     registered(raising)
-    outcome = served(request("r"), request("other", "atomic-scale-up.kubernetes.io"))
+    outcome = served(request("r"), request("other", "atomic-scale-up.kubernetes.io"), loops=2)
     assert conditions(outcome)["Provisioned"] == ("False", "FailedToCheckCapacity")
     assert conditions(outcome, "other")["Provisioned"] == ("True", "CapacityIsProvisioned")

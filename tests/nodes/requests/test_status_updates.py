@@ -11,6 +11,7 @@ from tests.nodes.autoscaler.loop_scenarios import crash_after, group
 from tests.nodes.requests.request_scenarios import (
     ATOMIC,
     CHECK,
+    REQUESTED,
     conditions,
     faults,
     history,
@@ -69,7 +70,7 @@ def test_who_is_accepted_gets_an_event_once_however_often_it_is_tried(kind: str)
 
 
 def test_who_gets_its_nodes_at_once_was_accepted_too():
-    ended = two_groups(loop(1))
+    ended = two_groups(loop(1), options=REQUESTED)
     assert events(ended, "Accepted") == ["Provisioning Request was successfully queued."]
     assert len(events(ended, "Provisioned")) == 1
 
@@ -127,6 +128,7 @@ def test_where_nothing_was_left_to_give_back_nothing_was_rolled_back():
     ended = served(
         {"provider": {"stockout": {"n1-standard-4": 0}}},
         loop(4),
+        options=REQUESTED,
         nodeGroups=[group("g")],
         objects=[template("t", cpu="3500m"), request("r", {"t": 1})],
     )

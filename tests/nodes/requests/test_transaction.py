@@ -9,6 +9,7 @@ import pytest
 from tests.nodes.autoscaler.loop_scenarios import group, replica_set
 from tests.nodes.requests.request_scenarios import (
     CHECK,
+    REQUESTED,
     conditions,
     faults,
     history,
@@ -68,6 +69,7 @@ def test_a_request_that_fails_takes_nothing_from_its_neighbour():
     ended = served(
         faults(refuse),
         LOOP,
+        options=REQUESTED,
         nodeGroups=[
             group("a", template={"labels": {"pool": "a"}}),
             group("b", template={"labels": {"pool": "b"}}),
@@ -98,6 +100,7 @@ def test_who_stays_moves_together_on_what_a_failed_request_leaves():
     ended = served(
         refused("b"),
         {"loop": 3, "every": "10s"},
+        options=REQUESTED,
         nodeGroups=TWO_POOLS,
         objects=[
             *IN_POOLS,
@@ -126,6 +129,7 @@ def test_others_get_their_nodes_although_a_request_among_them_was_refused_anothe
     ended = served(
         refused("a"),
         LOOP,
+        options=REQUESTED,
         nodeGroups=TWO_POOLS,
         objects=[*IN_POOLS, request("r", {"a": 8, "b": 4}), request("s", {"b": 4})],
     )
@@ -156,6 +160,7 @@ def test_a_dry_run_writes_and_calls_nothing():
 def test_capacity_that_is_on_its_way_is_not_asked_for_again():
     ended = served(
         {"loop": 8, "every": "10s"},
+        options=REQUESTED,
         nodeGroups=[group("g", bootSeconds=300)],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
     )
@@ -163,17 +168,15 @@ def test_capacity_that_is_on_its_way_is_not_asked_for_again():
     assert conditions(ended) == {"Accepted": ("True", "Accepted"), "Provisioned": ("True", "CapacityIsProvisioned")}
 
 
-def test_with_registered_it_waits_until_all_nodes_have_joined():
+def test_it_waits_until_all_nodes_have_joined():
     waiting = served(
         {"loop": 3, "every": "10s"},
-        options={"provreq-provisioned-when": "registered"},
         nodeGroups=[group("g", bootSeconds=60)],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
     )
     assert conditions(waiting)["Provisioned"] == ("False", "WaitingForNodes")
     joined = served(
         {"loop": 8, "every": "10s"},
-        options={"provreq-provisioned-when": "registered"},
         nodeGroups=[group("g", bootSeconds=60)],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
     )
@@ -184,11 +187,11 @@ def test_with_registered_it_waits_until_all_nodes_have_joined():
     assert calls(joined) == [("g", 2)]
 
 
-def test_with_registered_nodes_that_never_come_are_given_back_and_it_is_tried_again():
+def test_nodes_that_never_come_are_given_back_and_it_is_tried_again():
     ended = served(
         boots(group="g", never=True),
         {"loop": 35, "every": "10s"},
-        options={"provreq-provisioned-when": "registered", "max-node-provision-time": "5m"},
+        options={"max-node-provision-time": "5m"},
         nodeGroups=[group("g")],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
     )
@@ -201,7 +204,7 @@ def test_with_requested_capacity_that_does_not_come_is_revoked_and_given_back():
     ended = served(
         boots(group="g", never=True),
         {"loop": 35, "every": "10s"},
-        options={"max-node-provision-time": "5m"},
+        options={**REQUESTED, "max-node-provision-time": "5m"},
         nodeGroups=[group("g")],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8}, BookingDurationSeconds="3600")],
     )
@@ -215,6 +218,7 @@ def test_one_machine_that_cannot_be_made_revokes_the_whole():
     ended = served(
         {"provider": {"stockout": {"n1-standard-4": 1}}},
         {"loop": 4, "every": "10s"},
+        options=REQUESTED,
         nodeGroups=[group("g", bootSeconds=300)],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
     )
@@ -272,6 +276,7 @@ def test_what_others_were_given_is_not_given_back_with_a_deleted_request():
         {"loop": 2, "every": "10s"},
         {"delete": {"kind": "ProvisioningRequest", "name": "r", "namespace": "default"}},
         {"loop": 2, "every": "10s"},
+        options=REQUESTED,
         nodeGroups=[group("g", bootSeconds=300)],
         objects=[FOUR_TO_A_NODE, request("r", {"t": 8}), request("s", {"t": 4}), replica_set("web", 2, cpu="900m")],
     )
@@ -285,6 +290,7 @@ def test_those_that_stay_move_together_on_what_a_deleted_request_leaves():
         {"loop": 3, "every": "10s"},
         {"delete": {"kind": "ProvisioningRequest", "name": "r", "namespace": "default"}},
         {"loop": 3, "every": "10s"},
+        options=REQUESTED,
         nodeGroups=[group("g", bootSeconds=300)],
         objects=[FOUR_TO_A_NODE, request("q", {"t": 4}), request("r", {"t": 12}), replica_set("web", 2, cpu="900m")],
     )

@@ -141,7 +141,11 @@ def test_of_two_that_see_the_same_request_one_grows():
         outcome = world.take({"loop": 3})
     assert sizes(outcome) == 3
     assert len(increases(outcome)) == 1
-    assert [change["type"] for change in outcome["requests"]["default/r"]["history"]] == ["Accepted", "Provisioned"]
+    assert [(change["type"], change["reason"]) for change in outcome["requests"]["default/r"]["history"]] == [
+        ("Accepted", "Accepted"),
+        ("Provisioned", "WaitingForNodes"),
+        ("Provisioned", "CapacityIsProvisioned"),
+    ]
 
 
 def test_of_two_that_would_make_a_group_one_does():

@@ -277,21 +277,23 @@ def _is_for_programs(output: Output) -> bool:
 
 
 def _is_reached(report: Json, goal: Goal) -> bool:
-    from plimsoll.nodes.requests import views
+    from plimsoll.nodes.requests.status import RequestState
 
+    provisioned = {RequestState.PROVISIONED, RequestState.CONSUMED, RequestState.BOOKING_EXPIRED}
     reached = {
-        Goal.PROVISIONED: {views.PROVISIONED, views.CONSUMED, views.BOOKING_EXPIRED},
-        Goal.ANSWERED: {views.PROVISIONED, views.CONSUMED, views.BOOKING_EXPIRED, views.WAITING},
-        Goal.CONSUMED: {views.CONSUMED},
+        Goal.PROVISIONED: provisioned,
+        Goal.ANSWERED: {*provisioned, RequestState.WAITING},
+        Goal.CONSUMED: {RequestState.CONSUMED},
     }
     return report["state"] in reached[goal]
 
 
 def _is_hopeless(report: Json, goal: Goal) -> bool:
-    from plimsoll.nodes.requests import views
+    from plimsoll.nodes.requests.status import RequestState
 
-    over = {views.FAILED, views.REVOKED} | ({views.BOOKING_EXPIRED} if goal is Goal.CONSUMED else set())
-    return report["state"] in over
+    over = {RequestState.FAILED, RequestState.REVOKED}
+    is_unused = goal is Goal.CONSUMED and report["state"] == RequestState.BOOKING_EXPIRED
+    return is_unused or report["state"] in over
 
 
 def _tell_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:

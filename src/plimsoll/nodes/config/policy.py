@@ -759,11 +759,11 @@ class Requests:
     )
     provisioned_when: str = choice(
         "provreq-provisioned-when",
-        "requested",
+        "registered",
         ("requested", "registered"),
         description=(
-            "When a request becomes Provisioned: requested when its nodes are asked for, registered "
-            "when all of them have joined."
+            "When a request that adds nodes becomes Provisioned: registered when all of them have joined, "
+            "requested when they are asked for, as in Cluster Autoscaler."
         ),
     )
     booking_s: float = duration(

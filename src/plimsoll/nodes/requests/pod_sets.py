@@ -190,6 +190,8 @@ def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
             creation_timestamp=meta.creation_timestamp,
             owner_references=(owner,),
         ),
+        # The gates of a template are removed when its pods may run (Kueue's pod groups): capacity is for that moment.
+        spec=structs.replace(pod.spec, scheduling_gates=()),
     )
 
 

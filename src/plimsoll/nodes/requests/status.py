@@ -56,6 +56,38 @@ class ConditionReason(StrEnum):
     NODES_LOST = "NodesLost"
 
 
+class RequestState(StrEnum):
+    """The state of a request in one word: `plimsoll requests list`, and the column State of `kubectl get`."""
+
+    NEW = "New"
+    ACCEPTED = "Accepted"
+    WAITING = "Waiting"
+    PROVISIONED = "Provisioned"
+    CONSUMED = "Consumed"
+    BOOKING_EXPIRED = "BookingExpired"
+    REVOKED = "Revoked"
+    FAILED = "Failed"
+
+
+def find_state(listed: Iterable[Condition]) -> tuple[RequestState, Condition | None]:
+    """The state and the condition it comes from; None: there is no condition yet."""
+    conditions = {condition.type: condition for condition in listed}
+    ends = ((ConditionType.FAILED, RequestState.FAILED), (ConditionType.CAPACITY_REVOKED, RequestState.REVOKED))
+    for kind, state in ends:
+        if (found := conditions.get(kind)) is not None and found.status == "True":
+            return state, found
+    over = conditions.get(ConditionType.BOOKING_EXPIRED)
+    if over is not None and over.status == "True":
+        is_consumed = over.reason == ConditionReason.CONSUMED
+        return (RequestState.CONSUMED if is_consumed else RequestState.BOOKING_EXPIRED), over
+    provisioned = conditions.get(ConditionType.PROVISIONED)
+    if provisioned is not None:
+        is_provisioned = provisioned.status == "True"
+        return (RequestState.PROVISIONED if is_provisioned else RequestState.WAITING), provisioned
+    accepted = conditions.get(ConditionType.ACCEPTED)
+    return (RequestState.NEW if accepted is None else RequestState.ACCEPTED), accepted
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """Conditions by type, each once, in their original order. Types that this controller does not own are left out."""
@@ -126,6 +158,8 @@ _OURS: Final = (
     "bookedUntil",
     "intent",
     "blocking",
+    "state",
+    "reason",
 )
 _LONGEST: Final = 32_768
 
@@ -154,7 +188,10 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """The known entries of the map; unknown entries are preserved in `others`."""
+    """The known entries of the map; unknown entries are preserved in `others`.
+
+    `state` and `reason` are not stored here: `describe_state` derives them from the conditions at each write.
+    """
 
     attempts: int = 0
     last_attempt: datetime | None = None
@@ -202,6 +239,12 @@ class Details:
             "blocking": self.blocking,
         }
         return {**self.others, **{key: text[:_LONGEST] for key, text in texts.items() if text}}
+
+
+def describe_state(conditions: Conditions) -> dict[str, str]:
+    """The entries that `kubectl get` shows as columns: the state in one word, and the reason of its condition."""
+    state, condition = find_state(conditions.all)
+    return {"state": str(state), **({"reason": condition.reason} if condition is not None else {})}
 
 
 def _read(text: str, kind: Any) -> Any:

@@ -18,6 +18,7 @@ import structlog
 from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.kube.informer.own_writes import Mutations
 from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.nodes.requests.status import describe_state
 from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 
 if TYPE_CHECKING:
@@ -56,9 +57,8 @@ class RequestStatusWriter:
     async def write(self, view: RequestView, conditions: Conditions, details: Details) -> bool:
         """Write a status; returns whether the server has it."""
         base = self._mutations.get_newest(view.request).metadata
-        status: dict[str, Any] = {"conditions": conditions.to_json()}
-        if texts := details.to_map():
-            status["provisioningClassDetails"] = texts
+        texts = {**details.to_map(), **describe_state(conditions)}
+        status: dict[str, Any] = {"conditions": conditions.to_json(), "provisioningClassDetails": texts}
         body = {"metadata": {"uid": base.uid, "resourceVersion": base.resource_version}, "status": status}
         try:
             async with asyncio.timeout(_TIMEOUT_S):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.prices import group_prices
 from plimsoll.nodes.planning.requests.replan import remove_requests, repack
-from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes
+from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes, is_upcoming_node
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
     add_counts,
@@ -180,6 +180,7 @@ class RequestTransaction:
                 nodes = add_counts(
                     self._count_added_before(view), map_to_provider_groups(attempt.share.nodes, scale_up.results)
                 )
+                nodes = nodes or self._find_awaited_groups(view, scale_up)
                 view_with_costs = self._with_costs(view, attempt)
                 found.append(
                     status_updates.mark_requested(view_with_costs, nodes, new_group_reasons=new_group_reasons)
@@ -187,6 +188,18 @@ class RequestTransaction:
                     else status_updates.mark_found(view)
                 )
         return found
+
+    def _find_awaited_groups(self, view: RequestView, scale_up: ScaleUpPart) -> dict[str, int]:
+        """Groups with upcoming nodes that hold pods of the request, each with 0 nodes: others asked for them.
+
+        Empty with `--provreq-provisioned-when=requested`: then upcoming nodes count as capacity.
+        """
+        if self.policy.requests.provisioned_when == "requested":
+            return {}
+        keys = {pending.key for pending in view.pods}
+        plan = self.remaining_plan or scale_up.plan
+        nodes = [node for node, pods in plan.existing.items() if not keys.isdisjoint(pods)]
+        return {self.snapshot.group_of[node]: 0 for node in nodes if is_upcoming_node(node, self.snapshot)}
 
     # ---- what failed
 

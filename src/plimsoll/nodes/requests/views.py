@@ -14,7 +14,7 @@ import msgspec
 
 from plimsoll.nodes.planning.requests.cost_shares import CostShare, share_costs
 from plimsoll.nodes.requests.model import ClassKind
-from plimsoll.nodes.requests.status import ConditionReason, Conditions, ConditionType, Details
+from plimsoll.nodes.requests.status import Conditions, Details, find_state
 from plimsoll.nodes.requests.status_updates import StatusUpdates, format_cost
 from plimsoll.objects.api.meta import written_time
 
@@ -41,7 +41,9 @@ class PlanUpdates:
     """The outcome of each request in one plan. `pending`: the pods the plan was made for."""
 
     def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
-        self._answering = StatusUpdates(at, policy)
+        # A plan is shown as it ends: with its nodes there.
+        ends = replace(policy, requests=replace(policy.requests, provisioned_when="requested"))
+        self._answering = StatusUpdates(at, ends)
         self._plan = plan
         self._left = {key for unschedulable in plan.unschedulable for key in unschedulable.keys}
         self._shares = share_costs(plan, pending)
@@ -86,14 +88,6 @@ def _as_new(view: RequestView) -> RequestView:
     return replace(view, conditions=Conditions(), details=Details())
 
 
-NEW: Final = "New"
-ACCEPTED: Final = "Accepted"
-WAITING: Final = "Waiting"
-PROVISIONED: Final = "Provisioned"
-CONSUMED: Final = "Consumed"
-BOOKING_EXPIRED: Final = "BookingExpired"
-REVOKED: Final = "Revoked"
-FAILED: Final = "Failed"
 _NOBODY: Final = (
     "nobody has picked it up yet: does an autoscaler run with --enable-provisioning-requests, and handle its class?"
 )
@@ -101,13 +95,13 @@ _NOBODY: Final = (
 
 def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
     details = Details.of(request.status.provisioning_class_details)
-    state, message = state_of(request)
+    state, message = find_state(request.status.conditions)
     created = request.metadata.creation_timestamp
     return {
         "namespace": request.metadata.namespace,
         "name": request.metadata.name,
         "class": request.spec.provisioning_class_name,
-        "state": state,
+        "state": str(state),
         "reason": "" if message is None else message.reason,
         "message": _NOBODY if message is None else message.message,
         "since": _format_time(None if message is None else message.last_transition_time),
@@ -127,22 +121,6 @@ def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json
         "blocking": _read(details.blocking),
         "conditions": [_condition_to_json(condition) for condition in request.status.conditions],
     }
-
-
-def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
-    """The state and the condition it comes from; None: there is no condition yet."""
-    conditions = {condition.type: condition for condition in request.status.conditions}
-    for kind, state in ((ConditionType.FAILED, FAILED), (ConditionType.CAPACITY_REVOKED, REVOKED)):
-        if (found := conditions.get(kind)) is not None and found.status == "True":
-            return state, found
-    over = conditions.get(ConditionType.BOOKING_EXPIRED)
-    if over is not None and over.status == "True":
-        return (CONSUMED if over.reason == ConditionReason.CONSUMED else BOOKING_EXPIRED), over
-    provisioned = conditions.get(ConditionType.PROVISIONED)
-    if provisioned is not None:
-        return (PROVISIONED if provisioned.status == "True" else WAITING), provisioned
-    accepted = conditions.get(ConditionType.ACCEPTED)
-    return (NEW if accepted is None else ACCEPTED), accepted
 
 
 def _condition_to_json(condition: Condition) -> Json:
