@@ -96,7 +96,7 @@ def test_importing_the_solver_does_not_import_numba():
 
 
 def test_the_cache_is_kept_apart_by_processor(tmp_path: Path):
-    script = "from plimsoll.solver.kernels import cache_directory; print(cache_directory())"
+    script = "from plimsoll.solver.kernels import find_cache_directory; print(find_cache_directory())"
     here = python("-c", script, NUMBA_CACHE_DIR=str(tmp_path)).stdout
     generic = python("-c", script, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_CPU_NAME="generic").stdout
     assert here.startswith(str(tmp_path))

@@ -63,7 +63,7 @@ class GroupScaleUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnschedulablePods:
-    """Pods without a place, and the reasons."""
+    """Unschedulable pods, and the reasons."""
 
     pods: int
     keys: Mapping[str, int]

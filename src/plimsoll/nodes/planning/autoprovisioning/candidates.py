@@ -66,20 +66,20 @@ _CPU_OF_A_POD_WITHOUT: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroups:
-    """What could be made, what not, and the label sets on the way. `impossible`: pods that no group can be made for."""
+    """Possible new groups, skipped types, and the label sets. `impossible`: pods that no group helps."""
 
     options: tuple[ScaleUpOption, ...] = ()
     skipped_groups: tuple[SkippedGroup, ...] = ()
     label_sets: tuple[LabelSet, ...] = ()
     impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
     regions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """By zone."""
+    """Regions by zone."""
 
 
 def find_new_groups(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets, *, most: int
 ) -> NewGroups:
-    """`most` is how many groups may be made in all."""
+    """Options for new groups; at most `most` groups are created in all."""
     nodes = (state.node for state in snapshot.view.nodes.values())
     regions = map_zones_to_regions((*nodes, *(group.template for group in snapshot.groups)))
     types, left_out = _find_usable_types(snapshot, policy, limits, regions)
@@ -106,7 +106,7 @@ def find_new_groups(
 def _find_usable_types(
     snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], regions: Mapping[str, str]
 ) -> tuple[list[MachineTemplate], list[SkippedGroup]]:
-    """Those the operator allows and of which the cluster's limits leave room for one."""
+    """Machine types that the policy allows and that fit into the cluster's limits at least once."""
     wanted = policy.nap.machine_types
     known = {kind.name: kind for kind in snapshot.machine_types}
     left_out = [
@@ -145,14 +145,14 @@ class Demands:
         self.weights: Ints = np.array(counts, dtype=np.int64)
 
     def find_fitting(self, free: ResourceVector) -> Flags:
-        """[entries]: whether one pod fits an empty node with so much to give."""
+        """[entries]: whether one pod fits an empty node with these free resources."""
         room = np.array([free[name] for name in self.names], dtype=np.int64)
         return np.asarray(((self._requests <= room) | (self._requests <= 0)).all(axis=1), dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CompatiblePods:
-    """Asks that could share nodes if labels allow: same taints, same kinds of resources, same architecture."""
+    """Pods that could share nodes if labels allow: same taints, same kinds of resources, same architecture."""
 
     pod_groups: tuple[PodGroup, ...]
     taints: TaintSet
@@ -189,12 +189,12 @@ class _Choice:
 
     label_set: LabelSet
     labels: Mapping[str, str]
-    """Those of the label set that are put on the group."""
+    """The labels of the label set that the group gets."""
     served: tuple[PodGroup, ...]
 
 
 class _Candidate:
-    """One machine type, looked at for one part of the pods."""
+    """One machine type as a candidate for one set of compatible pods."""
 
     def __init__(
         self, template: MachineTemplate, compatible: _CompatiblePods, demands: Demands, daemons: DaemonSets
@@ -209,13 +209,13 @@ class _Candidate:
         self._systems = [template.build_system_labels(zone) for zone in self.kind.zones or ("",)]
 
     def serves(self, pod_group: PodGroup, labels: Mapping[str, str]) -> bool:
-        """In some zone, with these labels."""
+        """Whether the type with these labels serves the pods in some zone."""
         return pod_group.matcher.tolerates(self.taints) and any(
             pod_group.matcher.allows({**labels, **system}) for system in self._systems
         )
 
     def iterate_choices(self, *, merge: str) -> Iterator[_Choice]:
-        """Label sets until every pod that could run on this type has one; those that serve most pods come first."""
+        """Label sets until every pod that could run on this type has one; sets that serve the most pods come first."""
         left = self._rank([pod_group for pod_group in self.compatible.pod_groups if self._would_fit(pod_group)])
         while left:
             chosen = self._choose(left, merge)
@@ -238,7 +238,7 @@ class _Candidate:
             left = [pod_group for pod_group in left if pod_group not in done]
 
     def _rank(self, found: Sequence[PodGroup]) -> list[PodGroup]:
-        """In falling popularity of their selectors, which taking some away does not change."""
+        """Pod groups by falling popularity of their selectors. Removing some does not change the order."""
         demands = [
             SelectorDemand(selector=pod_group.requirements.selector, popularity=self._count_popularity(pod_group))
             for pod_group in found
@@ -253,7 +253,7 @@ class _Candidate:
         ]
 
     def _would_fit(self, pod_group: PodGroup) -> bool:
-        """Were it labelled as asked; when merging, the machine type is taken for just another label."""
+        """Whether the pods fit if the type had their labels. When merging, the machine type is a label like others."""
         if not self.fits[pod_group.members].any() or not pod_group.matcher.tolerates(self.taints):
             return False
         return any(pod_group.matcher.allows({**system, **pod_group.requirements.selector}) for system in self._systems)
@@ -284,7 +284,7 @@ def _to_tuple(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _reserve_gpu_types(candidates: Sequence[_Candidate], compatible: _CompatiblePods) -> None:
-    """Types with accelerators are left to pods that fit no other, unless accelerators are what is asked for."""
+    """Keep types with accelerators for pods that request accelerators or fit no other type."""
     if compatible.asks_for_gpus:
         return
     with_gpus = [candidate for candidate in candidates if count_gpus(candidate.kind.capacity) > 0]
@@ -305,7 +305,7 @@ def _reserve_gpu_types(candidates: Sequence[_Candidate], compatible: _Compatible
 
 
 class _OptionBuilder:
-    """Options so far; one for each machine type, profile and zone."""
+    """The options so far: one per machine type, profile and zone."""
 
     def __init__(
         self, snapshot: Snapshot, policy: Policy, *, limits: Sequence[ResourceLimit], daemons: DaemonSets
@@ -322,7 +322,7 @@ class _OptionBuilder:
         self._made: set[Hashable] = set()
 
     def take(self, candidate: _Candidate, choice: _Choice) -> bool:
-        """Whether anything is available for it."""
+        """Add the options of a choice; returns whether there are any."""
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
         taints = candidate.compatible.taints
@@ -350,7 +350,7 @@ class _OptionBuilder:
         return True
 
     def _add_option(self, candidate: _Candidate, choice: _Choice, profile: GroupProfile, zone: str) -> bool:
-        """Whether an option of this kind exists now; there is none if no served pod fits the zone."""
+        """Add an option if some served pod fits the zone; returns whether the option exists now."""
         kind = candidate.kind
         key = (kind.name, profile.hash, zone)
         if key in self._made:

@@ -17,13 +17,13 @@ from plimsoll.nodes.model.scale_up_plan import LabelSet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Keys of the system and of the cloud: a selector is not merged for the sake of one more of them.
+# Keys of the system and of the cloud. A selector that would add one of these is not merged.
 _GUARDED: Final = ("kubernetes.io", "cloud.google.com")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectorDemand:
-    """A selector, and how much asks for it: pods, or millicores."""
+    """A selector and its demand, in pods or millicores."""
 
     selector: Mapping[str, str]
     popularity: int
@@ -43,13 +43,13 @@ def merge_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
 
 
 def build_single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
-    """Without merging: the first selector alone."""
+    """The label set of the first selector alone, without merging."""
     first = selectors[0]
     return LabelSet(labels=dict(first), merged=(first,), served=(first,))
 
 
 def order_by_popularity(demands: Iterable[SelectorDemand]) -> list[SelectorDemand]:
-    """One entry a selector, the most popular first, ties by what is written."""
+    """One entry per selector, the most popular first; ties are broken by the selector's text."""
     popularity: dict[str, int] = {}
     selectors: dict[str, Mapping[str, str]] = {}
     for demand in demands:
@@ -61,7 +61,7 @@ def order_by_popularity(demands: Iterable[SelectorDemand]) -> list[SelectorDeman
 
 
 def find_machine_type(selector: Mapping[str, str]) -> str | None:
-    """The type a selector names under any of the keys."""
+    """The machine type that a selector names under any of the keys."""
     return next((selector[key] for key in sorted(MACHINE_TYPE_KEYS) if key in selector), None)
 
 
@@ -77,7 +77,7 @@ def satisfies(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
 
 
 def _merge_selector(labels: Mapping[str, str], selector: Mapping[str, str]) -> dict[str, str] | None:
-    """What merging adds; None where the two contradict each other or the selector is not merged."""
+    """The labels that merging adds; None if the two contradict each other or the selector is not merged."""
     added: dict[str, str] = {}
     for key, value in selector.items():
         if key in MACHINE_TYPE_KEYS:

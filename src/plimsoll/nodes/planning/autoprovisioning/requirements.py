@@ -45,12 +45,12 @@ _NO_GROUP: Final = "NoGroupCanBeMade"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRequirements:
-    """What one pod asks of a new node. `impossible` says why there can be none for it."""
+    """The requirements of one pod for a new node. `impossible`: why no new node can meet them."""
 
     selector: Mapping[str, str] = field(default_factory=dict)
-    """Labels to put on a group, and the machine type under the key the pod names it by."""
+    """Labels to put on a group, and the machine type under the key that the pod uses."""
     pinned: Mapping[str, str] = field(default_factory=dict)
-    """Everything the pod pins, system labels too."""
+    """All labels that the pod pins, including system labels."""
     taints: TaintSet = ()
     extended: tuple[str, ...] = ()
     demand: ResourceVector = field(default_factory=ResourceVector)
@@ -59,7 +59,7 @@ class NodeRequirements:
 
 
 class NodeMatcher:
-    """A pod's nodeSelector, node affinity and tolerations, ready to be asked about nodes that do not exist yet."""
+    """A pod's nodeSelector, node affinity and tolerations, compiled for checks of nodes that do not exist yet."""
 
     __slots__ = ("_affinity", "_selector", "_tolerations")
 
@@ -80,17 +80,17 @@ class NodeMatcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PodGroup:
-    """Pending entries that ask the same of a node, but for how much of it."""
+    """Pending entries with equal requirements except for amounts of resources."""
 
     requirements: NodeRequirements
-    """Of one of them."""
+    """The requirements of one of the entries."""
     matcher: NodeMatcher
     members: Ints
     """Their positions among the pending entries."""
 
 
 class RequirementReader:
-    """Reads wishes under one policy, for the machine types of one provider."""
+    """Reads the requirements of pods under one policy, for the machine types of one provider."""
 
     def __init__(self, policy: Policy, machine_types: Iterable[MachineType]) -> None:
         types = tuple(machine_types)
@@ -126,7 +126,7 @@ class RequirementReader:
         return key in MACHINE_TYPE_KEYS or key not in self.system_keys
 
     def _read_pinned_labels(self, pod: Pod) -> tuple[dict[str, str], str | None]:
-        """What the pod pins, and what is wrong with it. Of several terms, the first that can be met counts."""
+        """The pinned labels, and why they cannot be met. Of several terms, the first that can be met counts."""
         own = pod.spec.node_selector
         required = _get_required_node_affinity(pod)
         if pod.spec.node_name:
@@ -163,11 +163,11 @@ class RequirementReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequirementSets:
-    """All that is pending, by what it asks. `impossible`: keys of entries that no group can be made for, and why."""
+    """All pending entries by their requirements. `impossible`: why no group can be created, by key of the entry."""
 
     pod_groups: tuple[PodGroup, ...]
     demands: tuple[ResourceVector, ...]
-    """Of each entry, by position."""
+    """The demand of each entry, by position."""
     impossible: Mapping[str, Reason]
 
 
@@ -197,7 +197,7 @@ def read_requirements(pending: Sequence[PendingPods], reader: RequirementReader)
 
 
 def map_serving_taints(found: Iterable[PodGroup], policy: Policy) -> dict[TaintSet, TaintSet]:
-    """The taints of the nodes that each set of custom taints is served by."""
+    """Each set of custom taints to the taints of the nodes that serve its pods."""
     sets = {pod_group.requirements.taints for pod_group in found}
     return merge_taint_sets(sets) if policy.nap.taints_merge else {taint_set: taint_set for taint_set in sets}
 
@@ -218,7 +218,7 @@ def _get_required_node_affinity(pod: Pod) -> placement.NodeSelector | None:
 
 
 def _collect_label_keys(pod: Pod) -> set[str]:
-    """Every label key by which the pod's place is bound."""
+    """All label keys that restrict where the pod may run."""
     return {*pod.spec.node_selector, *_iterate_affinity_keys(pod), *_iterate_topology_keys(pod)}
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.affinity import Toleration
 
 TaintSet = tuple[Taint, ...]
-"""In order of key, effect and value."""
+"""Taints sorted by key, effect and value."""
 
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 _OURS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
@@ -34,7 +34,7 @@ _KEEPS_OFF: Final = frozenset({"", "NoSchedule", "NoExecute"})
 
 
 class TransientTaints:
-    """Keys of taints that come and go on a node, and so say nothing about its group."""
+    """Keys of taints that come and go on a node and do not belong to its group."""
 
     __slots__ = ("_keys", "_prefixes")
 
@@ -54,7 +54,7 @@ def choose_taints(
     transient: TransientTaints,
     provided: Collection[str] = (),
 ) -> TaintSet:
-    """`how` is the option nap-taints; `provided` are keys of taints that machine types bring along."""
+    """The taints of a new group. `how` is the option nap-taints; `provided`: keys of taints that machine types have."""
     if how == "none":
         return ()
     found: dict[tuple[str, str], Taint] = {}
@@ -66,15 +66,15 @@ def choose_taints(
     for taint in sorted(custom, key=_order):
         if how == "matched" and selector.get(taint.key) != taint.value:
             continue
-        # A node has one taint a key and effect: of a pod that tolerates several values, the first is taken.
+        # A node has one taint per key and effect. If a pod tolerates several values, the first one is used.
         found.setdefault((taint.key, taint.effect), taint)
     return tuple(sorted(found.values(), key=_order))
 
 
 def merge_taint_sets(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
-    """With nap-taints-merge: each set to the smallest of the others within it, whose nodes its pods tolerate too.
+    """Each set to its smallest subset among the others, whose nodes its pods tolerate too (nap-taints-merge).
 
-    No taints at all is within every set, and yet not joined: it would undo what the tolerations were written for.
+    The empty set is a subset of every set but is never merged: that would defeat the purpose of the tolerations.
     """
     known = sorted(
         {frozenset(taint_set): taint_set for taint_set in sets if taint_set}.items(),
@@ -91,7 +91,7 @@ def _is_custom(toleration: Toleration, transient: TransientTaints) -> bool:
     if not key or toleration.effect not in _KEEPS_OFF or toleration.operator not in {"", "Equal", "Exists"}:
         return False
     if toleration.toleration_seconds is not None:
-        return False  # such a taint would drive the pod out again after these seconds
+        return False  # Such a taint would evict the pod after tolerationSeconds.
     return not (key.startswith(_OF_THE_SYSTEM) or key in transient or is_gpu(key))
 
 

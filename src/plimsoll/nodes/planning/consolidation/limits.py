@@ -48,7 +48,7 @@ class SharedLimits:
     remaining: Ints
     names: tuple[str, ...]
     group: Ints
-    """[N]: number of each node's group, -1 without."""
+    """[N]: the number of each node's group; -1 if it has none."""
 
     def allows(self, row: int) -> bool:
         use = self.use[row]
@@ -145,7 +145,7 @@ def _read_minimum_limits(problem: ScaleDownProblem, policy: Policy) -> list[_Col
 
 
 def compute_node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
-    """[N]: an hour's, as its group's nodes cost; of nodes without a group as estimated."""
+    """[N]: the price of each node per hour: the price of its group, or an estimate for a node without a group."""
     groups = {group.id: group for group in problem.snapshot.groups}
     prices: list[float] = []
     for state in problem.arrays.states:
@@ -167,7 +167,7 @@ _NOTHING: Final = ResourceVector()
 
 
 def compute_disruption_costs(problem: ScaleDownProblem) -> Floats:
-    """[N]: 1 for the node, and for each pod that moves."""
+    """[N]: 1 for the node, plus the disruption cost of each pod that moves."""
     by_kind = np.array(
         [
             compute_pod_disruption_cost(kind.pod) if verdict.outcome is DrainOutcome.MOVE else 0.0
@@ -181,7 +181,7 @@ def compute_disruption_costs(problem: ScaleDownProblem) -> Floats:
 
 
 def compute_pod_disruption_cost(pod: Pod) -> float:
-    """1, more for important pods and those that say they are dear to delete, never less than nothing."""
+    """1, adjusted by priority and pod deletion cost; never below 0."""
     try:
         cost = float(pod.metadata.annotations.get(DELETION_COST, "0"))
     except ValueError:

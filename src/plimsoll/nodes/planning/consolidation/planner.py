@@ -77,22 +77,22 @@ NOT_WORTH_IT: Final = "NotWorthTheDisruption"
 LIMITED: Final = "DisruptionLimitReached"
 CHEAPEST_TO_KEEP: Final = "CheapestToKeep"
 _SAVINGS_WEIGHT: Final = 2.0
-"""A share of a group's cost may be saved for twice that share of its disturbance."""
+"""A saving of a share of a group's cost justifies twice that share of its disruption cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidation:
-    """What to remove, what to add instead, and what it comes to. Nodes not named stay, with a reason each."""
+    """Nodes to remove, nodes to add instead, and the costs. Each other node stays, with a reason."""
 
     mode: str
     removals: tuple[NodeRemoval, ...] = ()
     replacement: Replacement | None = None
     unremovable: tuple[UnremovableNode, ...] = ()
     cost_per_hour: float = 0.0
-    """Of all nodes now."""
+    """The cost of all nodes now."""
     savings_per_hour: float = 0.0
     disruption: float = 0.0
-    """1 for each node and about 1 for each pod that moves."""
+    """The disruption cost: 1 per node and about 1 per pod that moves."""
     lower_bound_per_hour: float | None = None
     cache: PlannerCache = field(default_factory=PlannerCache, compare=False, repr=False)
 
@@ -140,7 +140,7 @@ class _Consolidator:
         self._mode = checker.policy.scale_down.consolidation
         self._unremovable: dict[int, Reason] = {}
         self._moves: dict[int, tuple[PodMove, ...]] = {}
-        """Rows that go, in order."""
+        """Rows to remove, in order."""
         self._moved_pods: MovedPods = {}
         self._replacement: Replacement | None = None
         self._bound: float | None = None
@@ -177,7 +177,7 @@ class _Consolidator:
         return None
 
     def _is_worth_it(self) -> Flags:
-        """[N]: by the balanced rule, each node by itself; what holds for each holds for any set of them."""
+        """[N]: the balanced rule for each node alone. If it holds for each node, it holds for any set of them."""
         if self._mode != BALANCED:
             return np.ones(len(self._price), dtype=np.bool_)
         paid, disturbed = self._limits.sum_by_group(self._price), self._limits.sum_by_group(self._disruption_costs)
@@ -185,10 +185,10 @@ class _Consolidator:
             np.round(self._price * _SAVINGS_WEIGHT * disturbed, 9) >= np.round(self._disruption_costs * paid, 9)
         )
 
-    # ---- removing alone
+    # ---- removal without replacement
 
     def remove_in_bulk(self) -> None:
-        """Pods that ask for resources only; survivors are chosen first."""
+        """Remove nodes whose pods only request resources. The nodes that stay are chosen first."""
         rows = self._removable & self._worth_it & ~self._problem.interacting
         if not rows.any():
             return
@@ -220,13 +220,13 @@ class _Consolidator:
             )
 
     def remove_unused(self) -> None:
-        """Empty nodes that were to receive pods, and got none because a limit came first."""
+        """Remove empty nodes that were reserved for pods but got none because of a limit."""
         for row in np.flatnonzero(self._removable & self._worth_it & (self._problem.moving == 0)).tolist():
             if row not in self._moves and row not in self._moved_pods and self._limits.allows(row):
                 self._take(row, ())
 
     def remove_one_by_one(self) -> None:
-        """Nodes with pods that look at others, or have volumes: the dearest first."""
+        """Remove nodes with pods that have inter-pod rules or volumes, the most expensive first."""
         rows = self._removable & self._worth_it & self._problem.interacting
         if not rows.any():
             return
@@ -238,7 +238,7 @@ class _Consolidator:
             hints=self._checker.state.hints,
         )
         for row in self._sort_by_price(rows):
-            # A node that took others' pods stays: no pod moves twice.
+            # A node that received pods stays: no pod moves twice.
             if simulator.checks_left < 0 or simulator.moved_pods.get(row) or not self._limits.allows(row):
                 continue
             found = simulator.simulate_removal(row)
@@ -258,7 +258,7 @@ class _Consolidator:
         self._unremovable.pop(row, None)
         self._limits.consume(row)
 
-    # ---- replacing
+    # ---- replacement
 
     def replace_expensive_nodes(self) -> None:
         if self._mode == ONLY_EMPTY or not self._options.may_replace:
@@ -274,7 +274,7 @@ class _Consolidator:
                 self._replacement = found
                 for row in candidates:
                     self._unremovable.pop(row, None)
-            # Half as many, the dearest of them: a large set may fail for one of its nodes.
+            # Half as many nodes, the most expensive ones: a large set may fail because of one of its nodes.
             candidates = candidates[: len(candidates) // 2]
 
     def _filter_by_limits(self, rows: Sequence[int]) -> list[int]:
@@ -298,7 +298,7 @@ class _Consolidator:
             round(share * _SAVINGS_WEIGHT - self._sum_disruption(rows) / float(self._disruption_costs.sum()), 9) >= 0
         )
 
-    # ---- the answer
+    # ---- result
 
     def _sum_disruption(self, rows: Sequence[int]) -> float:
         return float(self._disruption_costs[list(rows)].sum())
@@ -356,9 +356,9 @@ class Replacement:
 
     nodes: tuple[str, ...]
     pods: tuple[PodKey, ...]
-    """To evict."""
+    """Pods to evict."""
     plan: ScaleUpPlan
-    """Keys of its pods are NAMESPACE/NAME of one of those that are alike."""
+    """The key of a pod is NAMESPACE/NAME of one pod of its class."""
     cost_per_hour: float
 
 
@@ -370,7 +370,7 @@ def find_replacement(
     gone: Sequence[int],
     moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]],
 ) -> Replacement | None:
-    """None when not every pod of these nodes would have a place."""
+    """A replacement for these nodes; None if it does not schedule all of their pods."""
     without = _remove_nodes(problem, {*rows, *gone}, moved_pods)
     pods = [(placed, kind) for row in rows for placed, kind in _list_moving_pods(problem, row)]
     by_kind: dict[int, list[PlacedPod]] = {}
@@ -405,7 +405,7 @@ def _list_moving_pods(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedP
 def _remove_nodes(
     problem: ScaleDownProblem, rows: set[int], moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
 ) -> Snapshot:
-    """The snapshot when these nodes are gone, and pods that were moved are where they went."""
+    """The snapshot without these nodes, with moved pods on their new nodes."""
     snapshot, names = problem.snapshot, problem.arrays.names
     gone = {names[row] for row in rows}
     view = snapshot.view.without_nodes(gone)

@@ -49,7 +49,7 @@ _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """An entry of pending pods, all of which belong to one class."""
+    """An entry of pending pods as a member of a class."""
 
     pending: int
     """Its index in the snapshot."""
@@ -64,14 +64,14 @@ class PodClass:
     pod: Pod
     scheduling_key: SchedulingKey
     volumes: tuple[Any, ...]
-    """Normal form of what its volumes ask; empty when they ask nothing."""
+    """The volume key; empty if its volumes do not matter for scheduling."""
     members: tuple[Member, ...]
     """Oldest first."""
     count: int
     created: datetime | None
-    """The oldest of them."""
+    """The creation time of the oldest member."""
     problem: Refusal | None
-    """Why no node whatever can take it."""
+    """Why no node can take the class."""
     one_pod_only: bool
     """It uses a ReadWriteOncePod claim: at most one pod of the class can run."""
 
@@ -101,21 +101,21 @@ class PodClass:
 
     @property
     def is_simple(self) -> bool:
-        """How many fit on a node is a matter of resources alone, as far as the class itself is concerned."""
+        """Whether resources alone decide how many pods fit on a node, as far as the class itself is concerned."""
         return not (self.scheduling_key.has_pod_constraints or self.scheduling_key.ports or self.volumes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassTable:
-    """The classes of one snapshot, in the order in which their first members stand in it."""
+    """The classes of one snapshot, in the order of their first members."""
 
     pending: tuple[PendingPods, ...]
     classes: tuple[PodClass, ...]
     class_of: Ints
-    """[P]: class of each Pending."""
+    """[P]: the class of each pending entry."""
     visible: VisibleLabels
     keys: Mapping[Key, int] = field(default_factory=dict, repr=False)
-    """What the members of a class have in common, to the class."""
+    """The key that the members of a class share, to the number of the class."""
 
     @classmethod
     def of(
@@ -127,7 +127,7 @@ class ClassTable:
         visible_to_running: VisibleLabels | None = None,
         profile: Profile = DEFAULT_PROFILE,
     ) -> ClassTable:
-        """`visible_to_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
+        """`visible_to_running`: labels that anti-affinity of running pods sees; by default read from the view."""
         known = SchedulingKeys() if scheduling_keys is None else scheduling_keys
         made = [known.of(pending_pods.pod) for pending_pods in pending]
         running = VisibleLabels.of_view(view) if visible_to_running is None else visible_to_running
@@ -145,7 +145,7 @@ class ClassTable:
         scheduling_keys: SchedulingKeys,
         profile: Profile = DEFAULT_PROFILE,
     ) -> ClassTable | None:
-        """With more entries behind the others, none of them with claims; forms, view and profile as it was made with.
+        """The table with more entries at the end, none of them with claims. Keys, view and profile must be unchanged.
 
         None if the new pods depend on others: existing classes might then have to be split.
         """
@@ -170,11 +170,11 @@ class ClassTable:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Names of all resources that any class asks for."""
+        """The names of all resources that any class requests."""
         return tuple(sorted({name for pod_class in self.classes for name in pod_class.demand}))
 
     def count_members_by_key(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
-        """`pods` members of a class by the key of their Pending, leaving out the `after` first in line."""
+        """`pods` members of a class by the key of their entry, skipping the first `after` of them."""
         named: dict[str, int] = {}
         for member in self.classes[index].members:
             skipped = min(after, member.count)
@@ -207,7 +207,7 @@ class _ClassBuilder:
             pending_pods.pod.spec.volumes and touches_storage(pending_pods.pod) for pending_pods in pending
         )
         self._volumes = VolumeKeys(view, pending) if with_storage else None
-        # Refusals that no node can change follow from the pod, its claims and its namespace: no node is asked.
+        # Refusals that hold for every node depend only on the pod, its claims and its namespace; no node is checked.
         self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
 
     def build_table(self, forms: Sequence[SchedulingKey]) -> ClassTable:
@@ -230,7 +230,7 @@ class _ClassBuilder:
         return ClassTable(pending=self._pending, classes=classes, class_of=class_of, visible=self._visible, keys=found)
 
     def extend_table(self, before: ClassTable, forms: Sequence[SchedulingKey]) -> ClassTable:
-        """The table before with the entries behind it, of these forms."""
+        """The earlier table, extended by the entries with these keys."""
         keys = dict(before.keys)
         classes = list(before.classes)
         class_of = [*before.class_of.tolist()]
@@ -278,7 +278,7 @@ class _ClassBuilder:
         )
 
     def _find_problem(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Refusal | None:
-        """Why no node can take it. What is known to be sound without claims is not asked about again."""
+        """Why no node can take the pod. Keys that are known to be valid are not checked again."""
         if not volumes and self._forms.is_known_valid(pod, form, self._profile.disabled):
             return None
         everywhere = Prepared(pod, self._nowhere, profile=self._profile).everywhere
@@ -295,7 +295,7 @@ class _ClassBuilder:
 
 @dataclass(frozen=True, slots=True)
 class VisibleLabels:
-    """`namespaces` is false where no term is in play at all: every term means pods of some namespaces only."""
+    """Labels that selectors can see. `namespaces`: whether any term exists; every term restricts namespaces."""
 
     label_keys: frozenset[str] = frozenset()
     namespaces: bool = False
@@ -307,14 +307,14 @@ class VisibleLabels:
 
     @classmethod
     def of_view(cls, view: ClusterView) -> VisibleLabels:
-        """Of the pods that run. `Neighbours` knows the same without looking at every pod again."""
+        """The labels that anti-affinity of the running pods of a view can see."""
         return cls.of_anti_affinity(
             placed.pod for place in view.anti_affine_nodes for placed in place.pods.values() if placed.anti_affinity
         )
 
     @classmethod
     def of_anti_affinity(cls, pods: Iterable[Pod]) -> VisibleLabels:
-        """Of pods that run and have required anti-affinity."""
+        """The labels that the required anti-affinity of these running pods can see."""
         keys: set[str] = set()
         seen = False
         for pod in pods:

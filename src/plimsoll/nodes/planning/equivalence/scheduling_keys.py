@@ -50,13 +50,13 @@ class SchedulingKey:
     node_name: str
     """spec.nodeName."""
     node_constraints: Key
-    """nodeSelector and required node affinity; empty when every node will do."""
+    """nodeSelector and required node affinity; empty if every node is allowed."""
     tolerations: Key
     spread: Key
     affinity: Key
     anti_affinity: Key
     label_keys: frozenset[str]
-    """Keys of pods' labels that its own terms and constraints can see."""
+    """The keys of pod labels that its own terms and constraints can see."""
     priority: int
 
     @property
@@ -98,7 +98,7 @@ class SchedulingKeys:
         self._valid, self._used_valid = self._used_valid, {}
 
     def is_known_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> bool:
-        """Whether it was `mark_valid` before: all that could be wrong with a pod without claims is in these."""
+        """Whether `mark_valid` was called for such a pod. For a pod without claims the key covers everything."""
         key = _build_validity_key(pod, form, profile)
         if key in self._valid or key in self._used_valid:
             self._used_valid[key] = form
@@ -106,7 +106,7 @@ class SchedulingKeys:
         return False
 
     def mark_valid(self, pod: Pod, form: SchedulingKey, profile: Hashable) -> None:
-        """No rule refuses the pod whatever the node, under this profile."""
+        """Remember that no rule of this profile refuses the pod on every node."""
         self._used_valid[_build_validity_key(pod, form, profile)] = form
 
     def _find_by_spec(self, pod: Pod) -> SchedulingKey:
@@ -144,7 +144,7 @@ def _build_validity_key(pod: Pod, form: SchedulingKey, under: Hashable) -> Key:
 
 
 def compute_fingerprint(pod: Pod) -> bytes:
-    """Everything a form is made from. Pods of one controller have the same; other pods may, and then are as alike."""
+    """The encoded fields that a key is built from. Pods of one controller share it; equal bytes mean equal keys."""
     spec = pod.spec
     status = pod.status
     resized = [
@@ -207,7 +207,7 @@ def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
 
 
 def _list_required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
-    """What it asks of other pods: to be with them, and without them."""
+    """The required affinity terms and the required anti-affinity terms."""
     affinity = pod.spec.affinity
     with_pods = None if affinity is None else affinity.pod_affinity
     against = None if affinity is None else affinity.pod_anti_affinity
@@ -218,14 +218,14 @@ def _list_required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[P
 
 
 def _build_other_fields_key(spec: PodSpec) -> Key:
-    """What distinguishes pods besides their requests."""
+    """The fields that distinguish pods besides their requests."""
     gates = tuple(gate.name for gate in spec.scheduling_gates)
     devices = tuple(claim.name for claim in spec.resource_claims)
     return (spec.node_name, spec.priority, spec.scheduler_name, gates, devices)
 
 
 def _read_demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
-    """The demand; one that cannot be read makes the pod a kind of its own."""
+    """The demand. A pod whose demand cannot be parsed gets a key of its own."""
     try:
         return pod_demand(pod), b""
     except InvalidQuantity:
@@ -239,7 +239,7 @@ def _build_node_constraints_key(pod: Pod) -> Key:
     selector = tuple(sorted(pod.spec.node_selector.items()))
     if required is None:
         return (selector, None) if selector else ()
-    # Terms are alternatives: neither their order nor saying one twice changes anything.
+    # Terms are alternatives: neither order nor duplicates matter.
     return (selector, tuple(sorted(set(map(_build_node_term_key, required.node_selector_terms)))))
 
 
@@ -259,7 +259,7 @@ def _build_requirements_key(requirements: Iterable[NodeSelectorRequirement]) -> 
 
 
 def build_tolerations_key(tolerations: Iterable[Toleration]) -> Key:
-    """What is tolerated; for how long only matters to pods that run, and an unknown operator tolerates nothing."""
+    """The tolerations. tolerationSeconds only matters for running pods; an unknown operator tolerates nothing."""
     forms = {
         (toleration.key, toleration.effect, "Exists", "")
         if toleration.operator == "Exists"
@@ -283,7 +283,7 @@ def build_selector_key(selector: LabelSelector | None) -> Key | None:
 
 
 def _build_terms_key(terms: Iterable[PodAffinityTerm]) -> Key:
-    # As text, since an absent selector does not compare with one that is there.
+    # As text, because None and a selector cannot be compared.
     return tuple(sorted({_build_term_key(term) for term in terms}, key=repr))
 
 

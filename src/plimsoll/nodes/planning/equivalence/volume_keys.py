@@ -57,7 +57,7 @@ def list_pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
 
 
 class VolumeKeys:
-    """Forms under one state of the storage, for one list of pods that wait."""
+    """Volume keys for one state of the storage and one list of pending pods."""
 
     def __init__(self, view: ClusterView, pending: Iterable[PendingPods]) -> None:
         self._view = view
@@ -75,7 +75,7 @@ class VolumeKeys:
         return tuple(parts)
 
     def is_single_pod_claim(self, pod: Pod) -> bool:
-        """Whether the pod shares a claim with others that a single pod in the cluster may use."""
+        """Whether the pod shares a ReadWriteOncePod claim with other pods."""
         found = (self._storage.claims.get(key) for key in list_pod_claims(pod) if key in self._named)
         return any(claim is not None and ONE_POD_ONLY in claim.spec.access_modes for claim in found)
 

@@ -26,7 +26,7 @@ _INSUFFICIENT: Final = "Insufficient "
 def name_daemons(
     refusals: Iterable[Refusal], demand: ResourceVector, free: ResourceVector, daemons: Sequence[Pod]
 ) -> tuple[Refusal, ...]:
-    """The refusals of a pod by an empty node with these daemons, which leave so much `free` of it."""
+    """The refusals of an empty node on which these daemons leave `free`, with the daemons named."""
     if not daemons:
         return tuple(refusals)
     taken = total_demand(daemons)
@@ -42,7 +42,7 @@ def name_daemons(
 
 
 def _describe(name: str, there: int, daemons: Sequence[Pod]) -> str:
-    """No comma in it: Events count what stands between commas."""
+    """The message has no comma: Events count the parts between commas."""
     asked = {_get_owner_name(pod): total_demand((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
     if len(largest) == 1:

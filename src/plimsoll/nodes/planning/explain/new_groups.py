@@ -51,7 +51,7 @@ def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int
 
 
 def _find_largest_classes(placement: Placement, option: int) -> list[int]:
-    """Classes on the nodes of the option."""
+    """The classes with the most pods on the nodes of the option."""
     pods: dict[int, int] = {}
     for batch in placement.batches:
         if batch.option == option:
@@ -61,7 +61,7 @@ def _find_largest_classes(placement: Placement, option: int) -> list[int]:
 
 
 def _explain_excluded_groups(problem: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
-    """What the nodes of excluded groups lack, grouped by message."""
+    """Causes by which nodes of existing groups reject the class, grouped by message."""
     there = [index for index, option in enumerate(problem.options) if option.exists]
     if not there:
         return
@@ -98,7 +98,7 @@ def _describe_lack(problem: ScaleUpProblem, number: int, option: ScaleUpOption, 
 def _explain_unused_groups(
     problem: ScaleUpProblem, placement: Placement, option: int, number: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """Groups that would take such a pod, and why they were not scaled up for it."""
+    """Groups that accept such a pod, and why they were not scaled up."""
     nodes = placement.count_new_nodes(len(problem.options))
     left = placement.compute_room_left(problem)
     for index in np.flatnonzero(problem.allowed[:, number]).tolist():

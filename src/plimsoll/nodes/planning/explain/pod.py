@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def explain_pod(problem: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
-    """Of the pending entry with this key, as plain data."""
+    """The explanation for the pending entry with this key, as plain data."""
     index = next(index for index, pending in enumerate(problem.snapshot.pending) if pending.key == key)
     number = int(problem.table.class_of[index])
     pod_class = problem.table.classes[number]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def find_rejected_types(problem: ScaleUpProblem, number: int) -> Iterator[tuple[MachineType, tuple[Refusal, ...]]]:
-    """Types that auto-provisioning may use and has no place on for this class; nothing where it is off."""
+    """Machine types of auto-provisioning that reject the class, with their refusals; empty if it is off."""
     policy = problem.policy
     if not policy.nap.enabled or problem.option_set.new_groups_left <= 0:
         return
@@ -56,7 +56,7 @@ def _find_accepting_types(problem: ScaleUpProblem, number: int) -> set[str]:
 
 
 def _build_nodes(problem: ScaleUpProblem, kind: MachineType, requirements: NodeRequirements) -> list[NodeState]:
-    """One a zone, as a group made for this pod alone would have them."""
+    """One node per zone, as a group for this pod alone would have."""
     profile = GroupProfile(labels=remove_machine_type(requirements.selector), taints=requirements.taints)
     template = MachineTemplate(kind, problem.option_set.regions)
     return [NodeState(template.build_node("", zone, profile)) for zone in kind.zones or ("",)]
@@ -65,7 +65,7 @@ def _build_nodes(problem: ScaleUpProblem, kind: MachineType, requirements: NodeR
 def _collect_refusals(
     problem: ScaleUpProblem, pod: Pod, nodes: Sequence[NodeState], daemons: DaemonSets
 ) -> tuple[Refusal, ...]:
-    """Those of the zone that has the fewest."""
+    """The refusals of the zone that has the fewest."""
     view = problem.snapshot.view
     alone = None if depends_on_other_pods(pod) else prepared(pod, view, profile=DEFAULT_PROFILE)
     found: list[tuple[Refusal, ...]] = []

@@ -1,9 +1,9 @@
-"""Why pods stay without a place: everything that stands in their way, group by group, in few sentences. Pure.
+"""Why pods are unschedulable: the obstacles, grouped by node group, in few sentences. Pure.
 
-Obstacles set by other pods (affinity, anti-affinity, spread) are found with the reference rules: they are asked about
-one more pod in the cluster as the placement would leave it, on one more empty node of some options and on some planned
-nodes. A large placement is checked in part: one node per batch, with one pod per class, which suffices for affinity and
-anti-affinity. Only messages depend on this, and whether a later loop may help; no pod is placed by it.
+Obstacles set by other pods (affinity, anti-affinity, spread) are found with the reference rules: they check one more
+pod in the cluster after the placement, on one more empty node of some options and on some planned nodes. A large
+placement is checked in part: one node per batch, with one pod per class, which suffices for affinity and anti-affinity.
+Only messages depend on this, and whether a later loop may help; no pod is placed by it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 ASKED: Final = 8
-"""So many options, and so many planned nodes, are asked about."""
+"""The number of options, and of planned nodes, that are checked."""
 _WHOLE: Final = 1_000
-"""Placements of a placement that are all looked at."""
+"""Placements up to this number of pods are checked in full."""
 
 
 def may_interact(problem: ScaleUpProblem, number: int) -> bool:
-    """Whether other pods can be what keeps such a pod off a node."""
+    """Whether other pods can keep such a pod off a node."""
     table = problem.table
     return (
         not table.classes[number].is_simple
@@ -54,7 +54,7 @@ def may_interact(problem: ScaleUpProblem, number: int) -> bool:
 def find_rejections_on_new_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int, options: Sequence[int]
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
-    """(option, what refuses), for one more empty node of each of the first options; nothing refuses where one fits."""
+    """(option, refusals) for one more empty node of each of the first options; no refusals if the pod fits."""
     filled = _Filled.of(problem, placement)
     for option in options[:ASKED]:
         yield option, filled.find_refusals(number, filled.empty_node(option))
@@ -63,7 +63,7 @@ def find_rejections_on_new_nodes(
 def find_rejections_on_planned_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
-    """(option, what refuses), for nodes the placement adds where nothing but other pods is in the way."""
+    """(option, refusals) for planned nodes that only other pods keep the pod off."""
     filled = _Filled.of(problem, placement)
     for option, place in filled.planned[:ASKED]:
         refusals = filled.find_refusals(number, place)
@@ -73,12 +73,12 @@ def find_rejections_on_planned_nodes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """The cluster as the placement would leave it."""
+    """The cluster after the placement."""
 
     problem: ScaleUpProblem
     view: ClusterView
     planned: tuple[tuple[int, NodeState], ...]
-    """Of each batch one node, and the option it is of."""
+    """One node per batch, with its option."""
     is_whole: bool
 
     @classmethod
@@ -108,7 +108,7 @@ class _Filled:
         return NodeState(build_planned_node(chosen, -1)).with_pods(PlacedPod(daemon) for daemon in chosen.daemons)
 
     def find_refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
-        """Where only a part is looked at, counts of pods say nothing."""
+        """The refusals of a node. Topology spread is skipped if the cluster is only shown in part."""
         context = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
         found = prepared(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
         return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
@@ -153,7 +153,7 @@ def explain_unschedulable(
     if not placement.refused.get(number) and may_interact(problem, number):
         found += _explain_other_pods(problem, placement, number, usable)
     if not found and _lacks_a_group(problem, number):
-        # A group could be made for them, were others not made before.
+        # A group could be created for them if other groups were not created first.
         return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
     if not found:
         message = (
@@ -164,7 +164,7 @@ def explain_unschedulable(
 
 
 def _lacks_a_group(problem: ScaleUpProblem, number: int) -> bool:
-    """Auto-provisioning may make groups, and options none that this class may use."""
+    """Whether auto-provisioning is on and no option of it is allowed for this class."""
     return (
         problem.policy.nap.enabled and bool(problem.option_set.new_groups_left) and not problem.allowed[:, number].any()
     )
@@ -233,7 +233,7 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
 
 
 def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
-    """Of groups that could grow, and whose next node would not take such a pod because of where others are."""
+    """The reasons of groups that could be scaled up, but whose next node rejects the pod because of other pods."""
     nodes = placement.count_new_nodes(len(problem.options))
     left = placement.compute_room_left(problem)
     rules = problem.option_rules
@@ -287,6 +287,6 @@ def _build_reason(code: str, text: str, names: Iterable[str]) -> Reason:
 
 
 def shorten_names(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first names, and the number of further ones."""
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

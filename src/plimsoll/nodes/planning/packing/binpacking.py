@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedClasses:
-    """Classes whose plan the verifier refused: placed pod by pod instead, or, where that failed too, not at all."""
+    """Classes whose plan the verifier refused. They are placed pod by pod, or not at all if that failed too."""
 
     pod_by_pod: frozenset[int] = frozenset()
     given_up: frozenset[int] = frozenset()
@@ -46,7 +46,7 @@ class PackingOptions:
 
 
 def pack_slices(view: PlacementView, slices: Sequence[DemandSlice], packing: PackingOptions) -> tuple[Placement, Ints]:
-    """The placement with the slices placed, and [S] pods without a place."""
+    """The placement with the slices placed, and [S] pods that were not placed."""
     placement = view.placement
     left = np.array([demand_slice.items for demand_slice in slices], dtype=np.int64)
     if not slices:
@@ -93,7 +93,7 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
 
 
 def _count_allowed_nodes(sizes: Ints, allowed: Flags) -> Ints:
-    """[S]: the number of nodes open to each slice. Multiplied as floats, which is exact here and much faster."""
+    """[S]: the number of nodes that accept each slice. Floats are exact here and much faster."""
     return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
 
@@ -115,7 +115,7 @@ def _add_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Fil
         before = existing.get(row)
         existing[row] = added[row] if before is None else merge_pods(before, added[row])
     batches: list[NodeBatch] = []
-    # Nodes that stand are one each, and never split: what comes behind them are batches and parts of these.
+    # Rows of existing nodes stand for one node and are never split; batches and parts of them follow.
     for part, origin in enumerate(answer.origin[rows:].tolist(), start=rows):
         if nodes := int(answer.multiplicity[part]):
             batch = placement.batches[origin - rows]
@@ -124,7 +124,7 @@ def _add_filled(placement: Placement, slices: Sequence[DemandSlice], answer: Fil
 
 
 def _collect_contents(slices: Sequence[DemandSlice], answer: FillResult) -> dict[int, dict[int, int]]:
-    """Row of the answer to pods by class in each of its nodes, both ascending; slices of one class together."""
+    """Each row of the result to pods by class per node, both ascending; slices of one class are added up."""
     if not len(answer.placements):
         return {}
     rows, indices, items = answer.placements.T
@@ -160,7 +160,7 @@ def _find_tighter_caps(slices: Sequence[DemandSlice]) -> Ints | None:
 def _open_nodes(
     problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
-    """Pack onto new nodes. Groups that are resized as a whole are used only where nothing cheaper serves the same."""
+    """Pack onto new nodes. Groups that are resized as a whole are used only if no cheaper option schedules as many."""
     placement, left = _complete_atomic_groups(problem, slices, items, onto, packing)
     whole = np.array([option.zero_or_max for option in problem.options], dtype=np.bool_)
     if (
@@ -177,7 +177,7 @@ def _open_nodes(
 def _complete_atomic_groups(
     problem: ScaleUpProblem, slices: Sequence[DemandSlice], items: Ints, onto: Placement, packing: PackingOptions
 ) -> tuple[Placement, Ints]:
-    """Where a group is resized to its maximum or not at all, its idle nodes are added too."""
+    """Add the idle nodes of groups that are resized to their maximum or not at all."""
     while True:
         placement, left = _pack_new_nodes(problem, slices, items, onto, packing)
         missing = (problem.available - placement.count_new_nodes(len(problem.options))) * (
@@ -231,7 +231,7 @@ def _pack_new_nodes(
         )
         for pattern in answer.patterns
     ]
-    # Dual values for some of the options prove nothing about the others.
+    # Dual values for a part of the options are no bound for the others.
     worths = {}
     if len(types) == len(problem.options):
         worths = {**onto.worths, **_compute_values(packed, items[chosen] - answer.left, found.worth)}
@@ -239,7 +239,7 @@ def _pack_new_nodes(
 
 
 def _compute_values(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
-    """Of one pod, by class; where its shares differ, on average."""
+    """The dual value of one pod per class; the mean over the slices of the class."""
     pods: dict[int, int] = {}
     total: dict[int, float] = {}
     for demand_slice, count, value in zip(slices, items.tolist(), worth.tolist(), strict=True):

@@ -58,7 +58,7 @@ class Colocation:
         self._prices = PodPrices(view.problem)
 
     def find_places(self, number: int, places: Places) -> Places | None:
-        """Places with affinity targets, or where it may be the first; None if it is refused or placed pod by pod."""
+        """Places with affinity targets or where it may be the first; None if it is refused or placed pod by pod."""
         view, label_group = self._view, self._relations.label_group_of[number]
         near = view.find_affinity_places(number)
         if near is not None:

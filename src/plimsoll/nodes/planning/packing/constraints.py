@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def lower_constraints(view: PlacementView, demand: Mapping[int, int], feedback: Feedback) -> LoweredConstraints:
-    """`demand`: pods by class of one layer."""
+    """Lower the constraints of one layer. `demand`: pods by class."""
     lowering = _Lowering(view, demand, feedback)
     places = view.open_places_of(list(demand))
     for number, pods in demand.items():
@@ -57,12 +57,12 @@ class _Lowering:
         self._colocation = Colocation(view, demand, feedback, self.lowered)
         self._prices = PodPrices(view.problem)
         self._running: dict[int, dict[str, int]] = {}
-        """Pods shared out so far in this layer, by label group and domain."""
+        """Pods distributed so far in this layer, by label group and domain."""
         self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
-        """By clique and topology key: domains that have their one pod."""
+        """By clique and topology key: domains that already have their one pod."""
 
     def take(self, number: int, pods: int, places: Places) -> None:
-        """Pods of a class that may be in these places, as far as nodes are concerned."""
+        """Lower pods of a class that may be in these places by the rules of the nodes."""
         pod_class = self._view.problem.table.classes[number]
         if pod_class.is_simple and not self._relations.avoided[self._relations.label_group_of[number]]:
             self.lowered.slices.append(DemandSlice(number=number, pods=pods, places=places))
@@ -113,11 +113,11 @@ class _Lowering:
             else []
         )
         stays = not any(part.places.options.any() for part in even)
-        # Existing nodes are filled before new ones join, so they rise whichever class opens new nodes.
+        # Existing nodes are filled before new nodes join, so they rise whichever class adds new nodes.
         self.lowered.slices += even if even and (stays or not self._feedback.held_down) else [demand_slice]
 
     def _may_rise(self, demand_slice: DemandSlice) -> bool:
-        """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
+        """Whether the class is spread over nodes, and nothing else keeps its pods from filling them evenly."""
         spreads = find_node_spreads(self._view, demand_slice.number)
         lone = len(spreads) == 1 and spreads[0].counts_itself and demand_slice.number not in self._feedback.uneven
         return lone and demand_slice.per_node == spreads[0].max_skew and not demand_slice.keys
@@ -156,7 +156,7 @@ class _Lowering:
     def _compute_quotas_by_price(
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas:
-        """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
+        """Even quotas; within the skew, fewer pods for domains with expensive new nodes."""
         even = compute_quotas(demand_slice.pods, of, open_domains=list(places), most=most)
         if self._feedback.evenly or of.max_skew == 1:
             return even
@@ -170,7 +170,7 @@ class _Lowering:
     def _compute_quotas_on_existing_nodes(
         self, demand_slice: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
     ) -> Quotas | None:
-        """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
+        """Quotas with which all pods fit on existing nodes, so that no domain is opened; None if they do not fit."""
         if not demand_slice.places.rows.any():
             return None
         free = self._view.count_room(demand_slice.number)
@@ -182,7 +182,7 @@ class _Lowering:
         return None if answer.left else answer
 
     def _restrict_to_even_domains(self, demand_slice: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
-        """Pods their own constraint does not count change nothing: where one may go, all may."""
+        """Restrict pods that their own constraint does not count: where one may go, all may."""
         key = next(
             spread_count.key
             for spread_count in self._view.problem.rules.get_spreads(demand_slice.number)
@@ -204,7 +204,7 @@ class _Lowering:
         )
 
     def _group_places_by_domain(self, demand_slice: DemandSlice, key: str) -> dict[str, Places]:
-        """Open domains: those with existing nodes first, then where pods seem to cost least."""
+        """Open domains: first those with existing nodes, then by the estimated price of the pods."""
         places = {
             name: demand_slice.places.intersect(self._view.select_domains(key, {name}))
             for name in self._view.list_domains(key)
@@ -234,7 +234,7 @@ class _Lowering:
             if name not in taken and self._feedback.most.get((demand_slice.number, name), 1)
         }
         there = [name for name, domain in places.items() if domain.rows.any()][: demand_slice.pods]
-        # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
+        # Nodes without the label are in no domain and take any number of pods; existing nodes go first.
         beyond = demand_slice.places.intersect(self._view.select_unlabelled(key))
         outside = replace(beyond, batches=np.zeros_like(beyond.batches), options=np.zeros_like(beyond.options))
         room = int(self._view.count_room(demand_slice.number)[outside.rows].sum()) if outside.any else 0

@@ -39,14 +39,14 @@ class DemandSlice:
     pods_per_item: int = 1
     per_node: int = UNBOUNDED
     caps: Ints | None = None
-    """[N + B]: at most so many on each node that stands or is planned."""
+    """[N + B]: the cap of each existing and planned node."""
     keys: tuple[str, ...] = ()
-    """A node takes one pod of all that share a key."""
+    """A node takes one pod of all classes that share a key."""
     domain: str = ""
     even: bool = False
-    """One of the shares that fill nodes evenly."""
+    """Whether it is one of the slices that fill nodes evenly."""
     rises: bool = False
-    """Its caps hope that existing nodes all rise together; `per_node` is for new ones."""
+    """Whether its caps assume that all existing nodes rise together; `per_node` applies to new nodes."""
 
     @property
     def items(self) -> int:
@@ -55,15 +55,15 @@ class DemandSlice:
 
 @dataclass(slots=True, kw_only=True)
 class LoweredConstraints:
-    """A layer as shares; `refused` says why pods of a class are in none; `complex` classes are for the estimator."""
+    """A layer as slices. `refused`: why pods of a class are in none. `complex` classes are placed pod by pod."""
 
     slices: list[DemandSlice] = field(default_factory=list)
     refused: dict[int, tuple[Reason, ...]] = field(default_factory=dict)
     complex: list[int] = field(default_factory=list)
     shared_domains: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
-    """Families that need a home, and where it could be, the most likely first."""
+    """Mutual groups that must share a domain, and the candidate domains, the most likely first."""
     shifted: bool = False
-    """Quotas are uneven for the sake of prices, as far as the skew allows."""
+    """Whether quotas are uneven because of prices, as far as the skew allows."""
 
     def refuse(self, number: int, code: str, message: str) -> None:
         self.refused[number] = (*self.refused.get(number, ()), Reason(code=code, message=message))
@@ -71,19 +71,19 @@ class LoweredConstraints:
 
 @dataclass(slots=True, kw_only=True)
 class Feedback:
-    """What earlier tries of a layer have shown."""
+    """Results of earlier attempts at a layer."""
 
     most: dict[tuple[int, str], int] = field(default_factory=dict)
-    """What a domain turned out to take of a class."""
+    """The number of pods of a class that a domain took in an earlier attempt."""
     shared_domains: dict[tuple[int, ...], str] = field(default_factory=dict)
-    """The domain to be tried for a family."""
+    """The domain to try for a mutual group."""
     heights: dict[int, int] = field(default_factory=dict)
-    """Of a class spread over nodes: so many pods on each new one."""
+    """Pods per new node, for classes spread over nodes."""
     uneven: set[int] = field(default_factory=set)
-    """Classes spread over nodes that did not come out even."""
+    """Classes spread over nodes whose result was not even."""
     evenly: bool = False
-    """Quotas over domains are even, whatever these cost."""
+    """Whether quotas over domains are even regardless of prices."""
     held_down: bool = False
-    """Others open nodes, too: of classes spread over nodes, no new one may hold more than the skew."""
+    """Whether other classes add nodes too: then a new node holds at most maxSkew pods of a class spread over nodes."""
     present: dict[int, set[str]] = field(default_factory=dict)
-    """By class: domains that others bring into being, and that so hold its minimum down."""
+    """By class: domains that other classes open and that therefore lower its minimum."""

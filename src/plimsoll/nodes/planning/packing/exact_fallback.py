@@ -1,9 +1,9 @@
 """An exact search where a placement leaves few pods over (docs/design/nodes.md 7.6).
 
-If a placement leaves few pods without a place, and limits or existing nodes are what they lack, an integer program
-places anew all pods without relations to others; the others stay. A bundle is rejected only after that. If all pods
-have a place, but few of them need new nodes, the same search checks whether existing nodes can take these after all,
-because free capacity comes first (8.2). Searches are counted over the whole plan.
+If a placement leaves few pods unschedulable for lack of limits or room on existing nodes, an integer program places all
+pods without relations to others again; the others stay. A bundle is rejected only after that. If all pods are placed
+and few of them need new nodes, the same search checks whether existing nodes can take them after all, because free
+capacity comes first (8.2). The number of searches per plan is limited.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Ints
 
 SEARCHES: Final = 4
-"""So many in one plan: each may take as long as the rest of it."""
+"""The number of searches per plan: each may take as long as the rest of the plan."""
 SAVINGS: Final = 4
-"""So many searches in one plan for a way to do without new nodes."""
+"""The number of searches per plan for a placement without new nodes."""
 _SAVING_BRANCHES: Final = 500
-"""Of one such search at most: it only saves money."""
+"""The limit of branches of such a search, which only saves money."""
 _MOST_PAIRS: Final = 200_000
-"""Pairs of a class and a node that a question is made of."""
+"""The limit of pairs of class and node in one search."""
 
 
 class ExactFallback:
@@ -54,7 +54,7 @@ class ExactFallback:
         self._savings = SAVINGS
 
     def improve(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
-        """The placement, or one in which all of `wanted` [C] that can be moved have a place."""
+        """The placement, or one that places all movable pods of `wanted` [C]."""
         problem = self._problem
         missing = np.maximum(wanted - placement.count_placed(len(wanted)), 0)
         if not missing.any():
@@ -78,7 +78,7 @@ class ExactFallback:
         return place_pending if _is_within(problem, place_pending) else placement
 
     def _improve_on_existing_nodes(self, placement: Placement, wanted: Ints, packing: PackingOptions) -> Placement:
-        """The placement, or a cheaper one in which nodes that stand take all pods that they take at all."""
+        """The placement, or a cheaper one in which existing nodes take as many pods as they can."""
         problem = self._problem
         new = placement.count_on_new_nodes(len(wanted))
         if not self._savings or not len(problem.arrays) or not is_worth_searching(wanted, new):
@@ -139,7 +139,7 @@ def _filter_unmovable(content: Mapping[int, int], movable: Flags) -> dict[int, i
 
 
 def _is_within(problem: ScaleUpProblem, placement: Placement) -> bool:
-    """Whether the limits hold; the search knows only sums for rows that represent many nodes."""
+    """Whether the limits hold. For rows that stand for many nodes, the search checks only sums."""
     nodes = placement.count_new_nodes(len(problem.options))
     return bool((nodes <= problem.available).all() and (nodes @ problem.limits.use <= problem.limits.room).all())
 
@@ -151,13 +151,13 @@ class _ExactProblem:
     problem: ScaleUpProblem
     base: Placement
     numbers: Ints
-    """Classes that are placed anew."""
+    """Classes that are placed again."""
     options: Ints
-    """Those that may be opened."""
+    """Options that may be used."""
     demand: FillDemand
     standing: ExistingNodes
     members: list[Ints]
-    """Of each row: the nodes, batches or options it stands for, as they are numbered one after the other."""
+    """Per row: the nodes, batches or options that it stands for, numbered consecutively."""
     opening: NewNodes
 
     @classmethod
@@ -198,7 +198,7 @@ class _ExactProblem:
         )
 
     def build_placement(self, filled: FillResult) -> Placement:
-        """What was found, as a placement: rows are dealt out to the nodes, batches and options they stand for."""
+        """The result as a placement: rows are assigned to the nodes, batches and options that they stand for."""
         added: dict[int, dict[int, int]] = {}
         for part, index, pods in filled.placements.tolist():
             added.setdefault(part, {})[int(self.numbers[index])] = pods
@@ -218,7 +218,7 @@ class _ExactProblem:
         return replace(self.base, existing=kept, batches=tuple(batches))
 
     def _assign_rows(self, filled: FillResult) -> Iterator[tuple[int, int, int]]:
-        """(node, batch or option; how many nodes of it; part that they are filled as)."""
+        """(node, batch or option; number of its nodes; part of the result that fills them)."""
         rows, planned = len(self.problem.arrays), len(self.base.batches)
         waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
         for row, alike in waiting.items():
@@ -250,7 +250,7 @@ def _find_atomic_options(problem: ScaleUpProblem) -> Flags:
 
 
 def _group_equal_rows(table: Ints) -> list[Ints]:
-    """Numbers of rows that are equal, in the order of the first of each."""
+    """Groups of equal rows, ordered by their first row."""
     _, kind = np.unique(table, axis=0, return_inverse=True)
     found: dict[int, list[int]] = {}
     for row, kind_id in enumerate(kind.reshape(-1).tolist()):

@@ -79,11 +79,11 @@ def _count_on_rows(view: PlacementView, number: int, spread: SpreadCount) -> Int
     )
 
 
-# ---- as high as all can rise
+# ---- even load
 
 
 def split_evenly(view: PlacementView, demand_slice: DemandSlice, height: int | None) -> list[DemandSlice]:
-    """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
+    """A slice as an even load on existing and new nodes; `height`: pods per new node."""
     spread = find_node_spreads(view, demand_slice.number)[0]
     rows = len(view.problem.arrays)
     existing, lowest = _split_rows(view, demand_slice, spread)
@@ -149,12 +149,12 @@ def _split_rows(view: PlacementView, demand_slice: DemandSlice, spread: SpreadCo
 
 
 def count_on_largest_node(view: PlacementView, demand_slice: DemandSlice) -> int:
-    """How many pods of the share the largest new node has space for."""
+    """The number of pods of the slice that fit on the largest new node."""
     return int(_count_on_empty_nodes(view, demand_slice).max(initial=0))
 
 
 def _count_on_empty_nodes(view: PlacementView, demand_slice: DemandSlice) -> Ints:
-    """For each option it may be on: how many fit on an empty node."""
+    """The number of pods on an empty node, per allowed option."""
     problem, options = view.problem, np.flatnonzero(demand_slice.places.options)
     request = problem.requests[demand_slice.number] > 0
     space: Ints = problem.capacity[options][:, request] // problem.requests[demand_slice.number][request]
@@ -163,7 +163,7 @@ def _count_on_empty_nodes(view: PlacementView, demand_slice: DemandSlice) -> Int
 
 
 def _choose_pods_per_node(view: PlacementView, demand_slice: DemandSlice, most: int) -> int:
-    """How many pods a new node gets where they cost least each."""
+    """The number of pods per new node at which a pod costs least."""
     problem, options = view.problem, np.flatnonzero(demand_slice.places.options)
     fits = np.minimum(_count_on_empty_nodes(view, demand_slice), min(most, demand_slice.pods))
     able = np.flatnonzero(fits > 0)
@@ -174,7 +174,7 @@ def _choose_pods_per_node(view: PlacementView, demand_slice: DemandSlice, most: 
 
 
 def _split_evenly(demand_slice: DemandSlice, pods: int, height: int) -> list[DemandSlice]:
-    """So many pods over the fewest nodes of that height, none of which gets two more than another."""
+    """Slices that spread the pods over the fewest nodes of that height; nodes differ by at most one pod."""
     nodes = -(-pods // max(1, height))
     low, higher = divmod(pods, nodes)
     keys = (*demand_slice.keys, f"level {demand_slice.number}")
@@ -204,11 +204,11 @@ def _restrict_places(places: Places, *, new: bool) -> Places:
     )
 
 
-# ---- what came of it
+# ---- check of the result
 
 
 def is_level(view: PlacementView, number: int) -> bool:
-    """Whether the constraints over nodes hold for a class with everything where the placement has it."""
+    """Whether the constraints of a class over nodes hold in the placement."""
     for spread_count in find_node_spreads(view, number):
         if not spread_count.counts_itself:
             continue
@@ -232,7 +232,7 @@ def is_level(view: PlacementView, number: int) -> bool:
 
 
 class NodeTerms:
-    """For the classes of one layer."""
+    """Caps and keys of the classes of one layer."""
 
     def __init__(self, view: PlacementView, demand: Mapping[int, int]) -> None:
         self._view = view
@@ -240,7 +240,7 @@ class NodeTerms:
         self._demand = demand
 
     def compute_caps(self, pod_class: PodClass) -> Ints | None:
-        """Of nodes that stand or are planned, where these differ."""
+        """[N + B]: the caps of existing and planned nodes; None if there are none."""
         caps = compute_safe_caps(self._view, pod_class.index)
         if not pod_class.has_volumes:
             return caps
@@ -271,13 +271,13 @@ class NodeTerms:
         return keys
 
     def _is_levelled_with_others(self, number: int) -> bool:
-        """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
+        """Whether other classes of its label group in the layer are spread over nodes: a node takes one pod of all."""
         label_group = self._relations.label_group_of[number]
         counts_itself = any(spread_count.counts_itself for spread_count in find_node_spreads(self._view, number))
         return counts_itself and sum(other in self._demand for other in self._relations.members[label_group]) > 1
 
     def _collect_port_keys(self, pod_class: PodClass) -> tuple[str, ...]:
-        """A key for each address; a port on every address takes the keys of all that are asked for."""
+        """A key per address; a port on every address takes the keys of all requested addresses."""
         found: dict[str, None] = {}
         for port in pod_class.scheduling_key.ports:
             known = self._addresses.get((port.protocol, port.port), set())

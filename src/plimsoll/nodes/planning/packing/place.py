@@ -1,7 +1,7 @@
 """Places pods onto existing nodes, then onto planned ones, then onto new ones, one layer of classes after the other.
 
-`place(problem, relations, demand, packing)` returns a placement on top of another one; pods that do not fit stay
-without a place. `scaleup.queue_order` decides which pods come first when not all fit.
+`place(problem, relations, demand, packing)` returns a placement on top of another one; pods that do not fit are not
+placed. `scaleup.queue_order` decides which pods come first when not all fit.
 
 A layer is lowered to demand slices (`constraints`) and packed (`binpacking`). Quotas and caps are guesses made before
 the packing; each attempt shows what really fits, and the next one uses that feedback. Attempts are counted.
@@ -71,7 +71,7 @@ def place_layer(
 
 
 def _compute_penalty(problem: ScaleUpProblem, demand: Mapping[int, int], placement: Placement) -> tuple[int, float]:
-    """Less is better: pods without a place, then money."""
+    """Unschedulable pods, then cost; less is better."""
     placed = placement.count_placed(len(problem.table))
     prices = problem.planning_prices
     money = float(placement.count_new_nodes(len(problem.options)) @ prices) if len(prices) else 0.0
@@ -211,7 +211,7 @@ def _place_onto(
 ) -> Placement:
     """Place classes in queue order, as a scheduler would.
 
-    If pods are left without a place, the classes that fit on no new node go first, if that places more pods.
+    If pods are unschedulable, the classes that fit on no new node go first, if that places more pods.
     """
     numbers = [number for number in np.flatnonzero(demand).tolist() if problem.table.classes[number].problem is None]
     in_queue_order = sorted(numbers, key=problem.class_order.__getitem__)

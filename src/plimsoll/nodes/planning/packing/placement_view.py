@@ -242,7 +242,7 @@ class PlacementView:
         return Places(rows=rows, batches=batches, options=np.zeros(len(self.problem.options), dtype=np.bool_))
 
     def count_spread_levels(self, number: int, spread: SpreadCount) -> dict[str, int]:
-        """Pods that a constraint counts, by domain that exists by now, planned nodes included."""
+        """Pods that a constraint counts, per existing domain, planned nodes included."""
         values = self.problem.arrays.label_values(spread.key)
         levels = {values[domain]: int(spread.base[domain]) for domain in np.flatnonzero(spread.exists).tolist()}
         meant = self.relations.find_counted_classes(spread)
@@ -270,16 +270,16 @@ class PlacementView:
         return found
 
     def find_rows_with(self, number: int) -> Flags:
-        """[N]: rows where the placement put pods of the class; `find_batches_with` likewise."""
+        """[N]: rows on which the placement has pods of the class."""
         placed = self._placed.get(number)
         return np.zeros(len(self.problem.arrays), dtype=np.bool_) if placed is None else placed > 0
 
     def find_domains_with(self, number: int, key: str) -> set[str]:
-        """Where the placement put pods of the class."""
+        """Domains in which the placement has pods of the class."""
         return self._collect_names(key, self.find_rows_with(number), self.find_batches_with(number))
 
     def find_options_in_existing_domains(self) -> Flags:
-        """[T]: options in zones (of every key that a waiting class is spread over) where nodes are by now."""
+        """[T]: options in zones that have nodes, for every key that a pending class is spread over."""
         found = np.ones(len(self.problem.options), dtype=np.bool_)
         spreads = (
             spread_count
@@ -318,7 +318,7 @@ if TYPE_CHECKING:
 
 
 def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
-    """Whether there are nodes wherever the first view has some, as far as any of these classes is spread over it."""
+    """Whether the second view has nodes in all domains of the first, for keys that these classes are spread over."""
     keys = {spread_count.key for number in numbers for spread_count in first.problem.rules.get_spreads(number)} - {
         HOSTNAME
     }

@@ -181,7 +181,7 @@ class _PodByPodPlacer:
         )
 
     def _open_for(self, number: int) -> list[_Spot]:
-        """A new node of the cheapest option that takes the pod now; of one that grows whole, all of its nodes."""
+        """A new node of the cheapest option that takes the pod now; all nodes if the option is resized as a whole."""
         if self._questions < 0:
             return []
         problem = self._problem
@@ -226,7 +226,7 @@ class _PodByPodPlacer:
         spot.content = merge_pods(spot.content, content)
 
     def _group(self, number: int) -> Alike:
-        """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
+        """The next pod of a class. Members are exchangeable, except that they may have different volumes."""
         pods = self._problem.table.classes[number]
         pending = self._get_next_member(pods) if pods.volumes else pods.members[0].pending
         found = self._groups.get((number, pending))
@@ -257,7 +257,7 @@ _MANNERS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementRequest:
-    """What a placement is to answer: pods by class [C], on top of what, by which means."""
+    """The input of a placement: pods by class [C], the placement below it, and the packing options."""
 
     problem: ScaleUpProblem
     relations: PodRelations

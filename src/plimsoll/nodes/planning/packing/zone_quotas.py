@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 _SAME_PRICE: Final = 1e-6
 _DEPTH: Final = 64
-"""So far below even shares the lowest domain is tried."""
+"""The lowest domain is tried down to this far below even quotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreading:
-    """One hard constraint over domains, with what is there already."""
+    """One hard constraint over domains, with the pods that exist."""
 
     max_skew: int
     min_domains: int = 1
     counts_itself: bool = True
     """Whether the pods' own labels match the constraint's selector; if not, placing them changes no count."""
     counts: Mapping[str, int]
-    """Pods that count, in every eligible domain that exists."""
+    """Counted pods per eligible domain that exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Quotas:
 
 
 def compute_quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], most: Mapping[str, int]) -> Quotas:
-    """Share `count` pods out over `open_domains`, each of which takes at most `most` more (missing: any number)."""
+    """Distribute `count` pods over `open_domains`, each of which takes at most `most` more (missing: any number)."""
     if not spreading.counts_itself:
         return _compute_uncounted_quotas(count, spreading, open_domains)
     level = {name: spreading.counts.get(name, 0) for name in open_domains}
@@ -62,8 +62,8 @@ def shift_to_cheap_domains(
 ) -> Quotas:
     """The same pods where they cost least, as far as the skew allows; even quotas where that saves nothing.
 
-    `prices`: of a pod, in the domains that pods may be moved between; others stay as they are. Levels that lie within
-    the skew of the lowest can be reached one pod at a time, the lowest first: what holds in the end held on the way.
+    `prices`: the price of a pod in the domains that pods may move between; other domains keep their quotas. Levels
+    within the skew of the lowest can be reached one pod at a time, the lowest first, without breaking the constraint.
     """
     names = {*spreading.counts, *even.pods}
     levels = {name: spreading.counts.get(name, 0) + even.pods.get(name, 0) for name in names}
@@ -83,7 +83,7 @@ def shift_to_cheap_domains(
 def _fill_cheapest(
     pods: int, names: Sequence[str], of: Spreading, floor: int, most: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Pods for domains, the cheapest of which stands first, if none is to lie below the floor; None: it cannot be."""
+    """Pods per domain, the cheapest domain first, with no domain below the floor; None if that is impossible."""
     there = {name: of.counts.get(name, 0) for name in names}
     given = {name: max(0, floor - there[name]) for name in names}
     left = pods - sum(given.values())
@@ -102,7 +102,7 @@ def _compute_cost(given: Mapping[str, int], prices: Mapping[str, float]) -> floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Levels:
-    """Pods in each domain while they are shared out. `frozen` domains take none; `ceiling` None: any number."""
+    """Pods per domain while they are distributed. `frozen` domains take none; `ceiling` None: any number."""
 
     level: dict[str, int]
     ceiling: Mapping[str, int | None]

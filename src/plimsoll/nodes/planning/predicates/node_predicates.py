@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 OVER_LIMIT: Final = Refusal(plugin=VOLUME_LIMITS, messages=("node(s) exceed max volume count",))
 
 MANY_VOLUMES: Final = 1 << 20
-"""More than pods of one node could ask for: where no limit is known."""
+"""The limit if none is known: more than the pods of one node can use."""
 
 Handle = tuple[str, str]
 """Driver and volume identity."""
@@ -52,7 +52,7 @@ Handle = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachDemand:
-    """What a pod of a class attaches: volumes of its own, one more with every pod, and volumes that pods share."""
+    """The volumes that a pod of a class attaches: its own volumes, and volumes shared between pods."""
 
     own: Mapping[str, int]
     shared: tuple[Handle, ...]
@@ -72,17 +72,17 @@ class AttachDemand:
         return cls(own=dict(own), shared=tuple(dict.fromkeys(shared)))
 
     def compute_amount(self, driver: str, pods: int) -> int:
-        """What each of so many pods takes of the limit; volumes that several of them share are not counted."""
+        """The attachments per pod, for this number of pods; volumes that several of them share are not counted."""
         shared = sum(handle[0] == driver for handle in self.shared) if pods <= 1 else 0
         return self.own.get(driver, 0) + shared
 
 
-# Where the name stands in the form of a claim that is not exchangeable (volume_forms).
+# The position of the name in the key of a claim that is not exchangeable (`volume_keys`).
 _IDENTITY: Final = {"bound": 3, "waiting": 2}
 
 
 class AttachLimits:
-    """Limits and use by driver, row by row."""
+    """Attach limits and their use per driver and row."""
 
     def __init__(self, arrays: NodeArrays, storage: Storage) -> None:
         self._storage = storage
@@ -117,7 +117,7 @@ class AttachLimits:
         return self.holders.setdefault(handle, np.zeros(self._count, dtype=np.int64))
 
     def count_left(self, driver: str) -> Ints:
-        """[N]: how many more volumes of a driver each row attaches."""
+        """[N]: the number of further volumes of a driver that each row can attach."""
         limits = self.limits.get(driver, np.full(self._count, -1, dtype=np.int64))
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
         return np.where(limits >= 0, np.maximum(limits - used, 0), MANY_VOLUMES)
@@ -125,7 +125,7 @@ class AttachLimits:
     def find_rows_over_limit(
         self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()
     ) -> Flags | None:
-        """[N]: rows where one more pod exceeds a limit; `placed` are pods a trial has put on rows ([N])."""
+        """[N]: rows where one more pod exceeds a limit; `placed` are the pods of a simulation on each row ([N])."""
         found: Flags | None = None
         for driver in sorted({*wanted.own, *(driver for driver, _ in wanted.shared)} & self.limits.keys()):
             used, more = self._use(driver, wanted, placed)
@@ -135,18 +135,18 @@ class AttachLimits:
         return found
 
     def count_room(self, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]] = ()) -> Ints | None:
-        """[N]: how many pods of the class the limits leave room for; none where nothing is limited."""
+        """[N]: the number of pods of the class that the limits allow; None if nothing is limited."""
         found: Ints | None = None
         for driver in sorted(wanted.own.keys() & self.limits.keys()):
             used, more = self._use(driver, wanted, placed)
             limits = self.limits[driver]
-            first = more - wanted.own[driver]  # shared volumes that come with the first pod
+            first = more - wanted.own[driver]  # Shared volumes are attached with the first pod.
             left = np.where(limits >= 0, np.maximum(limits - used - first, 0) // wanted.own[driver], UNBOUNDED)
             found = left if found is None else np.minimum(found, left)
         return found
 
     def _use(self, driver: str, wanted: AttachDemand, placed: Sequence[tuple[AttachDemand, Ints]]) -> tuple[Ints, Ints]:
-        """What is attached of a driver, and what one more pod would attach."""
+        """The attached volumes of a driver, and those that one more pod would attach."""
         used = self.used.get(driver, np.zeros(self._count, dtype=np.int64)).copy()
         more = np.full(self._count, wanted.own.get(driver, 0), dtype=np.int64)
         handles = [handle for handle in wanted.shared if handle[0] == driver]
@@ -213,7 +213,7 @@ class NodePredicates:
         return codes
 
     def find_fitting(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
-        """[N]: where there is no refusal. Told faster than which one it would be."""
+        """[N]: rows without a refusal. This is faster than `find_codes`."""
         if not self._asks_for_amounts_only(number):
             found: Flags = self.find_codes(number, free, placed) == 0
             return found
@@ -221,14 +221,14 @@ class NodePredicates:
         return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
 
     def find_fitting_of_all(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
-        """[len(numbers), N]: the same of many classes, resources of all of them compared at once."""
+        """[len(numbers), N]: the same for many classes, with one comparison of resources."""
         alike = [place for place, number in enumerate(numbers) if self._asks_for_amounts_only(number)]
         found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
         chosen = [numbers[place] for place in alike]
         if chosen:
             found[alike] = self._open_to(chosen)
         if chosen and not self._is_off(RESOURCES_FIT):
-            # A row may have less than nothing: what a class does not ask for is not looked at.
+            # Free resources may be negative; resources that a class does not request are not compared.
             asked = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
             for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
                 found[alike] &= free[:, column] >= asked[:, column, None]
@@ -241,11 +241,11 @@ class NodePredicates:
         return pods.problem is None and not (pods.scheduling_key.ports or pods.volumes or len(self._unreadable))
 
     def _open_to(self, numbers: Sequence[int]) -> Flags:
-        """[len(numbers), N]: what is open before resources are looked at."""
+        """[len(numbers), N]: rows that accept the classes apart from resources."""
         return np.stack([self._check_before_resources(number)[1] for number in numbers])
 
     def count_room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
-        """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""
+        """[N]: the number of further pods of the class per row by these rules, for rows that take one."""
         request = self.requests[number]
         asked = np.flatnonzero(request > 0)
         if self._is_off(RESOURCES_FIT) or not len(asked):
@@ -287,9 +287,9 @@ class NodePredicates:
         return plugin in self._profile.disabled
 
     def _check_before_resources(self, number: int) -> tuple[Ints, Flags]:
-        """Cordon, pin, taints, node affinity and the ports taken by running pods: nothing a trial changes.
+        """Cordon, nodeName, taints, node affinity and ports of running pods, which a simulation does not change.
 
-        Codes, and where there is none; the same for all classes with these wishes.
+        Returns the codes, and the rows without one. Classes with equal requirements share the result.
         """
         pods = self.table.classes[number]
         requirements = (
@@ -366,7 +366,7 @@ class NodePredicates:
         ]
 
     def _add_conflict_codes(self, plugin: str, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
-        """With what the pods of a trial take: a port, a disk, a claim."""
+        """Add the conflicts with pods of the simulation: a port, a disk, a claim."""
         if self._is_off(plugin):
             return codes
         for other, rows in placed.items():
@@ -404,12 +404,12 @@ class NodePredicates:
 
 
 def merge_codes(codes: Ints, more: Ints | None) -> Ints:
-    """The first refusal stands; where there is none, the next rule's answer counts."""
+    """Keep the first refusal; rows without one get the code of the next rule."""
     return codes if more is None else np.where(codes == 0, more, codes)
 
 
 def _has_room(free: Ints, request: Ints, among: Flags) -> Flags:
-    """Which of some rows have room for one. Column by column: there are few of them, and many rows."""
+    """The rows with room for one pod. It compares column by column: columns are few and rows are many."""
     room = among.copy()
     for column in np.flatnonzero(request > 0).tolist():
         room &= free[:, column] >= request[column]
@@ -417,7 +417,7 @@ def _has_room(free: Ints, request: Ints, among: Flags) -> Flags:
 
 
 def _find_distinct_rows(flags: Flags) -> tuple[Ints, Ints]:
-    """One row of each distinct kind, and which kind each row is. Few columns are numbers: sorting those is quick."""
+    """One row per distinct kind, and the kind of each row. Few columns become numbers, which sort quickly."""
     if flags.shape[1] > _BITS:
         _, rows, kind_of = np.unique(flags, axis=0, return_index=True, return_inverse=True)
     else:
@@ -427,7 +427,7 @@ def _find_distinct_rows(flags: Flags) -> tuple[Ints, Ints]:
 
 
 def _build_insufficient_refusal(names: Sequence[str], short: Flags) -> Refusal:
-    """The words of the rule: pods first, then the others in canonical order."""
+    """The refusal in the words of the rule: pods first, then other resources in canonical order."""
     lacking = [name for name, lacks in zip(names, short.tolist(), strict=True) if lacks]
     lacking.sort(key=lambda name: name != PODS)
     words = tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in lacking)

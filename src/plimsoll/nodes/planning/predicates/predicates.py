@@ -2,12 +2,13 @@
 
 `Predicates(table, arrays, view)` answers, for class `c` of the table and each row of the arrays:
 
-* `codes(c)[N]`: 0 where a pod of the class fits, otherwise the number of the first refusal in kube-scheduler's order;
-  `refusal(code)` gives its message. `fits(c)[N]`: the same as flags. Equal, pair by pair, to `scheduling.feasible`.
-* `room(c)[N]`: how many more pods of the class a row takes when all of them go to that row; 0 where none fits.
+* `find_codes(c)[N]`: 0 where a pod of the class fits, else the number of the first refusal in kube-scheduler's order;
+  `get_refusal(code)` gives its message. `find_fitting(c)[N]`: the same as flags. Equal, pair by pair, to
+  `scheduling.feasible`.
+* `count_room(c)[N]`: how many more pods of the class a row takes when all of them go to that row; 0 where none fits.
 * `fit_error(c)`: counted reasons in kube-scheduler's words, as `scheduling_outcome` gives them before preemption.
-* `allowed[C, N]`: `fits` of all classes; `interacts[C]`: classes that cannot be placed by resources alone.
-* `spreads(c)` and `affinity_counts(c)`: counts per domain for planners that place in bulk over zones.
+* `allowed[C, N]`: `find_fitting` of all classes; `interacts[C]`: classes that cannot be placed by resources alone.
+* `get_spreads(c)` and `get_affinity_counts(c)`: counts per domain for planners that place in bulk over zones.
 * `requests[C, R]`: demands in the columns of the arrays.
 
 What a planner has placed is passed to the same functions, as free resources and as pods per class and row. Results of
@@ -54,7 +55,7 @@ _NOT_ASKED = f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY}]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitError:
-    """Why no node takes a class: words with how many nodes each stands for, sorted as kube-scheduler sorts them."""
+    """Why no node takes a class: messages with their number of nodes, in kube-scheduler's order."""
 
     nodes: int
     reasons: tuple[tuple[str, int], ...]
@@ -97,7 +98,7 @@ class Predicates:
 
     @property
     def interacts(self) -> Flags:
-        """[C]: classes with terms, ports or volumes, and those that anti-affinity of a waiting class means."""
+        """[C]: classes with terms, ports or volumes, and classes that the anti-affinity of a pending class matches."""
         found = np.array([not spread.is_simple for spread in self.table], dtype=np.bool_)
         avoiding = [self.get_affinity_terms(spread.index) for spread in self.table if spread.has_anti_affinity]
         for pod_class in self.table:
@@ -111,7 +112,7 @@ class Predicates:
         return self.node_predicates.refusals.get_refusal(code)
 
     def find_codes(self, number: int, *, free: Ints | None = None, placed: Mapping[int, Ints] | None = None) -> Ints:
-        """[N]. `free` and `placed` (pods by class, [N] each) are a trial's; left out, nothing is placed."""
+        """[N]: codes. `free` and `placed` (pods by class, [N] each) are of a simulation; default: nothing placed."""
         others = placed or {}
         pods = self.table.classes[number]
         codes = self.node_predicates.find_codes(number, self.arrays.free if free is None else free, others)
@@ -142,7 +143,7 @@ class Predicates:
         return room
 
     def fit_error(self, number: int) -> FitError:
-        """For a class that fits nowhere; where it fits somewhere, the reasons of the other nodes."""
+        """The reasons of all nodes that do not take the class."""
         pods = self.table.classes[number]
         total = len(self.arrays)
         if pods.problem is not None and pods.problem.plugin == SCHEDULING_GATES:
@@ -164,7 +165,7 @@ class Predicates:
         return FitError(nodes=total, reasons=tuple(listed), message=message)
 
     def _restrict_to_named_nodes(self, pods: PodClass, codes: Ints) -> Ints:
-        """Where the pod's affinity names nodes, kube-scheduler asks only these; -1 stands for the others."""
+        """If the pod's affinity names nodes, kube-scheduler filters only these; the others get -1."""
         required = RequiredNodes.of(pods.pod) if NODE_AFFINITY not in self._profile.disabled else None
         if required is None or required.named is None:
             return codes
@@ -178,7 +179,7 @@ class Predicates:
         return found
 
     def get_spreads(self, number: int) -> tuple[SpreadCount, ...]:
-        """Hard constraints of a class, counted before any trial."""
+        """The hard constraints of a class, counted over running pods."""
         found = self._spreads.get(number)
         if found is None:
             pods = self.table.classes[number]
@@ -201,7 +202,7 @@ class Predicates:
         return any(self.table.classes[other].has_anti_affinity for other in placed)
 
     def count_current_spread(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
-        """[D]: what a constraint counts by domain, with what a trial has placed."""
+        """[D]: the count of a constraint per domain, with the pods of a simulation."""
         counts = spread.base
         for other, rows in placed.items():
             if spread.matches(self.table.classes[other].pod):
@@ -235,7 +236,7 @@ class Predicates:
         return codes
 
     def _count_headroom(self, spread: SpreadCount, placed: Mapping[int, Ints]) -> Ints:
-        """[N]: pods that can come to the row's domain before the skew binds, if the emptiest domain stays as it is."""
+        """[N]: pods that the row's domain can take before maxSkew is reached, if the minimum stays the same."""
         if not spread.counts_itself or not len(spread.base):
             return np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
         counts = self.count_current_spread(spread, placed)

@@ -49,14 +49,14 @@ class SpreadCount:
     domains: Ints
     """[N]: the domain of each row, -1 without the label."""
     eligible: Flags
-    """[N]: rows that count."""
+    """[N]: eligible rows."""
     exists: Flags
     """[D]: domains with an eligible row."""
     base: Ints
-    """[D]: pods counted in each domain before any trial."""
+    """[D]: pods counted in each domain by running pods alone."""
 
     def matches(self, pod: Pod) -> bool:
-        """Whether a pod that comes is counted."""
+        """Whether the constraint counts a new pod."""
         if pod.metadata.namespace != self.namespace or self.selector.is_empty:
             return False
         return self.selector.matches(pod.metadata.labels)
@@ -73,7 +73,7 @@ class SpreadCount:
     def find_skewed_rows(self, counts: Ints) -> Flags:
         """[N]: rows where one more pod of the class breaks the constraint; rows without the label are not among them.
 
-        A domain without eligible rows counts as empty, and its rows are still asked.
+        A domain without eligible rows counts as empty; its rows are still checked.
         """
         by_domain = counts + int(self.counts_itself) - self.compute_minimum(counts) > self.max_skew
         found: Flags = self.domains >= 0
@@ -83,7 +83,7 @@ class SpreadCount:
 
 
 def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) -> tuple[SpreadCount, ...]:
-    """Of a class whose selectors can be read; empty without hard constraints."""
+    """The counts of a class with valid selectors; empty without hard constraints."""
     hard = [
         spread_constraint
         for spread_constraint in pods.pod.spec.topology_spread_constraints

@@ -45,7 +45,7 @@ _KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 class Refusals:
-    """Numbers for refusals; the same words of the same rule have the same number."""
+    """Numbers for refusals; equal refusals of one rule share a number."""
 
     def __init__(self) -> None:
         self._listed: list[Refusal | None] = [None]
@@ -69,26 +69,26 @@ class Refusals:
 
 
 class RefusalCache:
-    """Codes by (rule, wish, what the rule reads of the node), with the refusals they stand for."""
+    """Codes by (rule, requirement of the pod, fields that the rule reads of the node), with their refusals."""
 
     def __init__(self) -> None:
         self.refusals = Refusals()
         self.codes: dict[tuple[Any, ...], int] = {}
 
 
-# Verdicts are only ever added; past this many they are computed again.
+# Entries are only added; beyond this number the cache starts again.
 _MOST_VERDICTS: Final = 200_000
 
 
 def get_refusal_cache(cache: PlannerCache) -> RefusalCache:
-    """The verdicts of earlier loop iterations, unless there are too many of them."""
+    """The codes of earlier loop iterations, unless there are too many of them."""
     if len(cache.get(RefusalCache).codes) > _MOST_VERDICTS:
         cache.drop(RefusalCache)
     return cache.get(RefusalCache)
 
 
 class StaticPredicates:
-    """Codes of classes on the rows of some arrays. `disabled` are the rules a profile switches off."""
+    """Codes of classes on the rows of some arrays. `disabled`: rules that the profile disables."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class StaticPredicates:
         self._by_requirement: dict[tuple[Any, ...], Ints | None] = {}
 
     def check_unschedulable(self, pods: PodClass) -> Ints | None:
-        """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
+        """Codes of all rows; None if every row fits or the rule is disabled. The other checks return the same."""
         if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
             return None
         return self._memoize(NODE_UNSCHEDULABLE, pods.scheduling_key.tolerations, lambda: self._ask_per_cordon(pods))
@@ -125,11 +125,11 @@ class StaticPredicates:
         return None if self._is_off(NODE_AFFINITY) else self.find_unselected(pods)
 
     def find_untolerated(self, pods: PodClass) -> Ints | None:
-        """The same whether or not the rule is off: topology spread asks which nodes count."""
+        """Codes of taints even if the rule is disabled: topology spread needs them for eligible nodes."""
         return self._memoize(TAINT_TOLERATION, pods.scheduling_key.tolerations, lambda: self._ask_per_taints(pods))
 
     def find_unselected(self, pods: PodClass) -> Ints | None:
-        """Likewise."""
+        """Codes of node affinity even if the rule is disabled."""
         if not pods.scheduling_key.node_constraints:
             return None
         return self._memoize(NODE_AFFINITY, pods.scheduling_key.node_constraints, lambda: self._ask_per_labels(pods))
@@ -144,7 +144,7 @@ class StaticPredicates:
         return plugin in self._disabled
 
     def _memoize(self, plugin: str, requirement: Any, ask: Callable[[], Ints]) -> Ints | None:
-        """One answer for all classes with the same wish; all zeros become none."""
+        """One result for all classes with the same requirement; all zeros become None."""
         key = (plugin, requirement)
         if key not in self._by_requirement:
             codes = ask()
@@ -195,7 +195,7 @@ class StaticPredicates:
         groups: tuple[Ints, Ints],
         read: Callable[[NodeState], tuple[Any, ...]],
     ) -> Ints:
-        """Ask the rule about one row of each group; `read` is what the answer rests on, empty for "do not keep"."""
+        """Apply the rule to one row per group. `read` gives the fields that decide the result; empty: do not cache."""
         rule = RULES[plugin](pods.pod, self._view)
         rows, group_of = groups
         codes = np.zeros(len(rows), dtype=np.int64)
@@ -246,7 +246,7 @@ def _collect_label_keys(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
 
 
 def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[str]]:
-    """Likewise for the volumes of a class: what they can be used by, and where they may be provisioned."""
+    """Label keys and node names that decide where the volumes of a class can be used or provisioned."""
     keys = set(_ZONE_KEYS)
     names: set[str] = set()
     found = (view.storage.claims.get(key) for key in list_pod_claims(pods.pod))

@@ -46,7 +46,7 @@ _BAD_TEMPLATE: Final = "UnreadableTemplate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpOptions:
-    """The answer of `find_options`."""
+    """The options for a scale-up, and the groups that were skipped."""
 
     options: tuple[ScaleUpOption, ...]
     skipped_groups: tuple[SkippedGroup, ...]
@@ -56,9 +56,9 @@ class ScaleUpOptions:
     new_groups_left: int
     """The number of groups that may be created, however many options there are."""
     impossible: Mapping[str, Reason] = field(default_factory=dict)
-    """By key of a pending entry: why no group can be made for it."""
+    """By key of a pending entry: why no group can be created for it."""
     regions: Mapping[str, str] = field(default_factory=dict)
-    """By zone, where groups may be made."""
+    """Regions by zone, for new groups."""
 
 
 def find_options(
@@ -89,10 +89,7 @@ def find_options(
     )
 
 
-# ---- whose groups
-
-
-# ---- groups that exist
+# ---- existing groups
 
 
 def _build_existing_options(
@@ -124,17 +121,17 @@ def _build_existing_options(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Around:
-    """What all groups have in common."""
+    """Context shared by all groups."""
 
     limits: Sequence[ResourceLimit]
     daemons: DaemonSets
     passing: TransientTaints
     witnesses: Mapping[str, str]
-    """By group: a node of it whose attach limits are known."""
+    """By group: one of its nodes with known attach limits."""
 
 
 def _find_attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
-    """New nodes attach as the one does that their template was made from; else as any node of the group."""
+    """Per group, the node whose attach limits hold for new nodes: the source of its template, or any node of it."""
     known = snapshot.view.storage.csi_nodes
     found = {group: name for name, group in sorted(snapshot.group_of.items(), reverse=True) if name in known}
     made_from = {group.id: group.template.metadata.name for group in snapshot.groups}
@@ -142,7 +139,7 @@ def _find_attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _find_refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[ResourceLimit]) -> list[SkippedGroup]:
-    """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
+    """Why the group cannot be scaled up: its state first, then its size, then the cluster's limits."""
     if sizes is None:
         return [_build_skipped_group(group, NOT_AUTOSCALED, "not autoscaled")]
     if group.not_usable:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeBatch:
-    """New nodes of one option that hold the same: pods by class, on each of them."""
+    """New nodes of one option with equal pods; `content`: pods by class on each node."""
 
     option: int
     nodes: int
@@ -30,24 +30,24 @@ class NodeBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Counts by class throughout."""
+    """Pods per class on existing nodes and on batches of new nodes."""
 
     existing: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     """Row to pods by class."""
     batches: tuple[NodeBatch, ...] = ()
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
-    """Class to why some of its pods have no place, where that is more than "no room"."""
+    """Class to why some of its pods are unschedulable, if the cause is not lack of room."""
     worths: Mapping[int, float] = field(default_factory=dict, compare=False)
-    """What a pod of each class on new nodes was worth when they were chosen: `cost_bounds` makes a bound of it."""
+    """The dual value of a pod per class on new nodes, for the lower bound of the cost."""
     _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What `placed` has counted: a placement does not change, and is asked many times."""
+    """The cached result of `count_placed`: a placement does not change."""
 
     @property
     def is_empty(self) -> bool:
         return not self.existing and not self.batches
 
     def count_placed(self, classes: int) -> Ints:
-        """[C]: pods that have a place."""
+        """[C]: placed pods."""
         if classes not in self._counted:
             found = [0] * classes
             for content in self.existing.values():
@@ -60,7 +60,7 @@ class Placement:
         return np.array(self._counted[classes], dtype=np.int64)
 
     def count_on_new_nodes(self, classes: int) -> Ints:
-        """[C]."""
+        """[C]: pods placed on new nodes."""
         return replace(self, existing={}).count_placed(classes)
 
     def count_new_nodes(self, options: int) -> Ints:
@@ -71,7 +71,7 @@ class Placement:
         return found
 
     def index_by_class(self, rows: int) -> dict[int, Ints]:
-        """Pods placed on existing nodes, by class [N]: as the rules take them."""
+        """Pods placed on existing nodes, by class [N]: the form that predicates take."""
         found: dict[int, Ints] = {}
         for row, content in sorted(self.existing.items()):
             for number, pods in content.items():
@@ -79,7 +79,7 @@ class Placement:
         return found
 
     def free_rows(self, problem: ScaleUpProblem) -> Ints:
-        """[N, R]: what is left on existing nodes."""
+        """[N, R]: free resources of existing nodes."""
         free = problem.free.copy()
         for row, content in self.existing.items():
             for number, pods in content.items():
@@ -87,7 +87,7 @@ class Placement:
         return free
 
     def free_batches(self, problem: ScaleUpProblem) -> Ints:
-        """[B, R]: what is left on each node of a batch."""
+        """[B, R]: free resources of each node of a batch."""
         free = np.zeros((len(self.batches), len(problem.names)), dtype=np.int64)
         for index, batch in enumerate(self.batches):
             free[index] = problem.capacity[batch.option]
@@ -96,7 +96,7 @@ class Placement:
         return free
 
     def compute_room_left(self, problem: ScaleUpProblem) -> Ints:
-        """[L]: of each limit of the cluster."""
+        """[L]: the room that is left of each limit of the cluster."""
         return np.maximum(problem.limits.room - self.count_new_nodes(len(problem.options)) @ problem.limits.use, 0)
 
     def compute_cost(self, problem: ScaleUpProblem) -> float:
@@ -108,7 +108,7 @@ class Placement:
 
 
 def merge_pods(content: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
-    """Pods by class of both, in the order of classes."""
+    """The sum of both, in class order."""
     total = dict(content)
     for number, pods in more.items():
         total[number] = total.get(number, 0) + pods

@@ -50,23 +50,23 @@ class ScaleUpProblem:
     table: ClassTable
     arrays: NodeArrays
     rules: Predicates
-    """Over existing nodes."""
+    """The predicates over existing nodes."""
     option_set: ScaleUpOptions
     option_arrays: NodeArrays
     option_rules: Predicates
-    """Over one empty node of each option."""
+    """The predicates over one empty node per option."""
     names: tuple[str, ...]
     requests: Ints
     """[C, R]"""
     free: Ints
-    """[N, R]: of existing nodes."""
+    """[N, R]: free resources of existing nodes."""
     capacity: Ints
-    """[T, R]: of an empty node."""
+    """[T, R]: the capacity of an empty node."""
     allowed: Flags
-    """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
+    """[T, C]: whether a pod of the class may run on such a node, regardless of other pods."""
     limits: LimitMatrix
     queue: tuple[QueuePosition, ...]
-    """[P]: where each entry of the snapshot stands."""
+    """[P]: the queue position of each pending entry."""
     class_order: tuple[int, ...]
     """[C]: the rank of each class in the queue, by its first pod."""
 
@@ -135,7 +135,7 @@ class ScaleUpProblem:
 
     @property
     def prices(self) -> Floats:
-        """[T]: real money."""
+        """[T]: prices in currency, without tiers."""
         return np.array([option.price_per_hour for option in self.options], dtype=np.float64)
 
     @property
@@ -174,7 +174,7 @@ def _build_columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> I
     return found
 
 
-# ---- attach limits: one more amount for each driver that has any (performance.md 3.1)
+# ---- attach limits: one more column per driver with limits
 
 
 def _find_limited_drivers(storage: Storage, rules: Predicates, option_rules: Predicates) -> tuple[str, ...]:

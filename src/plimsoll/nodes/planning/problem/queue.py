@@ -23,11 +23,11 @@ _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class UnitPosition(NamedTuple):
-    """The position of a unit; the least is served first."""
+    """The position of a unit; the lowest comes first."""
 
     rank: int
     below: int
-    """The negated priority, so that the highest priority is the least."""
+    """The negated priority, so that the highest priority comes first."""
     since: datetime
     is_ordinary: bool
     bundle: str

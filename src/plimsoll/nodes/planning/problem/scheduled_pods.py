@@ -1,4 +1,4 @@
-"""Which pending entries have a place in a placement: bundles whole or not at all, others in the order of the queue."""
+"""The pods that a placement schedules, per pending entry: bundles whole or not at all, others in queue order."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class PartialPlacement:
     placed: int
     pods: int
     short: tuple[int, ...]
-    """Classes of the bundle that lack places."""
+    """Classes of the bundle with unschedulable pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledPods:
-    """A placement, and how many pods of each pending entry have a place in it."""
+    """A placement, and the number of pods of each pending entry that it schedules."""
 
     placement: Placement
     pods: tuple[int, ...]
     tries: Mapping[int, PartialPlacement] = field(default_factory=dict)
     """Pending entry of a rejected bundle to the closest attempt."""
     waits: Mapping[int, Reason] = field(default_factory=dict)
-    """Class to why its pods without a place wait for a later loop instead of being rejected."""
+    """Class to why its unschedulable pods wait for a later loop iteration instead of being rejected."""
 
 
 def assign_places(problem: ScaleUpProblem, placement: Placement) -> ScheduledPods:
-    """All pods that have a place in the placement, whatever their position in the queue."""
+    """The pods that the placement schedules, regardless of their position in the queue."""
     return assign_places_to_units(problem, queue_units(problem), placement)
 
 

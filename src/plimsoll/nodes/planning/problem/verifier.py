@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
 PODS_REPLAYED: Final = 20_000
-"""So many pods that look at others are replayed one by one (docs/design/nodes.md 7.4)."""
+"""The number of pods with inter-pod rules that are replayed one by one (docs/design/nodes.md 7.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefutedPod:
-    """A pod of the plan that may not be where the plan puts it."""
+    """A pod of the plan that a rule refuses on its planned node."""
 
     key: str
     node: str
@@ -45,7 +45,7 @@ class RefutedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spot:
-    """So many pods of one kind on one node."""
+    """A number of pods of one entry on one node."""
 
     key: str
     node: str
@@ -53,7 +53,7 @@ class _Spot:
 
 
 def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
-    """Everything that does not hold; empty when the plan may be used."""
+    """All refuted pods; empty if the plan is valid."""
     pods = {pending.key: pending for pending in snapshot.pending}
     refuted = tuple(_replay_alone(snapshot, plan, pods))
     if refuted:
@@ -65,7 +65,7 @@ def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[RefutedPod, ...]:
 
 
 def depends_on_other_pods(pod: Pod) -> bool:
-    """Whether where the pod may go depends on where other pods are, beyond its own node's room."""
+    """Whether the places of other pods restrict the pod, beyond the room on its own node."""
     hard = any(
         constraint.when_unsatisfiable in {"", "DoNotSchedule"} for constraint in pod.spec.topology_spread_constraints
     )
@@ -80,7 +80,7 @@ def _collect_keys(plan: ScaleUpPlan) -> set[str]:
     return {key for filling in fillings for key in filling}
 
 
-# ---- each filling alone on its node
+# ---- each pattern alone on its node
 
 
 def _replay_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[RefutedPod]:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["Check", "CheckResult", "CheckResults", "QueuedRequest", "check_capacity", "check_queued_requests"]
 
 _ROUNDS: Final = 4
-"""So often a placement that the plain rules refuse is made another way; then there is none."""
+"""The number of attempts after the verifier refused a placement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResults:
-    """All answers, in line, and the room that is kept for those that found some: node to pods by key."""
+    """All results in queue order, and the room reserved for successful checks: node to pods by key."""
 
     answers: tuple[CheckResult, ...] = ()
     booked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class CheckResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRequest:
-    """A request that waits for an answer: one that may add nodes, or one that only asks."""
+    """A queued request: a scale-up that may add nodes, or a capacity check."""
 
     name: str
     pods: tuple[PendingPods, ...]
@@ -53,10 +53,10 @@ class QueuedRequest:
 def check_queued_requests(
     snapshot: Snapshot, policy: Policy, queue: Sequence[QueuedRequest]
 ) -> tuple[Snapshot, dict[str, CheckResult]]:
-    """The answers to all checks in line by name, and the snapshot with the room they keep.
+    """The results of all queued checks by name, and the snapshot with their reserved room.
 
-    Those that may add nodes are not answered here; but what they would take of nodes that are there is theirs, where
-    they stand further in front. One that gets nothing, even with all that could be added, takes nothing.
+    Requests that may add nodes get no result here, but the room that they would use on existing nodes is kept from
+    later checks. A request that could not be scheduled even with new nodes takes no room.
     """
     last = max((number for number, queued in enumerate(queue) if not queued.can_scale_up), default=-1)
     front = queue[: last + 1]

@@ -55,7 +55,7 @@ class Check:
     pods: tuple[PendingPods, ...]
     reserves: bool = True
     is_scale_up: bool = False
-    """It is not asked: it stands in line with others, and takes what there is for it, all or some."""
+    """Whether it is a scale-up: it gets no result, but takes the room that it can use, all or a part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class CheckResult:
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node to pods by key: the room reserved for it."""
     blocking: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
-    """The reasons of pods without a place, by key."""
+    """The reasons of unschedulable pods, by key."""
 
     @property
     def fits(self) -> bool:
@@ -88,7 +88,7 @@ class CheckQueue:
         self.class_of = {key: int(problem.table.class_of[index]) for key, index in index_of.items()}
         self._left = RemainingCapacity(problem)
         self._pods = [0] * len(problem.table.pending)
-        """By pending entry: pods with a reserved place."""
+        """By pending entry: pods with reserved room."""
         self._loose: list[ScaleUpPlan] = []
         self._known: dict[tuple[int, int], tuple[int, CheckResult]] = {}
         self.answers: list[CheckResult] = []
@@ -140,7 +140,7 @@ class CheckQueue:
             self._pack(check)
 
     def _find_only_class(self, check: Check) -> int | None:
-        """The one class of its pods, where their places are a matter of what is free."""
+        """The only class of its pods, if free resources alone decide where they fit."""
         numbers = {self.class_of[pending.key] for pending in check.pods}
         if len(numbers) != 1:
             return None
@@ -179,7 +179,7 @@ class CheckQueue:
         self._left.set_placement(tried)
 
     def _record(self, check: Check, got: dict[int, int]) -> None:
-        """Places by class go to its pod sets as they stand."""
+        """Assign the places of each class to its pod sets in order."""
         for index in self._entries[check.name]:
             pending = self._problem.table.pending[index]
             taken = min(got.get(self.class_of[pending.key], 0), pending.count)
@@ -219,7 +219,7 @@ class CheckQueue:
         return demand
 
     def _find_missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
-        """[C]: pods of these checks without a place."""
+        """[C]: unschedulable pods of these checks."""
         classes = len(self._problem.table)
         missing: Ints = (
             self._sum_demand(checks) - tried.count_placed(classes) + self._left.placement.count_placed(classes)
@@ -265,10 +265,10 @@ class CheckQueue:
             existing[at] = merge_pods(existing.get(at, {}), {number: pods})
         return replace(before, existing={row: existing[row] for row in sorted(existing)})
 
-    # ---- why not
+    # ---- reasons
 
     def _build_shortage_result(self, check: Check, number: int, room: Ints) -> CheckResult:
-        """Of pods whose room is a sum: that it is too small is the proof."""
+        """The result for pods whose room is a sum: the sum is too small."""
         counts = np.array([_count_pods(check)], dtype=np.int64)
         missing = counts - room.sum()
         searched = len(self._problem.arrays) and is_worth_searching(counts, missing)
@@ -287,7 +287,7 @@ class CheckQueue:
     def _reject(
         self, check: Check, settled: SearchResult, missing: int, why: Mapping[int, Sequence[Reason]]
     ) -> CheckResult:
-        """`why` by class, of those that found too little room."""
+        """Reject a check. `why`: the reasons by class with unschedulable pods."""
         placed = _count_pods(check) - missing
         message = f"{placed} of {_count_pods(check)} pods fit on the nodes that are there, and all are wanted or none"
         reasons = [Reason(code=NO_CAPACITY, message=message, facts={"fit": placed, "pods": _count_pods(check)})]
@@ -305,7 +305,7 @@ class CheckQueue:
         )
 
     def _explain_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
-        """What each node says to one more such pod when the others are there, in kube-scheduler's words."""
+        """The refusals of all nodes for one more such pod beside the others, in kube-scheduler's words."""
         problem = self._problem
         refusal = problem.table.classes[number].problem
         if refusal is not None:
@@ -342,7 +342,7 @@ class RemainingCapacity:
             for pod_class in problem.table
         ]
         self.free: Ints = problem.arrays.free.copy()
-        """[N, columns of the arrays]: what the placement leaves."""
+        """[N, columns of the arrays]: free resources after the placement."""
         self.changes = 0
         """The number of changes: results from before a change may be outdated."""
 
@@ -360,7 +360,7 @@ class RemainingCapacity:
         self.changes += 1
 
     def subtract(self, placement: Placement) -> Ints:
-        """[N, columns]: what any placement of this problem leaves."""
+        """[N, columns]: free resources after a placement of this problem."""
         free = self._problem.arrays.free.copy()
         for row, content in placement.existing.items():
             for number, pods in content.items():

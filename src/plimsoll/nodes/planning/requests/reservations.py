@@ -41,7 +41,7 @@ _QUEUE_LIMIT: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedNode:
-    """Pods on one node, by the key of their Pending. `node` is empty for one that was only asked for."""
+    """Pods on one node by the key of their entry. `node` is empty for a node that was only requested."""
 
     group: str
     pods: Mapping[str, int]
@@ -64,7 +64,7 @@ def reserve(
     before: Sequence[ReservedNode] = (),
     cache: PlannerCache | None = None,
 ) -> Reservations:
-    """On nodes of the snapshot; what is pending in it is not looked at. `wanted`: the first in line first."""
+    """Reserve room on the nodes of the snapshot; its own pending pods are ignored. `wanted` is in queue order."""
     if not wanted:
         return Reservations()
     alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), nominations={})
@@ -78,7 +78,7 @@ def reserve(
         refuted = booking.find_refuted()
         if not refuted:
             break
-        # Held where they were before, then placed anew, then one by one.
+        # First on the nodes that held them before, then placed again, then one by one.
         again = refuted & distrusted
         doubts = FailedClasses(
             pod_by_pod=doubts.pod_by_pod | again, given_up=doubts.given_up | (again & doubts.pod_by_pod)
@@ -126,7 +126,7 @@ class _Booking:
         return pod_class.problem is None and not pod_class.volumes
 
     def _find_rows(self, before: Sequence[ReservedNode]) -> list[tuple[int, ReservedNode]]:
-        """Row and filling: on its own node if that exists, otherwise on a free node of its group."""
+        """Row and reserved pods: its own node if that exists, otherwise a free node of its group."""
         row_of = self._problem.arrays.row_of
         found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
         without_node = [filling for filling in before if filling.node not in row_of]
@@ -139,7 +139,7 @@ class _Booking:
         return sorted(found, key=lambda pair: pair[0])
 
     def _select_fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
-        """(row, key, pods) as far as there is room, which is taken from `free`. No row twice."""
+        """(row, key, pods) as far as there is room, which is subtracted from `free`. Rows are distinct."""
         rules = self._problem.rules.node_predicates
         rows = np.array([queue[0] for queue in lines], dtype=np.int64)
         numbers = np.array([queue[1] for queue in lines], dtype=np.int64)
@@ -176,7 +176,7 @@ class _Booking:
                 here = self._on.setdefault(row, {})
                 here[key] = here.get(key, 0) + taken
 
-    # ---- pods without a place
+    # ---- unscheduled pods
 
     def fill(self) -> None:
         """Place all together; if not all fit, in queue order."""
@@ -187,13 +187,13 @@ class _Booking:
             first = self._reserve_longest_prefix(queue)
             if first == len(queue):
                 return
-            # The next in line gets what there is for it.
+            # The next request gets the room that is left.
             self._distribute(queue[first : first + 1], self._pack(queue[first : first + 1]))
             queue = queue[first + 1 :]
         self._distribute(queue, self._pack(queue))
 
     def _queue(self) -> list[list[str]]:
-        """Keys of each request that lack places."""
+        """Keys of each request with unscheduled pods."""
         found: dict[str, list[str]] = {}
         for pending in self._problem.table.pending:
             if self._left[pending.key]:
@@ -201,7 +201,7 @@ class _Booking:
         return list(found.values())
 
     def _reserve_longest_prefix(self, queue: Sequence[list[str]]) -> int:
-        """How many of the first find room together, by halving; they get it."""
+        """The length of the longest prefix that fits together, by binary search; it is reserved."""
         low, high = 0, len(queue)
         best: dict[int, Mapping[int, int]] = {}
         while low < high:
@@ -215,7 +215,7 @@ class _Booking:
         return low
 
     def _pack(self, queue: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
-        """Row to pods by class, of these beyond what is booked already."""
+        """Row to pods by class, beyond those that are booked already."""
         problem = self._problem
         demand = np.zeros(len(problem.table), dtype=np.int64)
         for keys in queue:
@@ -249,7 +249,7 @@ class _Booking:
         return sum(sum(content.values()) for content in packed.values()) >= wanted
 
     def _distribute(self, queue: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
-        """Places of a class go to its members as they stand in line."""
+        """Assign the places of a class to its members in queue order."""
         waiting: dict[int, deque[str]] = defaultdict(deque)
         for keys in queue:
             for key in keys:
@@ -268,10 +268,10 @@ class _Booking:
                     if not self._left[key]:
                         waiting[number].popleft()
 
-    # ---- whether it holds
+    # ---- verification
 
     def find_refuted(self) -> frozenset[int]:
-        """Classes that look at other pods, and may not be where they are."""
+        """Classes with inter-pod rules whose places the verifier refutes."""
         looking = {key for key, number in self._class_of.items() if self._interacts[number]}
         places = {
             name: {key: pods for key, pods in counts.items() if key in looking} for name, counts in self._name_nodes()
@@ -299,7 +299,7 @@ class _Booking:
 
 
 def _free_rows(problem: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
-    """Rows of these groups that hold no filling, the emptiest first."""
+    """Rows of these groups without reserved pods, the emptiest first."""
     found: dict[str, list[tuple[int, int]]] = {group: [] for group in groups}
     group_of = problem.snapshot.group_of
     for row, state in enumerate(problem.arrays.states):

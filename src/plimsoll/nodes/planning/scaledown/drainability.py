@@ -57,7 +57,7 @@ class DrainOutcome(StrEnum):
     MOVE = "move"
     """It is evicted and needs a place elsewhere."""
     LET_GO = "let-go"
-    """It may be evicted and needs no place: a daemon's pod, or one that has ended."""
+    """It may be evicted and is not rescheduled: a daemon pod, or a terminated pod."""
     WAIT = "wait"
     """The node stays until the pod has ended by itself."""
     BLOCK = "block"
@@ -65,7 +65,7 @@ class DrainOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainabilityStatus:
-    """The verdict on one pod; `code` and `message` are set where it keeps its node."""
+    """The status of one pod; `code` and `message` are set if it blocks the removal of its node."""
 
     outcome: DrainOutcome
     code: str = ""
@@ -82,7 +82,7 @@ class ControllerInfo:
 
     exists: bool = True
     replicas: int | None = None
-    """What its spec asks for, where it counts replicas."""
+    """The replicas of its spec, if it has any."""
 
 
 ControllerKey = tuple[str, str, str]
@@ -93,7 +93,7 @@ UNKNOWN: Final = ControllerInfo()
 
 
 def is_overdue(pod: Pod, now: datetime) -> bool:
-    """Terminating for longer than its grace period and some: it is as good as gone, and holds nothing."""
+    """Whether the pod has been terminating for longer than its grace period plus a margin; it then blocks nothing."""
     asked = pod.metadata.deletion_timestamp
     if asked is None:
         return False
@@ -120,7 +120,7 @@ class DrainRules:
         return next(map(self.block_for_exhausted_pdb, closed), MOVE)
 
     def check_without_pdbs(self, pod: Pod) -> DrainabilityStatus | None:
-        """What every rule but the last says; None: it is for the budgets to say how many may go."""
+        """The status by every rule but the last; None: the disruption budgets decide."""
         for rule in _RULES:
             found = rule(self, pod)
             if found is not None:
@@ -128,7 +128,7 @@ class DrainRules:
         return None
 
     def block_for_exhausted_pdb(self, pdb: int) -> DrainabilityStatus:
-        """The last rule, about a budget that lets no pod go."""
+        """The last rule: the budget allows no disruption."""
         return _build_blocked_status(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(pdb)} lets no pod go")
 
     def find_controller(self, pod: Pod, owner: OwnerReference) -> ControllerInfo:
@@ -144,7 +144,7 @@ def _build_blocked_status(code: str, why: str) -> DrainabilityStatus:
     return DrainabilityStatus(outcome=DrainOutcome.BLOCK, code=code, message=why)
 
 
-# ---- the rules, each None where it does not decide
+# ---- the rules; None: the rule does not apply
 
 
 def _check_mirror(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:

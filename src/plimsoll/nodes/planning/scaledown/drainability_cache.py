@@ -50,12 +50,12 @@ class DrainabilityCache:
         self._rules: DrainRules | None = None
         self._budgets: tuple[Any, ...] = ()
         self._decided: list[DrainabilityStatus | None] = []
-        """What the rules before the budgets say; None: nothing."""
+        """The status by the rules before the budgets; None: no rule applies."""
         self._controllers: list[ControllerInfo | None] = []
         self._time_dependent: list[int] = []
         self._by_pdb: dict[int, list[int]] = {}
         self._latest: KindDrainability | None = None
-        """The last answer without a word of budgets; good as long as nothing that was decided is decided anew."""
+        """The last result without budgets; valid until a status changes."""
 
     def update(self, pods_by_node: PodsByNode, rules: DrainRules) -> KindDrainability:
         self._invalidate(pods_by_node, rules)
@@ -76,7 +76,7 @@ class DrainabilityCache:
         )
         before = self._rules
         known = before is not None and self._numbered_by is pods_by_node.kind_index and self._budgets == budgets
-        # Kinds are only ever added: input with fewer kinds is older.
+        # Kinds are only added: input with fewer kinds is older.
         if (
             before is None
             or not known

@@ -52,27 +52,27 @@ class ScaleDownState:
     """What the controller remembers between loop iterations, and what it looked up; all of it is optional."""
 
     unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
-    """Node to when it was first found unneeded, without a break since."""
+    """Node to the time since when it has been unneeded without a break."""
     unremovable_until: Mapping[str, datetime] = field(default_factory=dict)
-    """Node to when a fruitless look at it is tried again."""
+    """Node to the time until which it counts as recently unremovable."""
     controllers: Mapping[ControllerKey, ControllerInfo] = field(default_factory=dict)
     hints: Mapping[PodKey, str] = field(default_factory=dict)
-    """Pod to the node a place was found on last time."""
+    """Pod to the node on which it fit in the last simulation."""
     being_deleted: frozenset[str] = frozenset()
     """Nodes being deleted that may not be tainted yet."""
     deletions: Mapping[str, int] | None = None
-    """Group to deletions that its target size does not know of; None: all its leaving nodes."""
+    """Group to deletions that its target size does not include yet; None: all nodes being deleted."""
     unready: frozenset[str] = frozenset()
-    """Nodes that count as unready whatever they say: startup taints, devices still missing."""
+    """Nodes that count as unready regardless of their condition: startup taints, missing devices."""
     booked: frozenset[str] = frozenset()
     """Nodes held for a provisioning request."""
     removals_under_way: int = 0
     drains_under_way: int = 0
-    """Of these."""
+    """The drains among these deletions."""
 
 
 def add_bookings(known: ScaleDownState, pods_by_node: PodsByNode) -> ScaleDownState:
-    """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
+    """The state with the nodes that hold booked pods in this snapshot, including the latest bookings."""
     rows = pods_by_node.find_placeholder_rows().tolist()
     return replace(known, booked=known.booked | {pods_by_node.states[row].name for row in rows}) if rows else known
 
@@ -88,7 +88,7 @@ class ShrinkableGroup:
 def find_shrinkable_groups(
     snapshot: Snapshot, policy: Policy, known: ScaleDownState, pods_by_node: PodsByNode
 ) -> dict[str, ShrinkableGroup]:
-    """Groups that may shrink, by id. What is not autoscaled is missing."""
+    """Groups that may be scaled down, by id. Groups that are not autoscaled are missing."""
     leaving = Counter(
         snapshot.group_of.get(node_pods.state.name, "")
         for node_pods in pods_by_node.nodes
@@ -114,7 +114,7 @@ class EligibilityChecker:
     now: datetime
 
     def find_unremovable_reasons(self, pods_by_node: Sequence[NodePods]) -> list[Reason | None]:
-        """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
+        """Why each node is no candidate. Nodes to which no rule can apply are not checked one by one."""
         known, group_of = self.state, self.snapshot.group_of
         noted = known.being_deleted | known.unready | known.booked
         shrinking = {name for name, room in self.groups.items() if room.spare > 0}
@@ -131,7 +131,7 @@ class EligibilityChecker:
         ]
 
     def find_unremovable_reason(self, node_pods: NodePods) -> Reason | None:
-        """Why the node is no candidate whatever its pods do; None when it may be one."""
+        """Why the node is no candidate, regardless of its pods; None if it may be one."""
         state, flags = node_pods.state, node_pods.flags
         if flags.being_deleted or state.name in self.state.being_deleted:
             return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")
@@ -157,7 +157,7 @@ class EligibilityChecker:
         return node_pods.flags.ready and node_pods.state.name not in self.state.unready
 
     def build_booked_reason(self, row: int, utilization: Utilization) -> Reason:
-        """Of a booked node: what is used, and apart from that what is only booked."""
+        """The reason of a booked node: its utilization, and the share that is only booked."""
         used, booked = float(utilization.share[row]), float(utilization.booked[row])
         message = "it is held for a provisioning request"
         if booked:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RemainingPdbs:
-    """Budgets in a total order (namespace, name), read once and asked about many pods."""
+    """Budgets in a total order (namespace, name), read once for many pods."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
         self.budgets = tuple(
@@ -35,7 +35,7 @@ class RemainingPdbs:
         )
         self._by_namespace: dict[str, list[tuple[int, LabelSelector]]] = {}
         self.allowed: Ints = np.zeros(len(self.budgets), dtype=np.int64)
-        """[B]: pods that may go now."""
+        """[B]: disruptions that are allowed now."""
         for index, budget in enumerate(self.budgets):
             selector, readable = _read_selector(budget)
             self.allowed[index] = max(budget.status.disruptions_allowed, 0) if readable else 0

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 NO_PLACE: Final = "NoPlaceToMovePods"
 NOT_TRIED: Final = "NotTriedThisTime"
-# Looking up a member of an enum costs more than everything else that is done for a node.
+# Looking up an enum member costs more than all other work per node.
 _REMOVED: Final = int(RemovalStatus.REMOVED)
 _NO_ROOM: Final = int(RemovalStatus.NO_ROOM)
 _LIMITED: Final = int(RemovalStatus.LIMITED)
@@ -60,7 +60,7 @@ _LIMITED: Final = int(RemovalStatus.LIMITED)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaleDownSimulation:
-    """The answer of `find_unneeded`: every node is in one of the two lists, each in the order of nodes."""
+    """Unneeded and unremovable nodes: every node is in one of the two lists, in node order."""
 
     unneeded: tuple[UnneededNode, ...]
     unremovable: tuple[UnremovableNode, ...]
@@ -73,7 +73,7 @@ class ScaleDownSimulation:
 
     @property
     def cache(self) -> PlannerCache:
-        """For the next loop iteration."""
+        """The cache for the next loop iteration."""
         return self.problem.cache
 
     def build_pod_hints(self) -> dict[PodKey, str]:
@@ -221,7 +221,7 @@ class _Candidates:
             self._unremovable[row] = _build_not_tried_reason("enough nodes were found unneeded")
 
     def try_others(self) -> None:
-        """Nodes with pods that look at others, one at a time."""
+        """Try nodes with pods that have inter-pod rules, one at a time."""
         order = [row for row in self._occupied if self._problem.interacting[row]]
         if not order:
             return
@@ -307,7 +307,7 @@ class _Candidates:
 
 
 def find_receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Flags:
-    """[N]: nodes that pods may be moved to; taints and the like are asked apart."""
+    """[N]: nodes that pods may be moved to, before predicates such as taints."""
     receives = np.array(
         [
             node_pods.flags.ready and not node_pods.flags.being_deleted and not node_pods.state.problem
@@ -321,16 +321,16 @@ def find_receiving_nodes(problem: ScaleDownProblem, known: ScaleDownState) -> Fl
 
 
 def count_pdb_use(problem: ScaleDownProblem) -> Ints:
-    """[N, B]: what a node's pods use of each disruption budget.
+    """[N, B]: the disruptions that a node's pods use of each budget.
 
-    Where one node has more pods than a budget ever lets go at once, they are evicted one after the other: such a node
-    takes all there is.
+    If a node has more pods than a budget allows at once, they are evicted one after the other, and the node uses the
+    whole budget.
     """
     return np.minimum(problem.pdb_use, np.maximum(problem.rules.pdbs.allowed, 1))
 
 
 def find_blocking_pod(problem: ScaleDownProblem, row: int) -> Reason | None:
-    """The first pod that keeps the node, and why it does."""
+    """The reason of the first pod that blocks the removal of the node."""
     state = problem.arrays.states[row]
     if state.unreadable_pods:
         why = Reason(code=UNREADABLE, message="a pod on it cannot be read")

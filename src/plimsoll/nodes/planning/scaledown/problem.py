@@ -51,7 +51,7 @@ class ScaleDownProblem:
     free: Ints
     """[N, R]"""
     moving: Ints
-    """[N]: pods that need a place if the node is removed."""
+    """[N]: pods that must be rescheduled if the node is removed."""
     pdb_use: Ints
     """[N, B]: pods under each disruption budget among them."""
     blocking_kind: dict[int, int]
@@ -69,7 +69,7 @@ class ScaleDownProblem:
         kinds = known.get(RunningClassesCache).update(view, arrays, pods_by_node, forms=get_running_keys(known))
         predicates = Predicates(kinds.table, arrays, view, refusal_cache=get_refusal_cache(known))
         first = _find_first_pods(pods_by_node, kinds)
-        # Classes that are only remembered count for nothing: not even for how large the others are.
+        # Classes that are only cached have no pods and must not affect the order of the others.
         requests = np.where((first < len(pods_by_node.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
         drainability = known.get(DrainabilityCache).update(pods_by_node, rules)
@@ -96,11 +96,11 @@ class ScaleDownProblem:
 
     @property
     def statuses(self) -> tuple[DrainabilityStatus, ...]:
-        """By kind [K]."""
+        """The drainability per kind [K]."""
         return self.drainability.statuses
 
     def list_pods_to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
-        """Pods of a node that need a place when it goes, with their classes."""
+        """Pods of a node that must be rescheduled if it is removed, with their classes."""
         return [
             (placed, int(self.running_classes.class_of[kind]))
             for placed, kind in self.pods_by_node.list_pods(row)
@@ -108,12 +108,12 @@ class ScaleDownProblem:
         ]
 
     def find_first_of_class(self, row: int, number: int) -> PodKey | None:
-        """A pod of a class on a node; None where the class only came there by moves."""
+        """The first pod of a class on a node; None if such pods are only there by moves."""
         class_of = self.running_classes.class_of
         return next((placed.key for placed, kind in self.pods_by_node.list_pods(row) if class_of[kind] == number), None)
 
     def list_disposable_pods(self, row: int) -> list[PlacedPod]:
-        """Daemon pods and the like: they may be evicted, and need no place."""
+        """Pods that may be evicted and are not rescheduled, such as daemon pods."""
         return [
             placed
             for placed, kind in self.pods_by_node.list_pods(row)
@@ -121,7 +121,7 @@ class ScaleDownProblem:
         ]
 
     def count_classes(self, rows: Flags) -> tuple[Ints, Ints]:
-        """Where each row's lines begin [N + 1], and lines (class, pods): what chosen rows have to move."""
+        """The first entry of each row [N + 1], and entries (class, pods) of the pods to move from the chosen rows."""
         chosen = rows[self.pods_by_node.row]
         chosen[chosen] = self.drainability.moves[self.pods_by_node.kind[chosen]]
         classes = max(len(self.running_classes.table), 1)
@@ -131,7 +131,7 @@ class ScaleDownProblem:
         return starts.astype(np.int64), np.column_stack((found % classes, pods)).astype(np.int64)
 
     def find_static_fit(self, pod_class: PodClass) -> Flags:
-        """[N]: rows that cordon, taints and node affinity leave to a class."""
+        """[N]: rows that cordon, taints and node affinity allow for a class."""
         fits = np.ones(len(self.arrays), dtype=np.bool_)
         if pod_class.problem is not None:
             return ~fits
@@ -147,7 +147,7 @@ class ScaleDownProblem:
         return fits
 
     def find_node_kinds(self) -> tuple[Ints, Flags]:
-        """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
+        """[N], [node kinds, C]: nodes that accept the same simple classes are of one kind."""
         constraints: dict[object, int] = {}
         rows: list[Flags] = []
         read = np.zeros(len(self.running_classes.table), dtype=np.int64)
@@ -173,12 +173,12 @@ class ScaleDownProblem:
 
 
 def _find_first_pods(pods_by_node: PodsByNode, kinds: RunningClasses) -> Ints:
-    """[C]: the place of the first pod of each class; behind all pods where there is none."""
+    """[C]: the position of the first pod of each class; after all pods if there is none."""
     pods = len(pods_by_node.kind)
     first = np.full(len(kinds.table), pods, dtype=np.int64)
     classes = kinds.class_of[pods_by_node.kind[::-1]]
     ours = classes >= 0
-    # Written from the last to the first: the first has the last word.
+    # Written from the last to the first, so that the first one remains.
     first[classes[ours]] = np.arange(pods - 1, -1, -1, dtype=np.int64)[ours]
     return first
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ClassInputs(NamedTuple):
-    """Everything but the kinds that classes of running pods follow from."""
+    """The input of the classes of running pods, apart from the kinds."""
 
     numbered_by: HomeKinds
     neighbours: LabelGroups
@@ -41,7 +41,7 @@ class ClassInputs(NamedTuple):
     namespaces: Mapping[str, Mapping[str, str]]
 
     def equals(self, other: ClassInputs) -> bool:
-        """By content, though mostly the objects are the very same ones."""
+        """Whether the content is equal; mostly the objects are identical."""
         return (
             self.numbered_by is other.numbered_by
             and self.neighbours is other.neighbours
@@ -62,7 +62,7 @@ class RunningClasses:
 
     table: ClassTable
     class_of: Ints
-    """[K]; -1 for kinds that belong to their node, and for those that were gone already."""
+    """[K]: the class; -1 for kinds that belong to their node, and for kinds that no longer existed."""
     interacting: Flags
     """[C]: more than resources decides how many fit: terms, ports, volumes, or anti-affinity of other pods."""
     distinguishing: Ints
@@ -126,7 +126,7 @@ def classify_kinds(
 def _extend_classes(
     before: RunningClasses, view: ClusterView, pods_by_node: PodsByNode, there: Flags, forms: SchedulingKeys
 ) -> RunningClasses | None:
-    """With the kinds that are new; None where these could change how the others are sorted."""
+    """The classes with the new kinds; None if these could change the classes of the others."""
     class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[: len(before.class_of)] = before.class_of
     unsorted = np.flatnonzero(there & (class_of < 0)).tolist()

@@ -81,7 +81,7 @@ class _Selection:
         self._replay()
 
     def _is_due(self, candidate: UnneededNode) -> bool:
-        """Strictly longer than it has to be."""
+        """Whether the node has been unneeded for longer than required."""
         rules = self._simulation.groups[candidate.group].group.shrinking or self._policy.scale_down
         wait = rules.unneeded_time_s if candidate.is_ready else rules.unready_time_s
         since = self._known.unneeded_since.get(candidate.node)
@@ -103,7 +103,7 @@ class _Selection:
             self._take([candidate])
 
     def _pick_group(self, group: str, due: list[UnneededNode]) -> None:
-        """All of its nodes or none; the first such group may go though it is more than may go at once."""
+        """All nodes of the group or none. The first such group may exceed the limit of parallel deletions."""
         room = self._simulation.groups[group]
         drains = sum(1 for node in due if not node.is_empty)
         reason = ""

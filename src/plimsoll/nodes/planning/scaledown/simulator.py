@@ -36,7 +36,7 @@ MANY_REMOVALS: Final = 200
 """From this many removals on, the first candidates are emptied into the last ones first."""
 
 MovedPods = dict[int, list[tuple["PlacedPod", int]]]
-"""Row to pods that were moved there and are there still, with their classes."""
+"""Row to the pods that were moved there and stayed, with their classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Unplaceable:
 def build_node_set(
     problem: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
 ) -> NodeSet:
-    """The solver's view. Rows with pods that look at others are to be left out of `removable`."""
+    """The input of the solver. `removable` must not include rows with pods that have inter-pod rules."""
     starts, lines = problem.count_classes(removable)
     kind, allowed = problem.find_node_kinds()
     return NodeSet(
@@ -162,9 +162,9 @@ def apply_moves(problem: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tupl
 def find_refused_moves(
     problem: ScaleDownProblem, moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
 ) -> set[PodKey]:
-    """Pods moved in bulk that the plain rules do not let onto their new nodes. Each node is asked by itself.
+    """Pods moved in bulk that the plain rules refuse on their new nodes. Each node is checked alone.
 
-    That is enough, because pods that look beyond their node are never moved in bulk.
+    That is enough, because pods with rules about other nodes are never moved in bulk.
     """
     view = problem.snapshot.view
     nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
@@ -193,7 +193,7 @@ class RemovalSimulator:
         moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]] | None = None,
         hints: Mapping[PodKey, str] | None = None,
     ) -> None:
-        """`removed` rows stand no more; `moved_pods` were moved to their rows before."""
+        """`removed`: rows that are removed already; `moved_pods`: pods moved to their rows before."""
         self._problem = problem
         self._receives = receives.copy()
         self._hints = hints or {}
@@ -209,14 +209,14 @@ class RemovalSimulator:
             self._settle(row, listed)
 
     def simulate_removal(self, row: int) -> tuple[PodMove, ...] | Unplaceable:
-        """Everything that has to leave the row onto others, or nothing."""
+        """Move all pods of the row to other nodes, or none."""
         pods = [*self._problem.list_pods_to_move(row), *self.moved_pods.get(row, ())]
         replay = Replay(self._build_view(without=row))
         groups: dict[object, Alike] = {}
         free = self.free.copy()
         placed_at: list[tuple[PlacedPod, int, int]] = []
         for placed, number in self._sort_largest_first(pods):
-            # Pods of a class are exchangeable but for their claims.
+            # Pods of a class are exchangeable except for their claims.
             alike = placed.key if placed.claims else number
             group = groups.get(alike) or groups.setdefault(alike, replay.alike(remove_node_name(placed.pod)))
             found = self._find_first_fit(replay, group, (placed, number), free, without=row)
@@ -248,7 +248,7 @@ class RemovalSimulator:
     def _find_first_fit(
         self, replay: Replay, group: Alike, what: tuple[PlacedPod, int], free: Ints, *, without: int
     ) -> int | None:
-        """The remembered place first, then the fullest that takes it."""
+        """The hinted node first, then the fullest node that takes the pod."""
         placed, number = what
         problem = self._problem
         needs = problem.requests[number]

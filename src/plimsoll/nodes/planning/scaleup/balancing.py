@@ -35,7 +35,7 @@ def balance(
 
 
 def find_similar_options(problem: ScaleUpProblem) -> list[list[int]]:
-    """Families of options that scale-up is shared out among; none unless the policy asks for it."""
+    """Sets of similar options to balance; empty unless the policy enables it."""
     rules = problem.policy.balancing
     if not rules.enabled:
         return []
@@ -75,7 +75,7 @@ def _split_batches(
     if sum(given) < nodes:
         return placement
     even = replace(placement, batches=(*fixed, *_distribute(movable, dict(zip(siblings, given, strict=True)))))
-    # Alike is not equal: nodes a little larger may be more than the cluster may have.
+    # Similar is not equal: slightly larger nodes may exceed a limit of the cluster.
     within = (even.count_new_nodes(len(problem.options)) @ problem.limits.use <= problem.limits.room).all()
     return even if within else placement
 
@@ -94,7 +94,7 @@ def _distribute(batches: Sequence[NodeBatch], wanted: dict[int, int]) -> list[No
 
 
 def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int], relations: PodRelations) -> bool:
-    """Whether its pods may be in any of the groups: with room there, allowed, and of no concern beyond their node."""
+    """Whether its pods fit in any of the groups and have no inter-pod rules beyond their node."""
     asked = sum(problem.requests[number] * pods for number, pods in batch.content.items())
     if not batch.content or (problem.capacity[list(siblings)] < asked).any():
         return False
@@ -129,7 +129,7 @@ IGNORED_LABELS: Final = frozenset(
         "failure-domain.beta.kubernetes.io/region",
         "beta.kubernetes.io/fluentd-ds-ready",
         "kops.k8s.io/instancegroup",
-        # The name of the group itself, which every cloud puts on its nodes.
+        # The label with the name of the group, which every cloud sets on its nodes.
         "cloud.plimsoll.io/node-group",
         "eks.amazonaws.com/nodegroup",
         "alpha.eksctl.io/nodegroup-name",
@@ -142,7 +142,7 @@ IGNORED_LABELS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityRules:
-    """How much alike groups must be. `only_labels`, if given, decides alone."""
+    """When groups count as similar. `only_labels`, if set, decides alone."""
 
     memory_ratio: float = 0.015
     allocatable_ratio: float = 0.05

@@ -30,17 +30,17 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpanderOption:
-    """Grow one group by so many nodes: what that would help."""
+    """The scale-up of one group by a number of nodes, and the pods that it helps."""
 
     scale_up_option: ScaleUpOption
     nodes: int
     pods: int
     requests: ResourceVector
-    """Sum over the pods helped."""
+    """The sum of the requests of the helped pods."""
     gpus: int = 0
-    """Of one node."""
+    """The GPUs of one node."""
     scheduled_pods: tuple[tuple[Pod, int], ...] = ()
-    """One pod of each class that it helps, and how many of them."""
+    """One pod per helped class, and the number of helped pods of the class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class ExpanderContext:
 
     cluster_nodes: int = 0
     priorities: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """Of the priority expander: number to patterns; a higher number wins."""
+    """The configuration of the priority expander: number to patterns; the highest number wins."""
     seed: str = ""
     """Empty: derived from the groups."""
     answers: Mapping[str, Sequence[str]] | None = None
@@ -116,7 +116,7 @@ def prefer_least_cost(options: Sequence[ExpanderOption], _context: ExpanderConte
 
 
 def filter_by_grpc(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
-    """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
+    """The options that the external expander named; all options if it named none or does not exist."""
     if context.answers is None:
         return list(options)
     named = context.answers.get(build_request_key(options))
@@ -183,7 +183,7 @@ def _filter_lowest(options: Sequence[ExpanderOption], scores: Sequence[float]) -
 
 
 def _choose_by_seed(options: Sequence[ExpanderOption], context: ExpanderContext) -> ExpanderOption:
-    """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
+    """One of equal options, by a hash of the seed and the groups, so that no group is preferred by name."""
     ids = sorted(option.scale_up_option.group for option in options)
     seed = context.seed or ",".join(ids)
     drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}

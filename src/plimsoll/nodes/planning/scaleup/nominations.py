@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
     Places = Mapping[str, Mapping[str, int]]
-    """Node name to pods by the key of their Pending."""
+    """Node name to pods by the key of their entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class PodNominations:
     def make(self, snapshot: Snapshot, scheduled: Places, scaled_up: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
         """`scaled_up`: a group, nodes it got, and the scale-up of the plan that they are a part of.
 
-        `scheduled` are the pods that have a place without it.
+        `scheduled` are the pods that are scheduled without it.
         """
         queue = _EntryQueue(snapshot, scheduled)
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
@@ -63,7 +63,7 @@ class PodNominations:
         self._nominations = [nomination for nomination in self._nominations if again.isdisjoint(nomination.pods)] + made
 
     def find_places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
-        """What can be kept of them in this snapshot. Promises to pods that wait no longer are forgotten."""
+        """The nominations that still hold in this snapshot. Those of pods that are no longer pending are dropped."""
         if not self._nominations:
             return {}
         entry_of = {
@@ -90,7 +90,7 @@ class PodNominations:
 
 
 class _EntryQueue:
-    """Waiting pods by entry, in queue order."""
+    """Pending pods by entry, in queue order."""
 
     def __init__(self, snapshot: Snapshot, scheduled: Places) -> None:
         self._entries = {pending.key: pending for pending in snapshot.pending}
@@ -185,14 +185,14 @@ def _group_nodes(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeSta
 
 
 class _FitChecker:
-    """What pods need, read once for all pods of an entry."""
+    """Checks nominations; demands are computed once per entry."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._view = snapshot.view
         self._demands: dict[str, ResourceVector] = {}
 
     def fit(self, state: NodeState, counts: Mapping[str, int], kinds: Mapping[str, PendingPods]) -> bool:
-        """Whether a node takes all of these."""
+        """Whether a node takes all of these pods."""
         whole = ZERO
         for key, count in counts.items():
             whole = whole + self._get_demand(kinds[key]).scaled(count)

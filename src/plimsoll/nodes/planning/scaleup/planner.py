@@ -51,11 +51,11 @@ _REDUCED_CLASSES: Final = 100
 _REDUCED_NODES: Final = 30
 _SAME_MONEY: Final = 1e-9
 _PRESELECTION_WORK: Final = 20_000
-"""From so many classes times new groups on, a hasty plan first says which groups are not worth their number."""
+"""From this number of classes times new groups on, a quick plan first selects the groups to use."""
 _FEW: Final = 1_000
-"""Up to so many classes times options more than one way is tried to do with fewer groups."""
+"""Up to this number of classes times options, several sets of fewer groups are tried."""
 _ROUNDS: Final = 4
-"""So often a refuted plan is mended pod by pod; what is refuted after that is left out of the plan."""
+"""The number of rounds in which refuted classes are placed pod by pod; later ones are left out of the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,7 +118,7 @@ def _propose(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> 
 
 
 def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses) -> ScaleUpPlan:
-    """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
+    """Plan all groups and machine types at once. If that needs too many new groups, the least useful are left out."""
     relations = PodRelations(problem.table, problem.rules, problem.snapshot.view)
     placer = _Placer(
         problem=problem,
@@ -136,7 +136,7 @@ def _plan_optimal(problem: ScaleUpProblem, effort: Effort, failed: FailedClasses
 
 
 def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing: PackingOptions) -> Flags:
-    """[T]: options to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
+    """[T]: options to plan with. If a plan would create too many groups, a quick plan selects the options."""
     new = sum(not option.exists for option in problem.options)
     if new <= problem.option_set.new_groups_left or new * len(problem.table) < _PRESELECTION_WORK:
         return packing.usable
@@ -146,7 +146,7 @@ def _preselect_options(problem: ScaleUpProblem, relations: PodRelations, packing
 
 
 def _place_within_group_limit(placer: _Placer, usable: Flags, packing: PackingOptions) -> tuple[ScheduledPods, Flags]:
-    """A plan that makes no more groups than may be made, and the options it was made with."""
+    """Scheduled pods with no more new groups than allowed, and the options that were used."""
     problem = placer.problem
     scheduled = placer.schedule(replace(packing, usable=usable))
     ways = list_smaller_option_sets(problem, scheduled.placement, usable)
@@ -159,7 +159,7 @@ def _place_within_group_limit(placer: _Placer, usable: Flags, packing: PackingOp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Placer:
-    """Pods in the queue, with fewer zones where some hold pods back, and the last word on what that leaves."""
+    """Places the queue, then tries fewer zones and the exact fallback for unschedulable pods."""
 
     problem: ScaleUpProblem
     relations: PodRelations

@@ -5,7 +5,7 @@ as all pods keep an option; pods spread over zones keep one in each zone of the 
 
 Zones: a zone counts for topology spread once it has a node. A zone that fills up early (a group at its maximum, a
 limit, small machines) then limits all others through maxSkew. All zones are used evenly first. If that leaves spread
-pods without a place, the zone that took the fewest is left without nodes and everything is planned again, until no pod
+pods unschedulable, the zone that took the fewest is left without nodes and everything is planned again, until no pod
 is left or no zone can be spared; then one new zone at a time is tried, for pods with affinity to each other. The result
 is used only if it schedules more pods, never because it is cheaper: spread over more zones is what was requested
 (docs/decisions/0003). Attempts are counted over the whole plan.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _WAYS: Final = 8
-"""So many groups are tried as the first to go."""
+"""The number of groups that are tried as the first one to remove."""
 
 
 def find_used_new_groups(problem: ScaleUpProblem, placement: Placement) -> list[int]:
@@ -134,7 +134,7 @@ class ZonePruning:
         self._left = min(_TRIES, _WORK // max(len(problem.table) * len(problem.options), 1))
 
     def prune(self, placement: Placement, asked: PruningContext) -> Placement:
-        """The placement, or one that opens fewer zones and so places more."""
+        """The placement, or one that opens fewer zones and places more pods."""
         best = tried = placement
         usable = asked.packing.usable
         while self._left and (closed := self._choose_zone_to_close(asked, tried)) is not None:
@@ -170,7 +170,7 @@ class ZonePruning:
         return after.select_domains(key, {name}).options
 
     def _iterate_zone_swaps(self, asked: PruningContext, placement: Placement) -> Iterator[Flags]:
-        """[T] each: options of one zone that could be opened, and of those that are; pods may all want to be in one."""
+        """[T] each: options of one further zone together with the open ones, for pods that must share a zone."""
         before = PlacementView(self._problem, asked.onto, self._relations)
         for key in sorted({spread_count.key for _, spread_count in self._find_short_classes(placement, asked)}):
             there = before.find_existing_domains(key)
@@ -180,7 +180,7 @@ class ZonePruning:
                 yield before.select_domains(key, {*there, name}).options | outside
 
     def _find_short_classes(self, placement: Placement, asked: PruningContext) -> list[tuple[int, SpreadCount]]:
-        """Classes that lack places, with the rules by which they are spread over zones."""
+        """Classes with unschedulable pods, with their spread constraints over zones."""
         classes = self._problem.table.classes
         missing = np.flatnonzero(asked.wanted > placement.count_placed(len(asked.wanted))).tolist()
         return [

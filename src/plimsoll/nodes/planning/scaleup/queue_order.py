@@ -1,6 +1,6 @@
-"""Which pods are scheduled when not all can be: in queue order, bundles as a whole (docs/design/nodes.md 8.2).
+"""Which pods are scheduled if not all fit: in queue order, bundles as a whole (docs/design/nodes.md 8.2).
 
-Cost comes second: one large old pod is not dropped to serve three small young ones. As long as all pods get a place,
+Cost comes second: one large old pod is not dropped for three small young ones. As long as all pods fit,
 order does not matter and all are placed together. Otherwise the longest prefix of the queue that fits is placed
 together, and the rest one unit after the other on top of it.
 """
@@ -106,7 +106,7 @@ def _is_scheduled(problem: ScaleUpProblem, unit: QueueUnit, before: Placement, t
 
 
 def _may_schedule_more(problem: ScaleUpProblem, queue: Sequence[QueueUnit], placement: Placement) -> bool:
-    """Whether pods without a place may fit otherwise: a bundle placed in part, or pods that some node would take."""
+    """Whether another order may schedule more: a bundle is placed in part, or some node would take a left pod."""
     left = count_demand(problem, queue) - placement.count_placed(len(problem.table))
     if not left.any():
         return False

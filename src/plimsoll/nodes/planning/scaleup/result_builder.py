@@ -69,7 +69,7 @@ def _classify_result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[
 def _explain_unschedulable(
     problem: ScaleUpProblem, scheduled: ScheduledPods, usable: Flags
 ) -> tuple[UnschedulablePods, ...]:
-    """The pods without a place, grouped by their reasons."""
+    """The unschedulable pods, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
     for index, pending in enumerate(problem.table.pending):
@@ -109,11 +109,11 @@ def _explain_bundle(
 
 
 _APART: Final = 200
-"""Of so many classes that keep their pods apart it is asked which of them keep off each other too."""
+"""The number of classes with anti-affinity to themselves that are compared with each other."""
 
 
 def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Effort, cost: float) -> float:
-    """No plan for these pods costs less. Once it shows the cost to be good enough, it is not made any better."""
+    """A lower bound for the cost of these pods. It is not improved once it proves the cost good enough."""
     counts = placement.count_on_new_nodes(len(problem.table))
     chosen = np.flatnonzero(counts)
     if not len(chosen):
@@ -143,7 +143,7 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
 
 
 def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
-    """Whether no node takes two pods of the class: by its own words, or because of a port, a disk or a claim."""
+    """Whether no node takes two pods of the class, because of anti-affinity, a port, a disk or a claim."""
     pods = problem.table.classes[number]
     if pods.has_anti_affinity and _avoids(problem, number, number):
         return True
@@ -153,7 +153,7 @@ def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
 
 
 def _avoids(problem: ScaleUpProblem, first: int, other: int) -> bool:
-    """Whether pods of these classes never share a node; the words of either are enough."""
+    """Whether pods of these classes never share a node; the anti-affinity of either is enough."""
     classes, namespaces = problem.table.classes, problem.snapshot.view.namespaces
     terms = problem.rules.get_affinity_terms
     return HOSTNAME in (
@@ -163,7 +163,7 @@ def _avoids(problem: ScaleUpProblem, first: int, other: int) -> bool:
 
 
 def _find_exclusive_keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
-    """[C, K]: classes of which a node takes one pod in all: each avoids itself, and every other of them."""
+    """[C, K]: sets of classes of which a node takes one pod in all: each avoids itself and all others."""
     cliques: list[list[int]] = []
     avoiding = [number for number in apart if problem.table.classes[number].has_anti_affinity]
     for number in avoiding[:_APART]:

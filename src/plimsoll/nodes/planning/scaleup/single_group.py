@@ -142,7 +142,7 @@ class _Estimator:
         )
 
     def _count_left(self) -> Ints:
-        """[C]: pods without a place on existing nodes."""
+        """[C]: pods that do not fit on existing nodes."""
         counts = self.problem.table.counts
         left: Ints = np.maximum(counts - self.here.placement.count_placed(len(counts)), 0)
         return left
