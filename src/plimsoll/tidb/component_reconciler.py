@@ -26,7 +26,7 @@ from plimsoll.tidb.model.reconcile_types import Decision, Remove, Resize
 from plimsoll.tidb.observing.component_state import clusters_of, observe_component
 from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
-from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal
+from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal, note_gaps
 from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ class ComponentReconciler:
         answer = await sources.request_plans(context.observed, question)
         if isinstance(answer, NoAnswer):
             return answer
-        return decide(observed_component, answer, policy=policy, now=context.now)
+        decision = decide(observed_component, answer.plans, policy=policy, now=context.now)
+        return note_gaps(decision, observed_component, answer.gaps)
 
     def _find_unschedulable(self, observed_component: ObservedComponent) -> tuple[str, ...]:
         grace = timedelta(seconds=self._policy.registration_grace_s)

@@ -49,6 +49,8 @@ class Response(Value):
 
     status: int
     body: bytes = b""
+    headers: dict[str, str] = {}
+    """By lower-case name."""
 
     @property
     def is_ok(self) -> bool:
@@ -190,7 +192,8 @@ async def read_response(response: aiohttp.ClientResponse, *, source: str, max_by
         if len(body) > max_bytes:
             response.close()
             return RequestFailed(problem=f"{source} answers with more than {max_bytes} bytes")
-    return Response(status=response.status, body=bytes(body))
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Response(status=response.status, body=bytes(body), headers=headers)
 
 
 def describe_error(error: aiohttp.ClientError | OSError | ValueError) -> str:

@@ -1,7 +1,8 @@
 """Instant queries to Prometheus: the value of a query at one moment, per series.
 
 Failures are values, and anything that is not a finite number in a vector counts as missing: a wrong number would scale
-a cluster.
+a cluster. An answer with warnings is a failure too: the server, or one behind it, did not see all data. So is an answer
+for another moment than the one asked for, as a cache gives it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlencode
 
 import msgspec
-import structlog
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.web.client import Request, RequestFailed, Response
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
     from plimsoll.web.client import HttpClient
 
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
-
 _PATH: Final = "/api/v1/query"
+_EVALUATED_WITHIN_S: Final = 5.0
+"""Servers round the time of a query, at most to seconds."""
+_WARNINGS_CHARACTERS: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
 # The answers of servers and proxies that support this query by GET only.
 _NEEDS_GET: Final = frozenset({HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
@@ -89,20 +90,24 @@ class Prometheus:
             answer = await self._web.send(Request(method="GET", url=f"{self._address}?{fields}"))
         if isinstance(answer, RequestFailed):
             return QueryFailed(problem=answer.problem, is_unreachable=True)
-        return _read(answer, text)
+        return _read(answer, text, at_s=at.timestamp())
 
 
-def _read(answer: Response, query: str) -> Vector | QueryFailed:
+def _read(answer: Response, query: str, *, at_s: float) -> Vector | QueryFailed:
     try:
         reply = _REPLIES.decode(answer.body)
-        if reply.warnings:
-            log.warning("prometheus.warned", query=query, warnings=list(reply.warnings))
         if not answer.is_ok or reply.status != "success":
             problem = f"{reply.error_type}: {reply.error}" if reply.error else answer.excerpt
             return QueryFailed(problem=f"Prometheus answers {answer.status} to {query}: {problem[:500]}")
         if reply.data.result_type != "vector":
             return QueryFailed(problem=f"{query} gives a {reply.data.result_type or 'nothing'}, not a vector")
-        return Vector(samples=tuple(_finite_samples(_SERIES.decode(reply.data.result))))
+        if reply.warnings:
+            warnings = "; ".join(reply.warnings)[:_WARNINGS_CHARACTERS]
+            return QueryFailed(problem=f"Prometheus answers {query} incompletely: {warnings}")
+        series = _SERIES.decode(reply.data.result)
+        if any(sample.value is not None and abs(sample.value[0] - at_s) > _EVALUATED_WITHIN_S for sample in series):
+            return QueryFailed(problem=f"Prometheus answers {query} for another time than the one asked for")
+        return Vector(samples=tuple(_finite_samples(series)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return QueryFailed(
             problem=f"Prometheus answers {answer.status} to {query}, unreadable ({error}): {answer.excerpt}"

@@ -30,7 +30,7 @@ class FakePd:
         self.stores.append({"store": meta, "status": status})
 
     def add_tidb(self, address: str, **info: Any) -> None:
-        self.keys[f"/topology/tidb/{address}/ttl"] = b"1700000000000000000"
+        self.keys[f"/topology/tidb/{address}/ttl"] = b"1767225600000000000"
         self.keys[f"/topology/tidb/{address}/info"] = json.dumps({"version": "v7.5.0", **info}).encode()
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:

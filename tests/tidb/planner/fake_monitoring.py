@@ -43,6 +43,8 @@ class FakePrometheus:
         self.silent = False
         self.knows_post = True
         self.warnings: list[str] = []
+        self.evaluated_s: dict[str, float] = {}
+        """When answers of a kind were evaluated, if not at the time asked for."""
         self.asked: list[tuple[str, str, str]] = []
 
     def answer(self, asked: Request) -> Response:
@@ -56,7 +58,7 @@ class FakePrometheus:
         kind = "used" if "increase" in fields["query"] else "measured" if "timestamp(" in fields["query"] else "quota"
         wants_tidb = "tidb" in fields["query"] or "process_cpu" in fields["query"]
         result = [
-            {"metric": labels, "value": [1767225600.0, value]}
+            {"metric": labels, "value": [self.evaluated_s.get(kind, float(fields["time"])), value]}
             for labels, value in self.vectors[kind]
             if ("-tidb-" in labels.get("instance", "")) == wants_tidb
         ]

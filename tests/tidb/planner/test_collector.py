@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.tidb.model.components import Component
@@ -131,11 +130,13 @@ def test_series_of_other_clusters_are_dropped() -> None:
     assert [instance_seen.cpu_used_seconds for instance_seen in world.collected().snapshot.instances] == [72.0]
 
 
-def test_of_two_series_for_one_pod_usage_is_summed_and_the_larger_quota_counts() -> None:
-    world = MonitoredCluster().add(0.5)
-    world.measure("db-tikv-0", used=60, quota=8)
-    seen = world.seen()["db-tikv-0"]
-    assert (seen.cpu_used_seconds, seen.cpu_quota_cores) == (180.0, 8.0)
+@pytest.mark.parametrize("kind", ["used", "quota", "measured"])
+def test_two_series_for_one_pod_are_missing_data(kind: str) -> None:
+    world = MonitoredCluster().add(0.5, 0.5)
+    vectors = world.prometheus.vectors[kind]
+    vectors.append(({**vectors[0][0], "prometheus_replica": "b"}, vectors[0][1]))
+    found = world.collected()
+    assert gaps(found) == {"db-tikv-0": "Prometheus has two series for it"}
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "many"])
@@ -152,7 +153,7 @@ def test_trap_a_a_lagging_prometheus_is_stale_not_idle() -> None:
     world.measured("db-tikv-0", ago_s=45)
     found = world.collected()
     assert found.snapshot.instances[0].quality == "stale"
-    assert gaps(found) == {"db-tikv-0": "measured 45 s ago, more than 30 s"}
+    assert gaps(found) == {"db-tikv-0": "measured more than 30 s ago"}
 
 
 @pytest.mark.parametrize(("ago_s", "quality"), [(0, "fresh"), (30, "fresh"), (30.5, "stale"), (299, "stale")])
@@ -277,14 +278,45 @@ def test_an_unknown_query_is_refused(name: str) -> None:
         read_queries({name: "up"})
 
 
-def test_warnings_of_prometheus_are_logged() -> None:
+def test_an_answer_with_warnings_is_missing_data() -> None:
     world = MonitoredCluster().add(0.9)
-    world.prometheus.warnings = ["a store did not answer"]
-    with capture_logs() as logs:
-        world.collected()
-    assert [log_entry["warnings"] for log_entry in logs if log_entry["event"] == "prometheus.warned"] == [
-        ["a store did not answer"]
-    ] * 3
+    world.prometheus.warnings = ["partial response: a store did not answer"]
+    found = world.collected()
+    assert gaps(found) == {"db-tikv-0": "missing quota"}
+    assert len(found.problems) == 3
+    assert all(problem.endswith("incompletely: partial response: a store did not answer") for problem in found.problems)
+
+
+@pytest.mark.parametrize(("ahead_s", "quality"), [(0, "fresh"), (10, "fresh"), (11, "future"), (86_400, "future")])
+def test_samples_from_the_future_are_missing_data(ahead_s: float, quality: str) -> None:
+    world = MonitoredCluster().add(0.9)
+    world.measured("db-tikv-0", ago_s=-ahead_s)
+    assert world.seen()["db-tikv-0"].quality == quality
+
+
+@pytest.mark.parametrize("kind", ["used", "quota", "measured"])
+def test_an_answer_for_another_time_is_missing_data(kind: str) -> None:
+    """As a cache in front of Prometheus gives it."""
+    world = MonitoredCluster().add(0.1)
+    world.prometheus.evaluated_s[kind] = NOW.timestamp() - 60
+    found = world.collected()
+    assert gaps(found)
+    assert "for another time than the one asked for" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "gap"),
+    [
+        ({"quota": "1e308"}, "quota 1e+308 is out of range"),
+        ({"quota": "0"}, "quota 0 is out of range"),
+        ({"quota": "5e-324"}, "quota 4.94066e-324 is out of range"),
+        ({"quota": "4", "used": "1e300"}, "usage 1e+300 is out of range"),
+    ],
+)
+def test_amounts_out_of_range_are_missing_data(amounts: dict[str, str], gap: str) -> None:
+    world = MonitoredCluster().add(None)
+    world.measure("db-tikv-0", used=amounts.get("used", "1"), quota=amounts["quota"])
+    assert gaps(world.collected()) == {"db-tikv-0": gap}
 
 
 @pytest.mark.parametrize(

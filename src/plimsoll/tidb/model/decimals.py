@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import floor
 from typing import Final
 
+_LARGEST_FACT: Final = Fraction(10**300)
 TOLERANCE: Final = Fraction(1, 10**9)
 
 
@@ -36,5 +37,5 @@ def least_above(number: Fraction) -> int:
 
 
 def round_fact(number: Fraction) -> float:
-    """The number with six digits, for the facts of a reason."""
-    return round(float(number), 6)
+    """The number with six digits, for the facts of a reason. It is limited to what a float can hold."""
+    return round(float(min(max(number, -_LARGEST_FACT), _LARGEST_FACT)), 6)

@@ -41,6 +41,8 @@ class ReasonCode(StrEnum):
     NOT_MANAGED = "NotManaged"
 
     COUNT_REACHED = "CountReached"
+    METRICS_INCOMPLETE = "MetricsIncomplete"
+    """The planner lacks data about an instance."""
     SIZE_CHANGED = "SizeChanged"
     CLOCK_JUMPED = "ClockJumped"
 

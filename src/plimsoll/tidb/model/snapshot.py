@@ -11,9 +11,10 @@ from msgspec import Meta
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import Time
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.limits import MOST_BYTES
 
-Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
-Quality = Literal["fresh", "stale", "too_young"]
+Amount = Annotated[int, Meta(ge=0, le=MOST_BYTES)] | Annotated[float, Meta(ge=0, le=float(MOST_BYTES))]
+Quality = Literal["fresh", "stale", "too_young", "future"]
 FRESH: Final = "fresh"
 
 
@@ -34,7 +35,8 @@ class ObservedInstance(Wire, rename={}):
     quality: Quality = FRESH
     """Quality of the cpu metrics.
 
-    Stale metrics look like falling load; a young instance does not have its share of the load yet.
+    Stale metrics look like falling load; a young instance does not have its share of the load yet. Metrics from the
+    future are of another clock.
     """
 
 

@@ -57,6 +57,8 @@ class Strategy(Value):
     homogeneous: ResourceType | None = None
     node_count: int | None = None
     pending: dict[str, int] = {}
+    registered: dict[str, int] = {}
+    """Instances per type that registered, says their TidbCluster. If PD lists fewer, data is missing."""
     falls_back: bool = False
     """Scale out groups where the base cluster may not grow. Not on the wire: the operator of the planner chooses."""
 

@@ -12,7 +12,7 @@ import structlog
 
 from plimsoll.tidb.external.recommender import RecommendationFailed, RecommendationRequest, request_recommendation
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.planner_answer import NoAnswer
+from plimsoll.tidb.model.planner_answer import NoAnswer, PlannerAnswer
 from plimsoll.tidb.observing.component_state import lacks_store_status
 from plimsoll.tidb.observing.node_capacity import read_node_capacity
 from plimsoll.tidb.pd.client import PdFailed
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.secret_tls import SecretReader
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.tidb.external.recommender import Caller
-    from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.strategy import Strategy
     from plimsoll.tidb.observing.observer import NodeLister, Observed
     from plimsoll.tidb.pd.access import PdAccess
@@ -56,7 +55,7 @@ class Sources:
 
     # ---- advice
 
-    async def request_plans(self, observed: Observed, strategy: Strategy) -> tuple[ScalingPlan, ...] | NoAnswer:
+    async def request_plans(self, observed: Observed, strategy: Strategy) -> PlannerAnswer | NoAnswer:
         base = _base_of(observed)
         answer = await self.planner.request_plans(base, write_strategy(strategy))
         return read_answer(answer, strategy.component)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.values import Value, Wire
+from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.limits import HEARD_WITHIN_S
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.types import OFFLINE, TOMBSTONE, UP
 
@@ -82,13 +84,21 @@ def parse_pod_address(address: str) -> PodName | None:
     return PodName(name=parts[0], namespace=parts[2])
 
 
-async def list_members(component: Component, base: BaseCluster, pd: PdClient) -> tuple[Member, ...] | PdFailed:
-    """All members that PD lists, including leaving stores and TiFlash; the planner interprets them."""
+async def list_members(
+    component: Component, base: BaseCluster, pd: PdClient, *, at: datetime
+) -> tuple[Member, ...] | PdFailed:
+    """All members that PD lists, including leaving stores and TiFlash; the planner interprets them.
+
+    Members report to PD every few seconds. Reports from another time than `at` are an old answer, or a wrong clock.
+    """
     if component is Component.TIDB:
-        return await _tidb_members(base, pd)
+        return await _tidb_members(base, pd, at=at)
     stores = await pd.stores()
     if isinstance(stores, PdFailed):
         return stores
+    for store in stores:
+        if store.state == UP and _is_from_another_time(store.heard, at):
+            return _outdated(f"store {store.id}", store.heard)
     return tuple(_store_member(store, base) for store in stores)
 
 
@@ -108,7 +118,17 @@ def _store_member(store: Store, base: BaseCluster) -> Member:
     )
 
 
-async def _tidb_members(base: BaseCluster, pd: PdClient) -> tuple[Member, ...] | PdFailed:
+def _is_from_another_time(reported: datetime | None, at: datetime) -> bool:
+    return reported is not None and abs((at - reported).total_seconds()) > HEARD_WITHIN_S
+
+
+def _outdated(what: str, reported: datetime | None) -> PdFailed:
+    assert reported is not None
+    problem = f"PD last heard from {what} at {written_time(reported)}: the answer is old, or the clocks differ"
+    return PdFailed(problem=problem, status=200)
+
+
+async def _tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -> tuple[Member, ...] | PdFailed:
     keys = await pd.keys_under(_TOPOLOGY)
     if isinstance(keys, PdFailed):
         return keys
@@ -117,6 +137,9 @@ async def _tidb_members(base: BaseCluster, pd: PdClient) -> tuple[Member, ...] |
         address, _, name = key.removeprefix(_TOPOLOGY).rpartition("/")
         if name != _ALIVE:
             continue
+        reported = _read_report_time(keys[key])
+        if _is_from_another_time(reported, at):
+            return _outdated(f"TiDB {address}", reported)
         member = _tidb_member(address, keys.get(f"{_TOPOLOGY}{address}/{_INFO}"), base)
         if isinstance(member, PdFailed):
             return member
@@ -136,6 +159,12 @@ def _tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return PdFailed(problem=f"the entry of TiDB {address} cannot be read: {problem_of(error)}", status=200)
     return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_started(read))
+
+
+def _read_report_time(value: bytes) -> datetime | None:
+    """When a TiDB server last reported: nanoseconds since 1970; None: it does not say."""
+    seconds = int(value) / 1e9 if re.fullmatch(b"[0-9]{1,20}", value) else 0
+    return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < _LATEST_S else None
 
 
 def _started(info: _TidbInfo) -> datetime | None:

@@ -11,10 +11,10 @@ import msgspec
 
 from plimsoll.core.values import Wire
 from plimsoll.objects.codec.decode_problems import problem_of
-from plimsoll.tidb.model.planner_answer import BAD_ANSWER, NO_METRICS, REFUSED, UNREACHABLE, NoAnswer
+from plimsoll.tidb.model.planner_answer import BAD_ANSWER, NO_METRICS, REFUSED, UNREACHABLE, NoAnswer, PlannerAnswer
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collector, CollectorSettings
-from plimsoll.tidb.planner.service import PLANNING_PATH, PlannerService
+from plimsoll.tidb.planner.service import GAPS_HEADER, PLANNING_PATH, PlannerService
 from plimsoll.tidb.wire.plans import RejectedPlans, read_plans
 from plimsoll.web.client import Request, RequestFailed, Response
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.tidb.model.components import Component
-    from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.pd.access import PdAccess
     from plimsoll.web.client import HttpClient
 
@@ -82,7 +81,7 @@ class InProcessPlanner:
         warned = self._warned.setdefault(cluster, {})
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
         page = await service.answer_request(question)
-        return InProcessResponse(status=page.status_code, body=bytes(page.body))
+        return InProcessResponse(status=page.status_code, body=bytes(page.body), headers=dict(page.headers))
 
 
 class _Refused(Wire, rename={}):
@@ -90,7 +89,7 @@ class _Refused(Wire, rename={}):
     detail: str = ""
 
 
-def read_answer(answer: Response | RequestFailed, component: Component) -> tuple[ScalingPlan, ...] | NoAnswer:
+def read_answer(answer: Response | RequestFailed, component: Component) -> PlannerAnswer | NoAnswer:
     """The plans, if the whole answer is valid."""
     if isinstance(answer, RequestFailed):
         return NoAnswer(code=UNREACHABLE, problem=answer.problem)
@@ -102,7 +101,15 @@ def read_answer(answer: Response | RequestFailed, component: Component) -> tuple
     plans = read_plans(answer.body, component)
     if isinstance(plans, RejectedPlans):
         return NoAnswer(code=BAD_ANSWER, problem=f"the planner's answer is rejected: {plans.problem}")
-    return plans
+    return PlannerAnswer(plans=plans, gaps=_read_gaps(answer))
+
+
+def _read_gaps(answer: Response) -> tuple[str, ...]:
+    """What our planner did not know. Other planners do not say."""
+    try:
+        return msgspec.json.decode(answer.headers.get(GAPS_HEADER, "[]"), type=tuple[str, ...])
+    except msgspec.DecodeError:
+        return ()
 
 
 def _read_refusal(answer: Response) -> NoAnswer:

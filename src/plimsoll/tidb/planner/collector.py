@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from plimsoll.core.values import Value
+from plimsoll.tidb.model.limits import CLOCK_SKEW_S, read_cores, read_cpu_seconds
 from plimsoll.tidb.model.snapshot import FRESH, ObservedInstance, Quality, Snapshot
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.members import BaseCluster, Member, list_members
@@ -21,10 +23,13 @@ from plimsoll.tidb.prometheus.discovery import PrometheusNotFound, find_promethe
 from plimsoll.web.prometheus import Prometheus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from plimsoll.tidb.model.components import Component
     from plimsoll.tidb.pd.client import PdClient
+    from plimsoll.tidb.pd.members import PodName
+    from plimsoll.tidb.prometheus.cpu import Amounts
     from plimsoll.web.client import HttpClient
 
 TIME_TO_COLLECT_S: Final = 5.5
@@ -48,6 +53,8 @@ class MetricsGap(Value):
 
     instance: str
     problem: str
+    is_expected: bool = False
+    """A young instance: its metrics come by themselves."""
 
 
 class CollectedSnapshot(Value):
@@ -78,7 +85,7 @@ class Collector:
         self, component: Component, *, at: datetime, wants_cpu: bool = True
     ) -> CollectedSnapshot | CannotCollect:
         async with asyncio.TaskGroup() as group:
-            listing = group.create_task(self._members(component))
+            listing = group.create_task(self._members(component, at))
             reading = group.create_task(self._readings(component, at)) if wants_cpu else None
         members = listing.result()
         if isinstance(members, PdFailed):
@@ -92,14 +99,16 @@ class Collector:
             instances=tuple(instance for instance, _ in joined),
         )
         gaps = tuple(
-            MetricsGap(instance=instance.name, problem=problem) for instance, problem in joined if wants_cpu and problem
+            MetricsGap(instance=instance.name, problem=problem, is_expected=instance.quality == "too_young")
+            for instance, problem in joined
+            if wants_cpu and problem
         )
         return CollectedSnapshot(snapshot=snapshot, gaps=gaps, problems=readings.problems)
 
-    async def _members(self, component: Component) -> tuple[Member, ...] | PdFailed:
+    async def _members(self, component: Component, at: datetime) -> tuple[Member, ...] | PdFailed:
         try:
             async with asyncio.timeout(TIME_TO_COLLECT_S):
-                return await list_members(component, self._settings.base, self._pd)
+                return await list_members(component, self._settings.base, self._pd, at=at)
         except TimeoutError:
             return PdFailed(problem=f"PD did not answer within {TIME_TO_COLLECT_S:g} s")
 
@@ -127,7 +136,8 @@ def _build_instance(
     """The instance, and what is wrong with its metrics. Leaving stores and TiFlash need none."""
     used = quota = None
     if member.pod is not None:
-        used, quota = find_amount(member.pod, readings.used_seconds), find_amount(member.pod, readings.quota_cores)
+        used = read_cpu_seconds(find_amount(member.pod, readings.used_seconds), window_s=settings.window_s)
+        quota = read_cores(find_amount(member.pod, readings.quota_cores))
     quality, problem = _judge_metrics(member, readings, at=at, settings=settings)
     instance = ObservedInstance(
         name=member.pod.name if member.pod else member.address,
@@ -161,14 +171,25 @@ def _judge_metrics(
     young_s = _YOUNG_WINDOWS * settings.window_s
     if member.started is not None and at - member.started < timedelta(seconds=young_s):
         return "too_young", f"started {member.started:%Y-%m-%dT%H:%M:%SZ}, less than {young_s} s ago"
-    if find_amount(member.pod, readings.quota_cores) is None:
-        return FRESH, "missing quota"
+    if (member.pod.name, member.pod.namespace) in readings.duplicated:
+        return FRESH, "Prometheus has two series for it"
+    if problem := _find_missing(member.pod, readings.quota_cores, what="quota", read=read_cores):
+        return FRESH, problem
     measured_s = find_amount(member.pod, readings.measured_s)
     limit_s = _INTERVALS_UNTIL_STALE * settings.scrape_interval_s
     if measured_s is None:
         return "stale", "the time of measurement is unknown"
     if at.timestamp() - measured_s > limit_s:
-        return "stale", f"measured {at.timestamp() - measured_s:.0f} s ago, more than {limit_s:g} s"
-    if find_amount(member.pod, readings.used_seconds) is None:
-        return FRESH, "missing usage"
-    return FRESH, ""
+        return "stale", f"measured more than {limit_s:g} s ago"
+    if measured_s - at.timestamp() > CLOCK_SKEW_S:
+        return "future", f"measured more than {CLOCK_SKEW_S:g} s after the present time"
+    read_used = partial(read_cpu_seconds, window_s=settings.window_s)
+    return FRESH, _find_missing(member.pod, readings.used_seconds, what="usage", read=read_used)
+
+
+def _find_missing(pod: PodName, amounts: Amounts, *, what: str, read: Callable[[float | None], float | None]) -> str:
+    """Why an amount cannot be used; empty: it can."""
+    amount = find_amount(pod, amounts)
+    if amount is None:
+        return f"missing {what}"
+    return f"{what} {amount:g} is out of range" if read(amount) is None else ""

@@ -9,6 +9,7 @@ Nothing is kept but what was warned of last.
 from __future__ import annotations
 
 import asyncio
+import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +18,10 @@ import structlog
 from starlette.requests import Request
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.tidb.model.planner_answer import PlannerAnswer
 from plimsoll.tidb.planner.collector import CannotCollect
 from plimsoll.tidb.planning.planner.planner import plan
-from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Refusal
 from plimsoll.tidb.wire.plans import write_plans
 from plimsoll.tidb.wire.strategy import read_strategies
 from plimsoll.web.bodies import BODY_TIMEOUT_S, MAX_BODY_BYTES, BodyRefused, read_body
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 PLANNING_PATH: Final = "/autoscaling"
+GAPS_HEADER: Final = "x-plan-gaps"
+"""A header with a JSON list of what was not known. Nothing is scaled in because of it."""
 HEALTH_PATH: Final = "/healthz"
 MAX_REQUEST_BYTES: Final = MAX_BODY_BYTES
 _LISTED_GAPS: Final = 10
@@ -93,14 +97,19 @@ class PlannerService:
         async with asyncio.TaskGroup() as group:
             asking = [group.create_task(self._plans(strategy, at)) for strategy in strategies]
         plans: list[ScalingPlan] = []
+        gaps: list[str] = []
         for task in asking:
             answer = task.result()
             if isinstance(answer, PageResponse):
                 return answer
-            plans += answer
-        return PageResponse(write_plans(tuple(plans)), content_type=JSON, headers={"x-plan-complete": "true"})
+            plans += answer.plans
+            gaps += answer.gaps
+        headers = {"x-plan-complete": "true"}
+        if gaps:
+            headers[GAPS_HEADER] = json.dumps(gaps)
+        return PageResponse(write_plans(tuple(plans)), content_type=JSON, headers=headers)
 
-    async def _plans(self, strategy: Strategy, at: datetime) -> tuple[ScalingPlan, ...] | PageResponse:
+    async def _plans(self, strategy: Strategy, at: datetime) -> PlannerAnswer | PageResponse:
         collected = await self._collector.collect(strategy.component, at=at, wants_cpu=strategy.cpu is not None)
         if isinstance(collected, CannotCollect):
             self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
@@ -120,7 +129,12 @@ class PlannerService:
             plans={scaling_plan.group: scaling_plan.count for scaling_plan in answer.plans},
             reasons=[{"code": reason.code, "message": reason.message, **reason.facts} for reason in answer.reasons],
         )
-        return answer.plans
+        unlisted = [
+            f"{reason.message}: {reason.facts['types']}"
+            for reason in answer.reasons
+            if reason.code == PlannerReason.INSTANCES_UNLISTED
+        ]
+        return PlannerAnswer(plans=answer.plans, gaps=(*unlisted, *_list_gaps(collected, with_expected=False)))
 
     def _warn(self, event: str, component: Component, **more: Any) -> None:
         """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
@@ -130,10 +144,11 @@ class PlannerService:
         self._warned[component] = warning
 
 
-def _list_gaps(collected: CollectedSnapshot) -> list[str]:
+def _list_gaps(collected: CollectedSnapshot, *, with_expected: bool = True) -> list[str]:
     """What is missing, in so many lines at most."""
-    gaps = [f"{gap.instance}: {gap.problem}" for gap in collected.gaps[:_LISTED_GAPS]]
-    more = len(collected.gaps) - _LISTED_GAPS
+    found = [gap for gap in collected.gaps if with_expected or not gap.is_expected]
+    gaps = [f"{gap.instance}: {gap.problem}" for gap in found[:_LISTED_GAPS]]
+    more = len(found) - _LISTED_GAPS
     return [*collected.problems, *gaps, *([f"and {more} more instances"] if more > 0 else [])]
 
 

@@ -15,7 +15,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.web.prometheus import QueryFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from plimsoll.tidb.pd.members import PodName
@@ -59,12 +59,17 @@ _FIELDS: Final = {"cpu_used": "used", "cpu_quota": "quota", "cpu_quota_timestamp
 
 
 class CpuReadings(Value):
-    """The answers. `problems` name failed queries: their amounts are missing, which is not zero."""
+    """The answers. `problems` name failed queries: their amounts are missing, which is not zero.
+
+    Amounts of a pod with two series are missing too: which one is its own is unknown.
+    """
 
     used_seconds: Amounts = {}
     quota_cores: Amounts = {}
     measured_s: Amounts = {}
     """When the quota was measured, in seconds since 1970."""
+    duplicated: frozenset[tuple[str, str]] = frozenset()
+    """Pods with two series in one answer."""
     problems: tuple[str, ...] = ()
 
 
@@ -97,11 +102,15 @@ async def read_cpu(queries: CpuQueries, prometheus: Prometheus, *, at: datetime,
         quota = group.create_task(ask(queries.quota))
         measured = group.create_task(ask(queries.measured))
     answers = (used.result(), quota.result(), measured.result())
+    found = [_amounts_by_pod(answer) for answer in answers]
+    used_seconds, quota_cores, measured_s = [
+        {pod: amounts[0] for pod, amounts in by_pod.items() if len(amounts) == 1} for by_pod in found
+    ]
     return CpuReadings(
-        used_seconds=_joined(answers[0], sum),
-        quota_cores=_joined(answers[1], max),
-        # Of two series for one pod the older one counts, because half of its usage may be unknown.
-        measured_s=_joined(answers[2], min),
+        used_seconds=used_seconds,
+        quota_cores=quota_cores,
+        measured_s=measured_s,
+        duplicated=frozenset(pod for by_pod in found for pod, amounts in by_pod.items() if len(amounts) > 1),
         problems=tuple(dict.fromkeys(answer.problem for answer in answers if isinstance(answer, QueryFailed))),
     )
 
@@ -110,8 +119,8 @@ def find_amount(pod: PodName, amounts: Amounts) -> float | None:
     return amounts.get((pod.name, pod.namespace))
 
 
-def _joined(answer: Vector | QueryFailed, join: Callable[[list[float]], float]) -> Amounts:
-    """Amounts by pod. Samples without a pod and negative samples are ignored."""
+def _amounts_by_pod(answer: Vector | QueryFailed) -> dict[tuple[str, str], list[float]]:
+    """Samples without a pod and negative samples are ignored."""
     if isinstance(answer, QueryFailed):
         return {}
     found: dict[tuple[str, str], list[float]] = {}
@@ -119,4 +128,4 @@ def _joined(answer: Vector | QueryFailed, join: Callable[[list[float]], float]) 
         pod = sample.labels.get(_INSTANCE, ""), sample.labels.get(_NAMESPACE, "")
         if all(pod) and sample.value >= 0:
             found.setdefault(pod, []).append(sample.value)
-    return {pod: join(values) for pod, values in found.items()}
+    return found

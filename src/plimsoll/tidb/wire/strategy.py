@@ -15,13 +15,14 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Wire
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
 from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.limits import MOST_BYTES
 from plimsoll.tidb.model.strategy import DEFAULT_MIN_THRESHOLD, ResourceType, Rule, Strategy
 from plimsoll.tidb.wire.decoding import read_wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Whole = Annotated[int, Meta(ge=0)]
+Whole = Annotated[int, Meta(ge=0, le=MOST_BYTES)]
 
 
 # ---- the wire
@@ -53,6 +54,7 @@ class _StrategyForm(Wire, rename={}):
     resources: tuple[_ResourceForm, ...] = ()
     node_count: Whole | None = None
     pending: dict[str, Whole] = {}
+    registered: dict[str, Whole] = {}
 
 
 def read_strategies(data: bytes) -> tuple[Strategy, ...]:
@@ -84,6 +86,7 @@ def write_strategy(strategy: Strategy) -> bytes:
         resources=tuple(map(_resource_form, resources)),
         node_count=strategy.node_count,
         pending=strategy.pending,
+        registered=strategy.registered,
     )
     return msgspec.json.encode(form, order="deterministic")
 
@@ -120,6 +123,7 @@ def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, Re
         homogeneous=resources.get(rule.component.homogeneous_type),
         node_count=form.node_count,
         pending=form.pending,
+        registered=form.registered,
     )
 
 

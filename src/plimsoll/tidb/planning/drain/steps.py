@@ -15,10 +15,10 @@ import msgspec
 
 from plimsoll.core.plans import Reason
 from plimsoll.objects.api.meta import written_time
+from plimsoll.tidb.model.limits import HEARD_WITHIN_S
 from plimsoll.tidb.model.reconcile_types import DrainRecord
 from plimsoll.tidb.planning.drain.store_health import OFFLINE, UP, find_blocker
 from plimsoll.tidb.planning.drain.types import (
-    HEARD_WITHIN_S,
     NOT_REGISTERED,
     Blocked,
     Drained,

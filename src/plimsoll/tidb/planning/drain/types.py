@@ -22,8 +22,6 @@ from plimsoll.tidb.planning.drain.store_health import (
 
 NOT_REGISTERED: Final = 0
 """The store id of a record that says: since then the pod has had no store."""
-HEARD_WITHIN_S: Final = 120.0
-"""PD calls a store Up that it heard from within 20 s. An older or a future time is an old answer or a wrong clock."""
 LOW_SPACE: Final = Fraction(4, 5)
 """PD's default `low-space-ratio`."""
 

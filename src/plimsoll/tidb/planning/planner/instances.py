@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from fractions import Fraction  # noqa: TC003 - msgspec reads annotations at run time
+from collections import Counter
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import GROUP_LABEL, GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.limits import read_cores
 from plimsoll.tidb.model.snapshot import FRESH
 from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plimsoll.tidb.model.snapshot import ObservedInstance, Snapshot
 
 # Leaving or gone. A store in any other state exists, including Disconnected and Down.
-_NOT_PRESENT: Final = frozenset({"Offline", "Tombstone"})
+_GONE: Final = "Tombstone"
+_NOT_PRESENT: Final = frozenset({"Offline", _GONE})
 _TIFLASH: Final = "tiflash"
 
 
@@ -68,16 +73,39 @@ def read_instances(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
     return tuple(instances)
 
 
+def count_unlisted(snapshot: Snapshot, registered: Mapping[str, int]) -> dict[str, int]:
+    """Per type, the registered instances that the snapshot lacks. Those that are leaving are listed too."""
+    listed = Counter(
+        type_of_instance(observed, snapshot.component)
+        for observed in snapshot.instances
+        if observed.state != _GONE and not _is_other_engine(observed, snapshot.component)
+    )
+    lacking = {name: number - listed[name] for name, number in registered.items()}
+    return {name: number for name, number in sorted(lacking.items()) if number > 0}
+
+
+def type_of_instance(observed: ObservedInstance, component: Component) -> str:
+    """The resource type of an instance; empty: it belongs to a cluster that is not scaled."""
+    instance = _instance(observed, window_s=Fraction(1))
+    if instance.group:
+        return instance.resource_type
+    return component.homogeneous_type if instance.is_homogeneous else ""
+
+
 def _is_present(observed: ObservedInstance, component: Component) -> bool:
+    return observed.state not in _NOT_PRESENT and not _is_other_engine(observed, component)
+
+
+def _is_other_engine(observed: ObservedInstance, component: Component) -> bool:
     engine = observed.engine or _label(observed, "engine")
-    is_other = component is Component.TIKV and _TIFLASH in {engine.lower(), _label(observed, "engine").lower()}
-    return observed.state not in _NOT_PRESENT and not is_other
+    return component is Component.TIKV and _TIFLASH in {engine.lower(), _label(observed, "engine").lower()}
 
 
 def _instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
     group = _label(observed, GROUP_LABEL)
     is_ours = group.startswith(GROUP_PREFIX) and len(group) > len(GROUP_PREFIX)
-    quota = exact(observed.cpu_quota_cores) if observed.cpu_quota_cores else None
+    cores = read_cores(observed.cpu_quota_cores)
+    quota = exact(cores) if cores is not None else None
     return Instance(
         name=observed.name,
         group=group if is_ours else "",

@@ -5,13 +5,16 @@ Storage comes before cpu: while disks fill up, stores are added and nothing else
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.tidb.planning.planner.cpu_rule import apply_cpu_rule
 from plimsoll.tidb.planning.planner.groups import GroupCounts
-from plimsoll.tidb.planning.planner.instances import read_instances
-from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, PlannerResult, make_planner_reason
+from plimsoll.tidb.planning.planner.instances import count_unlisted, read_instances
+from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, PlannerResult, Refusal, make_planner_reason
 from plimsoll.tidb.planning.planner.storage_rule import apply_storage_rule
 
 if TYPE_CHECKING:
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
     from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.snapshot import Snapshot
     from plimsoll.tidb.model.strategy import Strategy
+
+
+def _with_unlisted(strategy: Strategy, unlisted: dict[str, int]) -> Strategy:
+    """Unlisted instances count like pending ones: they exist, and nothing else is known about them."""
+    pending = Counter(strategy.pending) + Counter(unlisted)
+    return msgspec.structs.replace(strategy, pending=dict(sorted(pending.items())))
 
 
 def plan(strategy: Strategy, snapshot: Snapshot) -> PlannerResult | CannotPlan:
@@ -32,8 +41,16 @@ def plan(strategy: Strategy, snapshot: Snapshot) -> PlannerResult | CannotPlan:
     instances = read_instances(snapshot)
     if isinstance(instances, CannotPlan):
         return instances
-    groups = GroupCounts(strategy, instances)
     reasons: list[Reason] = []
+    if unlisted := count_unlisted(snapshot, strategy.registered):
+        reasons.append(
+            make_planner_reason(PlannerReason.INSTANCES_UNLISTED, "registered instances are not listed", types=unlisted)
+        )
+        strategy = _with_unlisted(strategy, unlisted)
+        if 2 * sum(unlisted.values()) > len(instances):
+            detail = f"{sum(unlisted.values())} registered instances are not listed, and {len(instances)} are"
+            return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
+    groups = GroupCounts(strategy, instances)
     scale_out_plan: ScalingPlan | None = None
     for rule, decide in ((strategy.storage, apply_storage_rule), (strategy.cpu, apply_cpu_rule)):
         if rule is None or scale_out_plan is not None:

@@ -24,6 +24,8 @@ class PlannerReason(StrEnum):
     """Every usable type is at its count."""
     METRICS_MISSING = "metrics_missing"
     """Usage is low, but nothing is removed while an instance has no metrics."""
+    INSTANCES_UNLISTED = "instances_unlisted"
+    """Instances that their TidbClusters call registered are not listed: nothing is removed."""
     SCALE_IN_VETO = "scale_in_veto"
     """The other instances would be above the upper threshold without it."""
     CUT_TO_COUNT = "cut_to_count"

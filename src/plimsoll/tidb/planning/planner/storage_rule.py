@@ -49,6 +49,6 @@ def apply_storage_rule(
         strategy=strategy,
         counts=InstanceCounts.count(strategy, instances),
         groups=groups,
-        may_evict=len(known) == len(instances),
+        may_evict=len(known) == InstanceCounts.count(strategy, instances).total,
         facts=facts,
     )

@@ -102,6 +102,14 @@ def decide_removal(
     )
 
 
+def note_gaps(decision: Decision, observed: ObservedComponent, gaps: tuple[str, ...]) -> Decision:
+    """The decision, with what the planner did not know: no group is scaled in because of it."""
+    if not gaps or not observed.groups:
+        return decision
+    reason = make_reason(ReasonCode.METRICS_INCOMPLETE, f"nothing is scaled in: {'; '.join(gaps)}")
+    return replace(decision, held=(Held(key="", reason=reason), *decision.held))
+
+
 def conclude(decided: Decision, done: Collection[str], *, now: datetime) -> dict[str, GroupScalingStatus]:
     """The status to write after the acts of these keys succeeded: their replicas and the start of their cool-down.
 

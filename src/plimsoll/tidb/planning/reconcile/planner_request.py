@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component, make_group_name
 from plimsoll.tidb.model.decimals import exact
 from plimsoll.tidb.model.names import make_size_suffix
-from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedGroup
 from plimsoll.tidb.model.strategy import Rule, Strategy
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type, read_resource_type
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.objects.api.tidb import AutoRule, TidbCluster, TidbClusterAutoScaler
-    from plimsoll.tidb.model.reconcile_types import ObservedComponent, ObservedGroup, ReconcilePolicy
+    from plimsoll.tidb.model.reconcile_types import ObservedComponent, ReconcilePolicy
 
 
 def build_strategy(
@@ -95,7 +97,12 @@ def build_planner_request(
         for resource_type, groups_of_type in by_type.items()
     }
     pending[observed.component.homogeneous_type] = _count_missing(observed.base)
-    return build_strategy(
+    registered = {
+        resource_type: sum(_count_listed_at_least(group) for group in groups_of_type)
+        for resource_type, groups_of_type in by_type.items()
+    }
+    registered[observed.component.homogeneous_type] = _count_listed_at_least(observed.base)
+    strategy = build_strategy(
         observed.component,
         effective=effective,
         base=base,
@@ -103,6 +110,16 @@ def build_planner_request(
         pending={resource_type: number for resource_type, number in pending.items() if resource_type and number},
         suffixes=suffixes,
     )
+    known = {resource_type: number for resource_type, number in sorted(registered.items()) if resource_type and number}
+    return msgspec.structs.replace(strategy, registered=known)
+
+
+def _count_listed_at_least(cluster: ObservedBase | ObservedGroup) -> int:
+    """Instances that a complete list has. A store that is being removed may be gone before the status says so."""
+    if cluster.registered is None:
+        return 0
+    is_leaving = isinstance(cluster, ObservedGroup) and cluster.drain_record is not None and not cluster.offline
+    return max(0, min(cluster.registered, cluster.replicas) - int(is_leaving))
 
 
 def _suffix(resource_type: str, groups: list[ObservedGroup], context: ReconcileContext) -> str:
