@@ -201,10 +201,10 @@ def official_watch(kubeconfig: str, count: int) -> dict[str, float]:
     from kubernetes import client, config, watch  # noqa: PLC0415 - likewise
 
     config.load_kube_config(kubeconfig)
-    api = client.CoreV1Api()
+    api: Any = client.CoreV1Api()
     newest = api.list_pod_for_all_namespaces(limit=1).metadata.resource_version
     meter = ResourceMeter()
-    events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))  # type: ignore[arg-type]
+    events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))
     assert sum(1 for _ in itertools.islice(events, count)) == count
     return meter.read()
 

@@ -287,14 +287,14 @@ def test_another_object_of_the_name_is_not_deleted(world: EmbeddedApi, options: 
     world.made(URL, config_map("a"))
     with pytest.raises(Conflict):
         world.do(world.client.delete(ConfigMap, "a", namespace="here", options=options))
-    assert world.do(world.client.get(ConfigMap, "a", namespace="here"))
+    assert world.do(world.client.get(ConfigMap, "a", namespace="here")).metadata.name == "a"
 
 
 def test_a_deletion_tried_out_deletes_nothing(world: EmbeddedApi):
     made = world.made(URL, config_map("a"))
     options = DeleteOptions(uid=made["metadata"]["uid"], is_dry_run=True)
     world.do(world.client.delete(ConfigMap, "a", namespace="here", options=options))
-    assert world.do(world.client.get(ConfigMap, "a", namespace="here"))
+    assert world.do(world.client.get(ConfigMap, "a", namespace="here")).metadata.name == "a"
 
 
 def test_all_options_of_a_deletion_are_sent():

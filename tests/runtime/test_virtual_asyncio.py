@@ -11,6 +11,7 @@ import pytest
 from plimsoll.runtime.virtual_loop import VirtualLoop
 from plimsoll.runtime.virtual_run import DEFAULT_START
 from plimsoll.testing import run_virtual
+from tests.narrowing import present
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -185,7 +186,7 @@ def test_tasks_left_running_are_cancelled_at_the_end():
 
 def test_task_names_do_not_depend_on_earlier_runs():
     async def main():
-        return asyncio.current_task().get_name(), asyncio.create_task(asyncio.sleep(0)).get_name()
+        return present(asyncio.current_task()).get_name(), asyncio.create_task(asyncio.sleep(0)).get_name()
 
     assert run_virtual(main()) == run_virtual(main()) == ("Task-1", "Task-2")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
 from plimsoll.runtime.backoff import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
 
 class OnEnd(StrEnum):
@@ -35,7 +35,7 @@ class Service:
     """Something long-running. `run` is called again for each restart and must build what it needs from the world."""
 
     name: str
-    run: Callable[[], Awaitable[None]]
+    run: Callable[[], Coroutine[Any, Any, None]]
     policy: RestartPolicy = field(default_factory=RestartPolicy)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.informer import Informer
+from plimsoll.kube.informer.events import Added, Updated
 from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
@@ -39,7 +40,7 @@ async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
             recorder = EventRecorder(ours, EventSource(component="plimsoll-e2e"), clock=CLOCK, entropy=ENTROPY)
 
             def tell(change: Change[Any]) -> None:
-                if change.key.name == "settings":
+                if isinstance(change, Added | Updated) and change.key.name == "settings":
                     about = reference_to(resource, change.new)
                     recorder.record(about, EventType.NORMAL, reason="Seen", message="on the last day")
                     supervising.cancel()

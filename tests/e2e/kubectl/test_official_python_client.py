@@ -136,19 +136,20 @@ def test_it_patches_in_every_way(core: Any, content_type: str, patch: Any):
 
 
 def test_it_defines_a_resource_and_serves_itself_of_it(api: Any):
-    client.ApiextensionsV1Api(api).create_custom_resource_definition(_DEFINITION)  # type: ignore[arg-type]
-    custom = client.CustomObjectsApi(api)
+    extensions: Any = client.ApiextensionsV1Api(api)
+    extensions.create_custom_resource_definition(_DEFINITION)
+    custom: Any = client.CustomObjectsApi(api)
     _until_served(custom)
     gadget = {"apiVersion": f"{_GROUP}/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"size": 1}}
     made = custom.create_namespaced_custom_object(_GROUP, "v1", "default", "gadgets", gadget)
-    assert made["metadata"]["generation"] == 1  # type: ignore[index]
+    assert made["metadata"]["generation"] == 1
     with pytest.raises(ApiException) as invalid:
         custom.patch_namespaced_custom_object(_GROUP, "v1", "default", "gadgets", "g", {"spec": {"size": 0}})
     assert invalid.value.status == 422
     status = custom.patch_namespaced_custom_object_status(
         _GROUP, "v1", "default", "gadgets", "g", {"status": {"ready": True}}
     )
-    assert status["status"] == {"ready": True}  # type: ignore[index]
+    assert status["status"] == {"ready": True}
     _the_dynamic_client_finds_it(api)
 
 
@@ -194,7 +195,7 @@ def test_its_leader_election_gives_the_lease_to_one(api: Any):
     assert has_begun.wait(timeout=PATIENCE_S)
     other = _candidate(api, "two", lambda: leading.append("two"))
     assert not other.try_acquire_or_renew(), "the lease is held and was just renewed"
-    lease = client.CoordinationV1Api(api).read_namespaced_lease("election", "default")
+    lease: Any = client.CoordinationV1Api(api).read_namespaced_lease("election", "default")
     assert lease.spec.holder_identity == "one"
     assert leading == ["one"]
     is_over.set()

@@ -44,9 +44,9 @@ def test_each_informer_is_one_service_of_its_own_name():
 def test_an_informer_requested_after_the_start_is_refused():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        informers.informer_for(Pod)
+        pods = informers.informer_for(Pod)
         informers.services()
-        assert informers.informer_for(Pod)
+        assert informers.informer_for(Pod) is pods
         with pytest.raises(InvalidInput, match=r"informer of configmaps "):
             informers.informer_for(ConfigMap)
 
@@ -58,6 +58,6 @@ def test_synced_waits_for_every_one():
         informers = informers_of(world)
         maps = informers.informer_for(ConfigMap, Selection(namespace="here"))
         for service in informers.services():
-            world.run.spawn(service.run())  # type: ignore[arg-type]
+            world.run.spawn(service.run())
         world.run.until(informers.wait_until_synced())
         assert maps.cache.get("a", "here") is not None

@@ -185,12 +185,14 @@ def test_somebody_who_labels_the_lease_does_not_end_a_leadership():
     assert run_virtual(main) == (True, 1)
 
 
-def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_change_something():
+def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_change_something(
+    monkeypatch: pytest.MonkeyPatch,
+):
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             stopped = clock.now()
-            a.clock.now = lambda: stopped  # type: ignore[method-assign] # a clock that is stuck
+            monkeypatch.setattr(a.clock, "now", lambda: stopped)
             world.start(a)
             await a.holder.acquired()
             world.start(b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest import mock
 
 import pytest
 
@@ -17,15 +18,14 @@ async def _after(seconds: float) -> str:
 
 
 def test_a_call_that_is_answered_at_once_sets_no_timer():
-    async def story() -> list[float]:
-        loop, timers = asyncio.get_running_loop(), []
-        set_timer = loop.call_at
-        loop.call_at = lambda when, *rest, **more: timers.append(when) or set_timer(when, *rest, **more)  # type: ignore[method-assign]
-        assert await InFlightCalls().carried(_after(0), 30.0) == "answer"
-        return timers
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        with mock.patch.object(loop, "call_at", wraps=loop.call_at) as set_timer:
+            assert await InFlightCalls().carried(_after(0), 30.0) == "answer"
+        return set_timer.call_count
 
     with VirtualRun() as run:
-        assert run.until(story()) == []
+        assert run.until(story()) == 0
 
 
 def test_a_call_that_waits_is_answered_within_its_time():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.faults import CrashAfter
@@ -14,7 +16,7 @@ _MORE_THAN_THERE_ARE = 400
 def _story(world: CrashingTidbCluster) -> None:
     """A group comes and goes."""
     for body in (base_cluster(), group_cluster(replicas=2)):
-        world.taking(lambda body=body: world.have(body))  # type: ignore[misc]
+        world.taking(partial(world.have, body))
     world.taking(lambda: world.after(30))
     world.taking(lambda: world.patch("auto-1", tikv={"replicas": 0}))
     for _ in range(20):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,7 +220,7 @@ def _told_with_crash_after(n: int) -> bool:
         names = {item["spec"]["claimRef"]["name"] for item in w.ask("GET", VOLUMES).body["items"]}
         assert (len(w.phases(VOLUMES)), names) == (2, {"made", "found"}), n
         for name in ("made", "found"):
-            w.surviving(lambda name=name: w.ask("DELETE", f"{CLAIMS}/{name}"))  # type: ignore[misc] # mypy cannot infer lambdas with defaults
+            w.surviving(partial(w.ask, "DELETE", f"{CLAIMS}/{name}"))
         w.surviving(lambda: w.run.advance_by(1))
         assert (w.phases(CLAIMS), w.phases(VOLUMES)) == ({}, {"static": "Released"}), n
     return crash.struck is not None

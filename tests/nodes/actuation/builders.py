@@ -38,6 +38,7 @@ from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from tests.kube.embedded_api import unchanged
 from tests.local.cloud.builders import CloudCluster
+from tests.narrowing import instance_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -193,7 +194,7 @@ class DeletionCluster(CloudCluster):
 
     def deletions(self) -> list[list[str]]:
         return [
-            list(call_record.arg)  # type: ignore[arg-type]
+            list(instance_of(tuple, call_record.arg))
             for call_record in self.log
             if call_record.call == "DeleteNodes" and call_record.ok
         ]

@@ -30,6 +30,7 @@ from plimsoll.runtime.supervisor import Supervisor
 from tests.faults import CrashAfter, LoseAnswers, sweep_crashes, sweep_faults
 from tests.local.cloud.builders import cloud_body, cloud_definitions, group_body
 from tests.local.cloud.test_controller_crashes import CrashingCloudCluster
+from tests.narrowing import instance_of
 from tests.nodes.actuation.builders import NAMESPACE, cluster_services, pod_body, removal
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ async def check_once(world: CrashingDeletionCluster) -> None:
         name
         for call_record in world.log
         if call_record.call == "DeleteNodes" and call_record.ok
-        for name in call_record.arg or ()
+        for name in instance_of(tuple, call_record.arg or ())
     ]
     assert len(handed) == len(set(handed))
     assert "g-2" not in handed

@@ -16,6 +16,6 @@ def followed(world: EmbeddedApi, flags: dict[str, Any]) -> ConfigMapConfig:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
     options = ConfigMapConfig(flags, informers)
     for service in informers.services():
-        world.run.spawn(service.run())  # type: ignore[arg-type]
+        world.run.spawn(service.run())
     world.do(options.wait_until_synced())
     return options

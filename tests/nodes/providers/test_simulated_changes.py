@@ -11,7 +11,9 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, No
 from plimsoll.nodes.model.instances import ErrorClass
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import NodeRef
+from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import NodeGroup
+from tests.narrowing import instance_of
 from tests.nodes.providers.simulated_clusters import ProviderCluster, blueprint, named
 
 
@@ -206,10 +208,10 @@ def test_a_made_group_has_the_labels_taints_and_marks_of_auto_provisioning():
 def test_a_real_node_of_a_made_group_looks_as_its_theory_said():
     with ProviderCluster() as world:
         group = made(world)
-        theory = world.do(group.template_node_info())
+        theory = instance_of(Node, world.do(group.template_node_info()))
         world.do(group.create())
         there = world.do(world.provider.node_groups())[0]
-        template = world.do(there.template_node_info())
+        template = instance_of(Node, world.do(there.template_node_info()))
         own = {"kubernetes.io/hostname", "cluster-autoscaler.kubernetes.io/template-node"}
         said = {key: value for key, value in theory.metadata.labels.items() if key not in own}
         assert said.items() <= template.metadata.labels.items()
@@ -270,7 +272,9 @@ def test_deleting_a_group_works_when_it_is_empty_and_again_when_it_is_gone():
         (Forbidden(Status(code=403, message="no")), FailureKind.FAILED),
     ],
 )
-def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(error: Exception, kind: FailureKind):
+def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(
+    error: Exception, kind: FailureKind, monkeypatch: pytest.MonkeyPatch
+):
     with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
@@ -278,11 +282,11 @@ def test_trouble_with_the_api_server_is_told_apart_by_whether_it_may_have_acted(
         async def failing(*_args: Any, **_named: Any) -> None:
             raise error
 
-        world.cloud.increase_size = failing  # type: ignore[method-assign]  # the server is in trouble
+        monkeypatch.setattr(world.cloud, "increase_size", failing)
         assert kind_of(world.do(group.increase_size(1, expected=0))) is kind
 
 
-def test_our_own_brake_is_not_an_outcome():
+def test_our_own_brake_is_not_an_outcome(monkeypatch: pytest.MonkeyPatch):
     with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
@@ -290,6 +294,6 @@ def test_our_own_brake_is_not_an_outcome():
         async def braked(*_args: Any, **_named: Any) -> None:
             raise NotAllowed("the lease is not ours")
 
-        world.cloud.increase_size = braked  # type: ignore[method-assign]  # somebody pulled the brake
+        monkeypatch.setattr(world.cloud, "increase_size", braked)
         with pytest.raises(NotAllowed):
             world.do(group.increase_size(1, expected=0))

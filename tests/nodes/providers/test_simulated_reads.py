@@ -117,7 +117,7 @@ def test_reads_between_refreshes_ask_the_server_nothing():
         assert (world.do(group.target_size()), len(world.do(group.nodes()))) == (3, 3)
 
 
-def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes():
+def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes(monkeypatch: pytest.MonkeyPatch):
     with ProviderCluster() as world:
         world.group("g", template={"labels": {"team": "red"}})
         asked: list[str] = []
@@ -127,7 +127,7 @@ def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes():
             asked.append(group)
             return await real(group)
 
-        world.cloud.template = counting  # type: ignore[method-assign]  # counts on the way
+        monkeypatch.setattr(world.cloud, "template", counting)
         world.do(world.refreshed().template_node_info())
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 1, "max": 20}}))
         world.do(world.refreshed().template_node_info())
@@ -213,17 +213,17 @@ class _UnavailableCloud:
         raise NotSent("connection refused")
 
 
-def test_a_cloud_that_cannot_be_asked_ends_the_turn_and_what_was_known_is_not_used():
+def test_a_cloud_that_cannot_be_asked_ends_the_turn_and_what_was_known_is_not_used(monkeypatch: pytest.MonkeyPatch):
     with ProviderCluster() as world:
         world.group("g", target=1)
         group = world.refreshed()
         real = world.cloud.node_groups
-        world.cloud.node_groups = _UnavailableCloud().node_groups  # type: ignore[method-assign]  # the server goes away
+        monkeypatch.setattr(world.cloud, "node_groups", _UnavailableCloud().node_groups)
         with pytest.raises(ProviderFailed, match="connection refused"):
             world.do(world.provider.refresh())
         with pytest.raises(ProviderFailed):
             world.do(group.target_size())
-        world.cloud.node_groups = real  # type: ignore[method-assign]  # and comes back
+        monkeypatch.setattr(world.cloud, "node_groups", real)
         assert world.do(group.target_size()) == 1
 
 

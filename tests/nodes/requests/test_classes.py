@@ -35,7 +35,7 @@ def point(name: str = GANG, value: str = "gangs:answer") -> EntryPoint:
 
 
 def registered(package: ModuleType, answer: Any, **attributes: Any) -> RegisteredClass:
-    package.answer = answer  # type: ignore[attr-defined] # modules take any
+    vars(package)["answer"] = answer
     for name, value in attributes.items():
         setattr(answer, name, value)
     return load_classes([point()])[GANG]
@@ -96,7 +96,7 @@ def test_what_a_handler_must_not_return_is_one_too(package: ModuleType):
     ids=["no package", "no function", "no function either", "ours"],
 )
 def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: EntryPoint, problem: str):
-    package.answer = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
+    vars(package)["answer"] = lambda *_: Handled()
     with capture_logs() as logs:
         found = load_classes([broken, point("other.example.com")])
     assert [*found] == ["other.example.com"]
@@ -106,7 +106,7 @@ def test_a_broken_one_is_told_of_and_left_out(package: ModuleType, broken: Entry
 
 
 def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):
-    package.answer = package.other = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
+    vars(package).update(answer=(shared := lambda *_: Handled()), other=shared)
     with capture_logs() as logs:
         load_classes([point(value="gangs:other"), point()])
     assert [log_entry["entry_point"] for log_entry in logs] == ["gangs:other"]

@@ -46,7 +46,7 @@ def watched(world: EmbeddedApi) -> RequestLister:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
     made = RequestLister(informers, clock=world.clock)
     for service in informers.services():
-        world.run.spawn(service.run())  # type: ignore[arg-type]
+        world.run.spawn(service.run())
     world.do(made.wait_until_synced())
     return made
 

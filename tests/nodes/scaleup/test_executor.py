@@ -19,6 +19,7 @@ from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
 from tests.local.apiserver.builders import START
+from tests.narrowing import instance_of
 from tests.nodes.providers.simulated_clusters import ProviderCluster
 
 WHY = Reason(code="Test", message="for a test")
@@ -92,7 +93,7 @@ def test_a_group_is_made_with_the_labels_of_its_profile_and_then_grown():
         (done,) = world.grow(growth(offer("nap-small-1", exists=False), 0, 2))
         assert (done.group, done.created, done.after) == ("nap-small-1", True, 2)
         assert [call for call, *_ in world.calls()] == ["Create", "IncreaseSize"]
-        template = world.do(world.refreshed("nap-small-1").template_node_info())
+        template = instance_of(Node, world.do(world.refreshed("nap-small-1").template_node_info()))
         assert template.metadata.labels["team"] == "red"
 
 

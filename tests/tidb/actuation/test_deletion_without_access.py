@@ -89,9 +89,11 @@ def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: Inaccessi
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_a_namespace_that_cannot_be_read_is_waited_for(world: InaccessibleCluster, status: int) -> None:
+def test_a_namespace_that_cannot_be_read_is_waited_for(
+    world: InaccessibleCluster, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blind = HiddenNamespaceTransport(world.server.transport(), status)
-    world._transport = lambda: blind  # type: ignore[method-assign] # only here
+    monkeypatch.setattr(world, "_transport", lambda: blind)
     world.pass_by(60)
     assert not world.is_gone
     assert "cannot be read" in world.told()

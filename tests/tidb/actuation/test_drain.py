@@ -98,9 +98,9 @@ def test_an_older_pd_with_a_scheduler_for_each_store() -> None:
         assert (world.lost, world.pd.evicting) == ([], set())
 
 
-def test_a_pd_without_schedulers_costs_ten_minutes() -> None:
+def test_a_pd_without_schedulers_costs_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     with DrainHarness() as world:
-        world.pd._schedulers = lambda *_: (404, "404 page not found")  # type: ignore[method-assign] # played
+        monkeypatch.setattr(world.pd, "_schedulers", lambda *_: (404, "404 page not found"))
         world.take_out()
         world.run.advance_by(590)
         assert world.pd.offline == []

@@ -58,19 +58,21 @@ def test_a_check_that_pd_does_not_know_is_passed_over() -> None:
         assert isinstance(world.take_out(), DrainInProgress)
 
 
-def test_a_check_that_fails_is_not() -> None:
+def test_a_check_that_fails_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with DrainHarness() as world:
         answer = world.pd._answer
-        world.pd._answer = lambda method, path, *more: (  # type: ignore[method-assign] # played
-            (500, "internal error") if "/regions/check" in path else answer(method, path, *more)
-        )
+
+        def fail_checks(method: str, path: str, *more: Any) -> Any:
+            return (500, "internal error") if "/regions/check" in path else answer(method, path, *more)
+
+        monkeypatch.setattr(world.pd, "_answer", fail_checks)
         assert isinstance(world.take_out(), Unknown)
         assert world.pd.wrote == []
 
 
-def test_before_the_first_store_there_is_nothing_to_conclude() -> None:
+def test_before_the_first_store_there_is_nothing_to_conclude(monkeypatch: pytest.MonkeyPatch) -> None:
     with DrainHarness() as world:
-        world.pd._answer = lambda *_: (500, "TiKV cluster not bootstrapped")  # type: ignore[method-assign] # played
+        monkeypatch.setattr(world.pd, "_answer", lambda *_: (500, "TiKV cluster not bootstrapped"))
         outcome = world.take_out()
         assert isinstance(outcome, Unknown)
         assert "not bootstrapped" in outcome.problem

@@ -17,9 +17,11 @@ from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.simulation.tidb.simulator import SimulatedDecision
 from plimsoll.simulation.tidb.tables import format_decision
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.planner_answer import NoAnswer
 from plimsoll.tidb.planner.client import InProcessResponse, read_answer
 from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.web.client import Response
+from tests.narrowing import instance_of
 from tests.tidb.autoscaled_clusters import (
     AUTO,
     GROUP,
@@ -85,12 +87,13 @@ def test_whatever_blocks_a_removal_both_numbers_are_told(world: AutoscaledCluste
 
 class TestTooLittleKnown:
     def test_our_own_planner_was_reached_all_the_same(self) -> None:
-        found = read_answer(InProcessResponse(status=500, body=BLIND), Component.TIKV)
+        found = instance_of(NoAnswer, read_answer(InProcessResponse(status=500, body=BLIND), Component.TIKV))
         assert (found.code, found.is_told_by_planner) == ("InsufficientMetrics", True)
 
     @pytest.mark.parametrize("body", [BLIND, b"boom"], ids=["too little", "boom"])
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
-        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_told_by_planner
+        found = instance_of(NoAnswer, read_answer(Response(status=500, body=body), Component.TIKV))
+        assert not found.is_told_by_planner
 
     def test_the_conditions_say_so(self, world: AutoscaledCluster) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")

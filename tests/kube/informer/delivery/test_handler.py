@@ -15,6 +15,7 @@ from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.embedded_api import status_reply
 from tests.kube.informer.widget_server import BAD, Widget, WidgetCluster, WidgetSpec
+from tests.narrowing import instance_of, present
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Change
@@ -91,8 +92,9 @@ def test_a_slow_handler_skips_versions_and_delays_nobody():
         slow.gate.set()
         world.run.settle()
         assert slow.story == [("Added", "a"), ("Updated", "a")]
-        assert slow.told[1].new.spec.size == 9
-        assert slow.told[1].old is slow.told[0].new
+        added, updated = instance_of(Added, slow.told[0]), instance_of(Updated, slow.told[1])
+        assert updated.new.spec.size == 9
+        assert updated.old is added.new
 
 
 def test_what_came_and_went_unheard_of_takes_no_memory_and_is_not_told():
@@ -212,8 +214,8 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
         informer = world.running(keep_raw=keep_raw)
         world.put("watched")
         world.run.settle()
-        found = [informer.cache.get(name, "here") for name in ("listed", "watched")]
-        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2  # type: ignore[type-var]
+        found = [present(informer.cache.get(name, "here")) for name in ("listed", "watched")]
+        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2
         if keep_raw:
             listed, watched = (json.loads(cached.raw) for cached in found)
             assert listed.keys() == watched.keys() == {"metadata", "spec"}

@@ -95,7 +95,7 @@ def test_a_version_that_is_gone_means_listing_again():
         assert informer.status.trouble == ""
 
 
-def test_pages_that_expire_on_the_way_are_listed_from_the_start():
+def test_pages_that_expire_on_the_way_are_listed_from_the_start(monkeypatch: pytest.MonkeyPatch):
     with WidgetCluster() as world:
         for name in "abcd":
             world.put(name)
@@ -108,7 +108,7 @@ def test_pages_that_expire_on_the_way_are_listed_from_the_start():
                 return status_reply(410, reason="Expired")
             return await send(call)
 
-        world.line.send = expiring  # type: ignore[method-assign] # the line, once more distorted
+        monkeypatch.setattr(world.line, "send", expiring)
         informer = world.running(InformerSettings(page_size=2))
         assert known(informer) == world.truth()
         assert "limit" not in query(world.line.lists[-1])  # pages do not work out: everything at once
@@ -269,7 +269,7 @@ def test_a_server_without_first_events_is_listed(code: int):
         assert len(world.line.lists) == 1
 
 
-def test_a_server_that_never_ends_the_first_events_is_listed():
+def test_a_server_that_never_ends_the_first_events_is_listed(monkeypatch: pytest.MonkeyPatch):
     with WidgetCluster() as world:
         world.put("a")
         send = world.line.send
@@ -278,7 +278,7 @@ def test_a_server_that_never_ends_the_first_events_is_listed():
             pairs = [pair for pair in call.query if pair[0] not in ("sendInitialEvents", "resourceVersionMatch")]
             return await send(call._replace(query=pairs))
 
-        world.line.send = forgetful  # type: ignore[method-assign] # the line, once more distorted
+        monkeypatch.setattr(world.line, "send", forgetful)
         informer = world.running(InformerSettings(uses_watch_list=True))
         assert known(informer) == world.truth()
         assert len(world.line.lists) == 1

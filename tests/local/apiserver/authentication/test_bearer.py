@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import BoundObject, read_token_file
+from plimsoll.local.apiserver.authentication.bearer import Unauthenticated
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.authentication.builders import ADMIN_TOKEN, AUDIENCE, AuthenticatorHarness
+from tests.narrowing import instance_of
+
+
+def refusal(door: AuthenticatorHarness, token: str) -> str:
+    """The message of the refusal."""
+    return instance_of(Unauthenticated, door.authenticator.authenticate_token(token)).message
 
 
 def refused(door: AuthenticatorHarness, token: str) -> bool:
@@ -72,20 +79,14 @@ def test_a_token_ends_when_it_says():
     assert door.enter(token).name == "system:serviceaccount:auth:sa"
     door.clock.turn(1)
     assert refused(door, token)
-    assert (
-        door.authenticator.authenticate_token(token).message
-        == "[invalid bearer token, service account token has expired]"
-    )
+    assert refusal(door, token) == "[invalid bearer token, service account token has expired]"
 
 
 def test_a_token_does_not_count_before_it_was_issued():
     door = AuthenticatorHarness()
     token = door.token()
     door.clock.turn(-1)
-    assert (
-        door.authenticator.authenticate_token(token).message
-        == "[invalid bearer token, service account token is not valid yet]"
-    )
+    assert refusal(door, token) == "[invalid bearer token, service account token is not valid yet]"
 
 
 def test_a_token_of_a_deleted_account_is_refused():
@@ -93,9 +94,7 @@ def test_a_token_of_a_deleted_account_is_refused():
     token = door.token()
     door.accounts.objects.clear()
     assert refused(door, token)
-    assert (
-        door.authenticator.authenticate_token(token).message == '[invalid bearer token, serviceaccounts "sa" not found]'
-    )
+    assert refusal(door, token) == '[invalid bearer token, serviceaccounts "sa" not found]'
 
 
 def test_a_token_of_an_account_that_was_made_anew_is_refused():
@@ -103,7 +102,7 @@ def test_a_token_of_an_account_that_was_made_anew_is_refused():
     token = door.token()
     door.accounts.add("ServiceAccount", "auth", "sa", uid="uid-2")
     message = "[invalid bearer token, service account UID (uid-2) does not match claim (uid-1)]"
-    assert door.authenticator.authenticate_token(token).message == message
+    assert refusal(door, token) == message
 
 
 def test_a_token_for_somebody_else_is_refused():

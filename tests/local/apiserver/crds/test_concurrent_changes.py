@@ -13,6 +13,7 @@ import pytest
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import MemoryDriver
 from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness, Reply, definition, read
+from tests.narrowing import present
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage.drivers.interface import Write
@@ -206,7 +207,7 @@ def test_what_was_compiled_is_freed_when_a_definition_changes(world: ApiServerHa
 
     def compiled() -> weakref.ref[Any]:
         world.ask("GET", WIDGETS)  # whoever reads has its strategy made
-        return weakref.ref(world.server.registry.find("ex.com", "v1", "widgets").compiled)
+        return weakref.ref(present(world.server.registry.find("ex.com", "v1", "widgets")).compiled)
 
     first = compiled()
     names = {"names": {"shortNames": ["wd"]}}

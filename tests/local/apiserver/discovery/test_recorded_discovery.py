@@ -12,6 +12,7 @@ from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.discovery.builders import ask, document, recorded, server_with
 from tests.local.apiserver.presentation.recordings import FIXTURES, golden
+from tests.narrowing import instance_of
 
 Json = dict[str, Any]
 
@@ -95,7 +96,7 @@ def test_a_slash_at_the_end_changes_nothing():
 def test_aggregated_discovery(name: str):
     line = recorded(name)
     found = ask(SERVER, line["path"], accept=line["accept"])
-    shown = json.loads(found.body)  # type: ignore[arg-type] # documents are bytes, only watches are streams
+    shown = json.loads(instance_of(bytes, found.body))
     assert _without_read_only(shown) == _without_read_only(_as_far_as_served(line["response"]))
     assert found.content_type == line["response_headers"]["Content-Type"]
     headers = dict(found.headers)
@@ -145,7 +146,7 @@ def test_the_older_aggregated_version_is_named_in_the_answer():
     older = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
     found = ask(SERVER, "/apis", accept=older)
     assert found.content_type == older
-    assert b'"apiVersion":"apidiscovery.k8s.io/v2beta1"' in found.body  # type: ignore[operator] # bytes
+    assert b'"apiVersion":"apidiscovery.k8s.io/v2beta1"' in instance_of(bytes, found.body)
 
 
 def test_a_profile_is_not_echoed():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 from tests.local.apiserver.builders import ApiServerHarness, config_map, deployment, pod
@@ -70,10 +72,10 @@ def test_after_eight_taken_names_the_client_is_told(
     world: ApiServerHarness, maps: str, monkeypatch: pytest.MonkeyPatch
 ):
     world.made(maps, config_map("gen-aaaaa"))
-    tried: list[str] = []
-    monkeypatch.setattr(world.server.entropy, "suffix", lambda: tried.append("x") or "aaaaa")
+    suffix = mock.Mock(return_value="aaaaa")
+    monkeypatch.setattr(world.server.entropy, "suffix", suffix)
     reply = world.ask("POST", maps, {"metadata": {"generateName": "gen-"}})
-    assert (reply.status, reply.body["reason"], len(tried)) == (409, "AlreadyExists", 8)
+    assert (reply.status, reply.body["reason"], suffix.call_count) == (409, "AlreadyExists", 8)
     assert reply.message.endswith("the server was not able to generate a unique name for the object")
 
 

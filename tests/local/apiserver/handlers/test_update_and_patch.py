@@ -110,7 +110,9 @@ def test_times_are_kept_in_utc(world: ApiServerHarness):
     )
 
 
-def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(world: ApiServerHarness, maps: str):
+def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(
+    world: ApiServerHarness, maps: str, monkeypatch: pytest.MonkeyPatch
+):
     world.made(maps, config_map(data={"x": "0"}))
     store, real = world.server.store, world.server.admission.mutate
     disturbed: list[int] = []
@@ -124,7 +126,7 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(wo
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)
 
-    world.server.admission.mutate = mutate  # type: ignore[method-assign]
+    monkeypatch.setattr(world.server.admission, "mutate", mutate)
     reply = world.ask("PATCH", f"{maps}/a", {"data": {"mine": "1"}}, content=MERGE)
     assert reply.body["data"] == {"x": "0", "theirs": "1", "mine": "1"}
 

@@ -150,7 +150,9 @@ def test_a_deletion_of_a_version_that_somebody_changed_is_a_conflict(world: ApiS
     assert "the ResourceVersion in the precondition" in deletion.message
 
 
-def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_times(world: ApiServerHarness):
+def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_times(
+    world: ApiServerHarness, monkeypatch: pytest.MonkeyPatch
+):
     world.made(MAPS, config_map(data={"x": "0"}))
     store, real, left = world.server.store, world.server.admission.mutate, iter(range(30))
 
@@ -164,13 +166,15 @@ def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)
 
-    world.server.admission.mutate = mutate  # type: ignore[method-assign]
+    monkeypatch.setattr(world.server.admission, "mutate", mutate)
     reply = world.ask("PATCH", f"{MAPS}/a", {"data": {"mine": "1"}}, content=MERGE)
     assert (reply.status, reply.body["data"]) == (200, {"x": "0", "theirs": "29", "mine": "1"})
 
 
 @pytest.mark.parametrize("what", ["created", "deleted"])
-def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(world: ApiServerHarness, what: str):
+def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(
+    world: ApiServerHarness, what: str, monkeypatch: pytest.MonkeyPatch
+):
     made = world.made(MAPS, config_map("new", data={"theirs": "1"}))
     key, store, real, done = (
         Key("configmaps", "here", "new"),
@@ -187,7 +191,7 @@ def test_apply_goes_round_again_when_its_object_is_created_or_deleted_meanwhile(
             await store.update(key, lambda _: Put(made) if what == "created" else Delete())
         return await real(attempt)
 
-    world.server.admission.mutate = mutate  # type: ignore[method-assign]
+    monkeypatch.setattr(world.server.admission, "mutate", mutate)
     (reply,) = at_once(world, apply(0))
     expected = (200, {"theirs": "1", "k0": "1"}) if what == "created" else (201, {"k0": "1"})
     assert (reply.status, reply.body["data"]) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,7 +76,7 @@ def test_who_has_waited_longest_is_sent_away_first():
     gone: list[str] = []
     waiting = IdleConnections()
     for name in ("a", "b", "c", "d"):
-        waiting.begin(name, lambda name=name: gone.append(name))  # type: ignore[misc]
+        waiting.begin(name, partial(gone.append, name))
     waiting.begin("a", lambda: gone.append("a"))
     waiting.end("c")
     assert [waiting.disconnect_one() for _ in range(4)] == [True, True, True, False]

@@ -187,14 +187,18 @@ def test_the_clock_looks_at_the_pod_that_has_waited_for_the_longest_only(monkeyp
         failed(made, now_s=float(number))
     looked_at = []
 
-    class Watched(dict[Any, Any]):
+    class RecordingDict(dict[Any, Any]):
         def values(self) -> Any:
-            return (looked_at.append(item) or item for item in super().values())
+            for item in super().values():
+                looked_at.append(item)
+                yield item
 
         def items(self) -> Any:
-            return (looked_at.append(item) or item for item in super().items())
+            for item in super().items():
+                looked_at.append(item)
+                yield item
 
-    monkeypatch.setattr(made, "_unschedulable", Watched(made._unschedulable))
+    monkeypatch.setattr(made, "_unschedulable", RecordingDict(made._unschedulable))
     made.flush(now_s=100.0)
     assert made.next_flush_s() == 300.0
     assert len(looked_at) == 2

@@ -5,10 +5,12 @@ docs/design/nodes.md 4.3.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, NodePattern
@@ -277,16 +279,58 @@ def test_what_is_booked_and_what_runs_and_what_lacks_room_is_all_there_is(drawn:
         assert kept == (0 if request.name in found.consumed else sum(run.remaining))
 
 
-@given(worlds(), st.data())
+def _three_requests_for_one_node() -> Any:
+    """r0 and r2 are booked, r1 needs the whole node. Without r0 the node is not free: r2 keeps its booking."""
+    held = [request_view(f"r{number}", (pods_of(cpu), 1)) for number, cpu in enumerate((0.5, 3, 0.5))]
+    return world(nodes=[node("n0", cpu=3, memory="64Gi")]), held
+
+
+@given(worlds(), st.integers(0, 2))
+@example(_three_requests_for_one_node(), 0)
 @settings(max_examples=30, deadline=None)
-def test_who_is_gone_leaves_nothing_behind(drawn: Any, data: Any):
-    """The next turn after a deletion books what a turn would that never knew of it: all the room is there again."""
+def test_a_deleted_request_leaves_nothing_behind(drawn: Any, number: int):
+    """The next loop books what it would with hints of the other requests alone: all the room is there again."""
     snapshot, held = drawn
-    gone = data.draw(st.sampled_from(held))
+    gone = held[number % len(held)]
     left = [request for request in held if request is not gone]
-    after = booked(snapshot, *left, hints=booked(snapshot, *held).hints)
-    never = booked(snapshot, *left)
+    before = booked(snapshot, *held)
+    after = booked(snapshot, *left, hints=before.hints)
+    never = booked(snapshot, *left, hints=_without(before.hints, gone))
+    assert (after.by_request, after.unbookable) == (never.by_request, never.unbookable)
     assert gone.name not in after.by_request
     assert gone.name not in after.unbookable
     assert not any(key.startswith(f"{gone.name}/") for filling in after.hints.fillings for key in filling.pods)
-    assert all(after.unbookable.get(request.name, 0) <= never.unbookable.get(request.name, 0) for request in left[:1])
+
+
+@given(worlds(), st.integers(0, 2))
+@example(_three_requests_for_one_node(), 0)
+@settings(max_examples=30, deadline=None)
+def test_the_room_of_a_deleted_request_goes_to_the_others(drawn: Any, number: int):
+    """Bookings stay where they are, even if an older request lacks room; what is free after that is not left unused."""
+    snapshot, held = drawn
+    left = [request for request in held if request is not held[number % len(held)]]
+    before = booked(snapshot, *held)
+    after = booked(snapshot, *left, hints=before.hints)
+    free = [state.free["cpu"] for state in after.snapshot.view.nodes.values()]
+    for request in left:
+        assert after.unbookable.get(request.name, 0) <= before.unbookable.get(request.name, 0)
+        for node_name, pods in before.by_request.get(request.name, {}).items():
+            assert after.by_request[request.name][node_name] >= pods
+    booked_pods = Counter[str]()
+    for filling in after.hints.fillings:
+        booked_pods.update(filling.pods)
+    for request in (request for request in left if request.name in after.unbookable):
+        for pending, remaining in zip(request.pods, after.consumption[request.name].remaining, strict=True):
+            cpu = 1_000 * pending.pod.spec.containers[0].resources.requests["cpu"]
+            assert remaining == booked_pods[pending.key] or max(free, default=0) < cpu
+
+
+def _without(hints: BookingHints, gone: Any) -> BookingHints:
+    """The hints as if the request had never existed."""
+    prefix = f"{gone.name}/"
+    fillings = (
+        replace(filling, pods={key: pods for key, pods in filling.pods.items() if not key.startswith(prefix)})
+        for filling in hints.fillings
+    )
+    owners = {key: uid for key, uid in hints.owners.items() if not key.startswith(prefix)}
+    return BookingHints(fillings=tuple(filling for filling in fillings if filling.pods), owners=owners)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -119,13 +120,12 @@ def test_placement_rules_may_need_more_stores() -> None:
 def test_what_pd_refuses_is_told_in_its_words_and_tried_again() -> None:
     with DrainHarness(leaders_per_s=float("inf")) as world:
         # PD counts stores by its own setting, which may have been raised since we asked.
-        refused, world.pd._store = world.pd._store, lambda *_: (400, "not enough stores")  # type: ignore[method-assign]
-        blocked = world.take_out()
+        with mock.patch.object(world.pd, "_store", return_value=(400, "not enough stores")):
+            blocked = world.take_out()
         assert isinstance(blocked, Blocked)
         assert blocked.reason.code == "PdRefuses"
         assert "not enough stores" in str(blocked.reason)
         assert (world.replicas, world.pd.offline) == (1, [])
-        world.pd._store = refused  # type: ignore[method-assign] # as it was
         world.take_out()
         assert world.pd.offline == [4]
 

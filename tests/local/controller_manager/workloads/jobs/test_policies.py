@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -257,7 +258,7 @@ def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
         world.surviving(lambda: world.run.advance_by(10))
         for _ in range(2):
             (name,) = [pod["metadata"]["name"] for pod in _unended(world).values()]
-            world.surviving(lambda name=name: world.phase(name, "Failed"))  # type: ignore[misc]
+            world.surviving(partial(world.phase, name, "Failed"))
             world.surviving(lambda: world.run.advance_by(40))
         status = _status(world)
         assert (status["failedIndexes"], status["failed"], status.get("active", 0)) == ("0", 2, 0)
