@@ -1,7 +1,7 @@
-"""What a LimitRange makes of a pod that leaves requests and limits open. Pure: bodies in, bodies out.
+"""The defaults of LimitRanges for pods without requests and limits. Pure: bodies in, bodies out.
 
-The embedded API server admits pods with it; whoever plans for pods that nobody has made yet (pod sets of
-ProvisioningRequests, entries of a scenario) asks it what they will be.
+The embedded API server admits pods with it; planning applies it to pods that do not exist yet (pod sets of
+ProvisioningRequests, entries of a scenario).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
 
 def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
-    """A copy of a readable pod with the resources that it would have once a server had taken it."""
+    """A copy of a decodable pod with the resources that it would have after admission."""
     copy: Json = without_nulls(pod)
     requests_and_host_ports(copy.setdefault("spec", {}))
     copy.setdefault("metadata", {})

@@ -1,8 +1,8 @@
-"""The table of kinds: how each is called, where it is served, and which struct it decodes into.
+"""The table of kinds: names, paths, and the structs they decode into.
 
-The client builds URLs from it, the embedded API server its discovery, and the command line finds what `po` or
-`deployments.apps` means. Custom resources join it with `Kinds.extended`; the table itself knows only what Kubernetes
-serves. A test compares it with the discovery answers of a real server.
+The client builds URLs from it, the embedded API server its discovery, and the command line resolves `po` or
+`deployments.apps`. The table has the kinds of Kubernetes; `Kinds.extended` adds custom resources. A test compares it
+with the discovery answers of a real server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Kinds:
-    """Resources, found by any of their names. Immutable: `extended` gives a new one."""
+    """Resources by any of their names. Immutable: `extended` returns a new table."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources = tuple(resources)
@@ -42,7 +42,7 @@ class Kinds:
         for resource in self._resources:
             names = (resource.plural, resource.singular, resource.kind.lower(), *resource.short_names)
             for name in names:
-                # The first to claim a short name keeps it, as kubectl prefers earlier groups: `events` is the core one.
+                # The first kind with a short name has it, as kubectl prefers earlier groups: `events` is the core kind.
                 self._by_name.setdefault(name, resource)
                 self._by_name.setdefault(f"{name}.{resource.group}", resource)
                 self._by_name.setdefault(f"{name}.{resource.version}.{resource.group}", resource)
@@ -66,7 +66,7 @@ class Kinds:
         return self._by_struct.get(struct)
 
     def by_name(self, name: str) -> Resource | None:
-        """As kubectl takes it: `po`, `pod`, `Pods`, `deployments.apps`, `deploy.v1.apps`."""
+        """Find a resource by a name that kubectl accepts: `po`, `pod`, `Pods`, `deployments.apps`, `deploy.v1.apps`."""
         return self._by_name.get(name.lower())
 
 

@@ -1,7 +1,6 @@
-"""Who judges an object: the built-in rules, the definition of its kind, or the rules for definitions themselves.
+"""Validates objects: by the built-in rules, by the definition of their kind, or as definitions.
 
-`plimsoll validate` asks here. Strict as kubectl is: a field that nobody knows is an error, because it is a typing
-mistake more often than not.
+It is strict like kubectl: an unknown field is an error, because it is usually a typing mistake.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Complaint(Value):
 
 
 class ValidationResult(Value):
-    """What is wrong with an object, and what is only worth a word."""
+    """The errors and warnings of an object."""
 
     complaints: tuple[Complaint, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ class ValidationResult(Value):
 
 
 class ManifestValidator:
-    """Knows the built-in kinds, our own definitions, and those it is taught."""
+    """Validates built-in kinds, kinds of the shipped definitions, and kinds of added definitions."""
 
     def __init__(self) -> None:
         self._definitions: dict[tuple[str, str], CompiledDefinition] = {}
@@ -59,7 +58,7 @@ class ManifestValidator:
         self._not_valid: set[tuple[str, str]] = set()
 
     def learn(self, crd: dict[str, Any]) -> None:
-        """Take up a definition; one that is not valid is only remembered (judging it says why)."""
+        """Add a definition. An invalid one is only remembered; validating it reports the errors."""
         if validate_definition(crd):
             self._not_valid.add(_defines(crd))
             return
@@ -105,7 +104,7 @@ class ManifestValidator:
         return Complaint(field="kind", reason="NotFound", message=message)
 
     def _definition_of(self, group: str, kind: str) -> CompiledDefinition | None:
-        """What was taught goes before what is shipped, and what is shipped is read only if it is asked for."""
+        """An added definition has precedence over a shipped one; shipped ones are read on demand."""
         if (group, kind) not in self._definitions and not self._knows_shipped:
             self._knows_shipped = True
             shipped = (compile_definition(manifest.body) for manifest in shipped_definitions())

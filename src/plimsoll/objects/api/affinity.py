@@ -1,6 +1,6 @@
-"""Where a pod may run, in the pod's own words: node selectors, affinity, tolerations and spread.
+"""The placement rules of a pod: node selectors, affinity, tolerations and topology spread.
 
-Pods, persistent volumes and pod templates are made of these; `plimsoll.scheduling` gives them their meaning.
+Pods, persistent volumes and pod templates contain them; `plimsoll.scheduling` evaluates them.
 """
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises

@@ -1,4 +1,4 @@
-"""CustomResourceDefinition. The schema of a version stays untyped JSON: `plimsoll.objects.schema` gives it meaning."""
+"""CustomResourceDefinition. The schema of a version is untyped JSON; `plimsoll.objects.schema` parses it."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
@@ -22,7 +22,7 @@ class CustomResourceValidation(Wire):
 
 
 class CustomResourceSubresourceStatus(Wire):
-    """That it is there switches `/status` on; it has no fields."""
+    """Its presence enables `/status`; it has no fields."""
 
 
 class CustomResourceSubresourceScale(Wire):
@@ -62,7 +62,7 @@ class CustomResourceDefinitionVersion(Wire):
 
 
 class CustomResourceConversion(Wire):
-    """Webhooks are not called: `strategy` says that one would be needed."""
+    """Webhooks are not called; `strategy` shows whether one would be needed."""
 
     strategy: str = ""
 

@@ -1,8 +1,8 @@
-"""The objects of Cluster API as the node autoscaler reads them: what makes machines, and the machines.
+"""The Cluster API objects that the node autoscaler reads: machines, and the kinds that create them.
 
-Used by `nodes.providers.clusterapi`. Group and version are not fixed (`CAPI_GROUP`, and whatever the management cluster
-prefers), so the structs join no table of kinds: `cluster_api_resource` makes a `Resource` for a client. Fields of
-v1beta1 and v1beta2 stand side by side where the two differ.
+Group and version are not fixed (`CAPI_GROUP`, and the version that the management cluster prefers), so the structs are
+in no table of kinds: `cluster_api_resource` builds a `Resource` for a client. Where v1beta1 and v1beta2 differ, a
+struct has the fields of both.
 """
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
@@ -23,7 +23,7 @@ class TemplateMeta(Wire):
 
 
 class InfrastructureReference(Wire):
-    """In v1beta1 with `apiVersion`; since v1beta2 with `apiGroup`, whose version is the preferred one."""
+    """A reference, in v1beta1 with `apiVersion`, since v1beta2 with `apiGroup` and its preferred version."""
 
     api_version: str = ""
     api_group: str = ""
@@ -43,7 +43,7 @@ class MachineTemplate(Wire):
 
 
 class ScalableSpec(Wire):
-    """What MachineDeployments, MachineSets and MachinePools have in common, and a pool's own list of instances."""
+    """The common fields of MachineDeployments, MachineSets and MachinePools, and the instances of a pool."""
 
     cluster_name: str = ""
     replicas: int | None = None
@@ -103,7 +103,7 @@ class ClusterMachine(WireObject):
 
     @property
     def failure(self) -> str:
-        """What went wrong for good; empty: nothing did."""
+        """The reason of a permanent failure; empty if there is none."""
         status = self.status
         told = status.failure_message or status.deprecated.v1beta1.failure_message
         return told or status.failure_reason or status.deprecated.v1beta1.failure_reason

@@ -1,4 +1,4 @@
-"""Leases: who leads, and which node is alive."""
+"""Leases, of leaders and of nodes."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 

@@ -52,6 +52,6 @@ class Secret(WireObject):
         return f"Secret(namespace={self.metadata.namespace!r}, name={self.metadata.name!r}, keys={keys!r})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """What rich prints instead of repr, and msgspec would fill with every field."""
+        """The representation for rich, which would otherwise print every field of the struct."""
         keys = sorted({*self.data, *self.string_data})
         return [("namespace", self.metadata.namespace), ("name", self.metadata.name), ("keys", keys)]

@@ -1,7 +1,7 @@
-"""Labels of nodes under the names they had before: pods still select by them, and real clusters still keep them.
+"""Deprecated names of node labels, which pods still select by and real clusters still set.
 
-The controller manager keeps architecture and system of every node under both names; clouds do so with the machine type
-and the place. Nobody asks for nodes to be labelled so: the old name says what the new one says. Pure.
+The controller manager sets architecture and operating system of every node under both names; clouds do so with machine
+type, zone and region. The value of a deprecated label equals that of its successor.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ OLD_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Those of a machine of a cloud."""
+"""The deprecated labels that clouds set."""
 
 
 def with_old_labels(labels: Mapping[str, str], names: Mapping[str, str] = OLD_LABELS) -> dict[str, str]:
-    """The labels, and what they say under old names too; an old name that is there already keeps its value."""
+    """The labels with their deprecated names added; a deprecated label that is present keeps its value."""
     return {**{old: labels[new] for old, new in names.items() if new in labels}, **labels}

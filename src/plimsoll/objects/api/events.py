@@ -1,6 +1,6 @@
 """Events, under their two names: the core/v1 kind, and the events.k8s.io/v1 view of it.
 
-The server keeps one object and serves both; the field names differ (`involvedObject`/`regarding`, `message`/`note`).
+The server stores one object and serves both; the field names differ (`involvedObject`/`regarding`, `message`/`note`).
 """
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises

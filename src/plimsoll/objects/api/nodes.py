@@ -1,4 +1,4 @@
-"""Nodes: what they offer, what keeps pods off them, and how the kubelet says they are."""
+"""Nodes: capacity, taints, and the conditions that the kubelet reports."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
@@ -77,7 +77,7 @@ def is_node_ready(node: Node) -> bool:
 
 
 def is_node_ready_or_unreported(node: Node) -> bool:
-    """The same, but a node without the condition counts as ready: no kubelet has reported on it yet."""
+    """Like `is_ready`, but a node without the condition counts as ready: no kubelet has reported yet."""
     return _ready_status(node) in {"True", None}
 
 

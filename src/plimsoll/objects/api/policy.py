@@ -1,4 +1,4 @@
-"""What limits disruption and orders pods: PodDisruptionBudget, PriorityClass, and the defaults of a LimitRange."""
+"""PodDisruptionBudget, PriorityClass and LimitRange."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
@@ -16,7 +16,7 @@ class PodDisruptionBudgetSpec(Wire):
 
 
 class PodDisruptionBudgetStatus(Wire):
-    """`disrupted_pods`: evictions that were granted and not seen yet, by pod name."""
+    """`disrupted_pods`: evictions that were granted and not observed yet, by pod name."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0

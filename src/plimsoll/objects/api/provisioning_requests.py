@@ -1,7 +1,7 @@
-"""ProvisioningRequests, capacity asked for before the pods exist, and ProvisioningClasses (`autoscaling.x-k8s.io`).
+"""ProvisioningRequests, which request capacity before the pods exist, and ProvisioningClasses (`autoscaling.x-k8s.io`).
 
-`REQUEST_RESOURCES` joins them to a client's table. Files may spell fields as the first design did: whoever reads one
-asks `with_shipped_names`; on a server there are only the names of today.
+`REQUEST_RESOURCES` adds them to a client's table of kinds. Files may have the field names of the first design, which
+`with_shipped_names` converts; a server has only the current names.
 """
 
 # ruff: noqa: D101 - a struct means what the schema of the same name says; docstrings only where that surprises
@@ -63,11 +63,11 @@ class ProvisioningClass(WireObject):
 
     parameters: dict[str, str] = {}
     first_parameters: dict[str, str] = msgspec.field(name="Parameters", default_factory=dict)
-    """The same as the first design spells it."""
+    """The field under its name in the first design."""
 
     @property
     def defaults(self) -> dict[str, str]:
-        """What requests of the class have where they do not say otherwise."""
+        """The defaults of the requests of the class."""
         return {**self.first_parameters, **self.parameters}
 
 
@@ -99,9 +99,9 @@ _OF_STATUS: Final = {"statuses": "provisioningClassDetails"}
 
 
 def with_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
-    """A request of a file with fields as they are called today; a field that is there under both names keeps today's.
+    """A request of a file with the current field names; where both names are present, the current one has precedence.
 
-    Anything else, and what is no request at all, comes back as it is.
+    Everything else is returned unchanged.
     """
     group, _, _ = str(body.get("apiVersion") or REQUEST_GROUP).partition("/")
     if body.get("kind") != ProvisioningRequest.kind_name() or group != REQUEST_GROUP:

@@ -7,7 +7,7 @@ from plimsoll.objects.api.meta import LabelSelector, LocalObjectReference, Objec
 
 
 class PolicyRule(Wire):
-    """`*` stands for everything in any of the lists; a rule is about resources or about URLs, not both."""
+    """A policy rule, for resources or for URLs, not both. `*` in a list matches everything."""
 
     verbs: tuple[str, ...] = ()
     api_groups: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How a kind is served: group, version, plural, scope, short names, and the struct it decodes into."""
+"""The description of a kind: group, version, plural, scope, short names, and the struct it decodes into."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Resource(Value):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Where the server has it: a collection, or one object of it. No namespace means all of them."""
+        """The path of a collection, or of one object in it. An empty namespace means all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

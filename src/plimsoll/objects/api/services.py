@@ -1,4 +1,4 @@
-"""How pods are reached: Service and EndpointSlice."""
+"""Service and EndpointSlice."""
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
@@ -16,7 +16,7 @@ class ServicePort(Wire):
 
 
 class ServiceSpec(Wire):
-    """Without a selector the endpoints are managed elsewhere; `cluster_ip` None (the text) makes it headless."""
+    """Without a selector, the endpoints are managed elsewhere. The `cluster_ip` "None" makes a service headless."""
 
     type: str = ""
     selector: dict[str, str] = {}

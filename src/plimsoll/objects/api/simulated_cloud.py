@@ -23,22 +23,22 @@ THE_CLOUD: Final = "cloud"
 """There is one cloud; this is its name."""
 GROUP_LABEL: Final = "cloud.plimsoll.io/node-group"
 GROUP_ID_ANNOTATION: Final = "cloud.plimsoll.io/group-id"
-"""On a NodeGroup whose id in the cloud is no name for an object."""
-"""On nodes and machines: the node group they belong to."""
+"""Annotation of a NodeGroup whose id in the cloud is not a valid object name."""
+"""Label of nodes and machines: their node group."""
 CAPACITY_TYPE_LABEL: Final = "cloud.plimsoll.io/capacity-type"
 BILLING_FINALIZER: Final = "cloud.plimsoll.io/billing"
 """Finalizer that keeps a deleted machine until its node is gone and its cost is recorded."""
 
 
 class CapacityType(StrEnum):
-    """How a machine is paid for."""
+    """The billing mode of a machine."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
 
 
 class MachineType(Wire):
-    """What the cloud sells. Prices are per hour; None: unknown. No zones: every zone of the cloud has it."""
+    """A machine type of the cloud. Prices are per hour, None if unknown. Without zones, every zone has it."""
 
     name: str = ""
     cpu: str | int | float = "0"
@@ -47,7 +47,7 @@ class MachineType(Wire):
     gpu: dict[str, int] = {}
     """By resource name: `nvidia.com/gpu: 4`."""
     allocatable: ResourceList = {}
-    """What pods may use where it is less than the whole."""
+    """The allocatable resources, where they are less than the capacity."""
     price: float | None = None
     currency: str = "USD"
     zones: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class MachineType(Wire):
 
 
 class Quota(Wire):
-    """No more than `limit` of `resource` at the same time, over the machines it names; nothing named: the region."""
+    """At most `limit` of `resource` at the same time, over the selected machines, or over the region."""
 
     name: str = ""
     resource: str = "machines"
@@ -74,7 +74,7 @@ class Quota(Wire):
 
 
 class Stock(Wire):
-    """No more than `machines` of a type at the same time, in one zone or in all; 0: none is to be had."""
+    """At most `machines` of a type at the same time, in one zone or in all; 0: none is available."""
 
     name: str = ""
     machine_type: str = ""
@@ -84,38 +84,38 @@ class Stock(Wire):
 
 
 class BootRule(Wire):
-    """How long machines take to boot. The first rule that matches a machine when it starts decides."""
+    """The boot time of machines. The first rule that matches a machine when it starts applies."""
 
     name: str = ""
     machine_type: str = ""
     group: str = ""
     zone: str = ""
     every: int = 1
-    """Only every n-th machine of a group, by the number in its name: 1 is all, 2 is those with even numbers."""
+    """Every n-th machine of a group, by the number in its name: 1 matches all, 2 those with even numbers."""
     seconds: float | None = None
     never: bool = False
-    """It starts and costs money, but no node ever comes."""
+    """The machine starts and has a cost, but no node ever registers."""
     until: Time | None = None
 
 
 class FaultKind(StrEnum):
-    """What goes wrong with a call to the cloud."""
+    """The effect of a fault on a call to the cloud."""
 
     FAIL = "Fail"
     """The call does nothing and fails with `message`."""
     TIME_OUT = "TimeOut"
-    """It is done, and after `seconds` the caller hears that time is up."""
+    """The call takes effect, and times out for the caller after `seconds`."""
     LATE = "Late"
-    """It is done, and the answer comes after `seconds`."""
+    """The call takes effect, and returns after `seconds`."""
 
 
 class CallFault(Wire):
-    """What goes wrong with which calls: the next `times` of them (none said: all), until `until`."""
+    """A fault of calls to the cloud: of the next `times` calls (all if absent), until `until`."""
 
     name: str = ""
     kind: str = FaultKind.FAIL
     call: str = ""
-    """As the provider interface names it: `IncreaseSize`, `DeleteNodes`, …; empty: every call that changes things."""
+    """The name in the provider interface (`IncreaseSize`, `DeleteNodes`, …); empty: every call that writes."""
     group: str = ""
     message: str = ""
     seconds: float = 0.0
@@ -136,7 +136,7 @@ class CloudSpec(Wire):
 
 
 class Spending(Wire):
-    """What machines of a group that are gone have cost. `amount` in `currency`; texts: no float is exact enough."""
+    """The cost of a group's deleted machines, `amount` in `currency`; a string, because floats are not exact."""
 
     group: str = ""
     currency: str = ""
@@ -145,7 +145,7 @@ class Spending(Wire):
 
 
 class StruckFault(Wire):
-    """How often a fault of that name has struck."""
+    """The number of calls that a fault has affected."""
 
     name: str = ""
     times: int = 0
@@ -163,12 +163,12 @@ class CloudStatus(Wire):
     machines: int = 0
     spent: tuple[Spending, ...] = ()
     settled: tuple[str, ...] = ()
-    """Uids of machines whose cost is in `spent` and that are still there: not to be counted twice."""
+    """Uids of existing machines whose cost is in `spent` already, so that it is not counted twice."""
     bills: tuple[Bill, ...] = ()
     billed_until: Time | None = None
     faults: tuple[StruckFault, ...] = ()
     problems: tuple[str, ...] = ()
-    """What in the spec cannot be used, and why."""
+    """The invalid parts of the spec, with reasons."""
 
 
 class Cloud(WireObject):
@@ -180,7 +180,7 @@ class Cloud(WireObject):
 
 
 class NodeTemplate(Wire):
-    """What nodes of a group look like where no machine type says it, or besides what the type says."""
+    """The template of a group's nodes, in place of a machine type or in addition to it."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -203,7 +203,7 @@ class NodeGroupSpec(Wire):
     autoscaled: bool = True
     boot_seconds: float | None = None
     deletions: tuple[str, ...] = ()
-    """Machines that are to go. Beside `target`, so that one write says both: these, and nothing in their place."""
+    """Machines to delete. Next to `target`, so that one write deletes them without replacing them."""
 
 
 class NodeGroupStatus(Wire):
@@ -227,7 +227,7 @@ class NodeGroup(WireObject):
 
 
 class MachineState(StrEnum):
-    """Where a machine is in its life. `failed` is Cluster Autoscaler's `creating` with an error."""
+    """The phase of a machine. `failed` is Cluster Autoscaler's `creating` with an error."""
 
     CREATING = "creating"
     RUNNING = "running"
@@ -249,7 +249,7 @@ class MachineError(Wire):
 
 
 class MachineSpec(Wire):
-    """What the machine is, fixed when it is made: a change of its group or of the catalogue does not reach it."""
+    """The properties of a machine, fixed at its creation: later changes of its group or machine type have no effect."""
 
     provider_id: str = ""
     group: str = ""
@@ -289,7 +289,7 @@ def _resource(struct: type[WireObject], plural: str, *short_names: str) -> Resou
         namespaced=False,
         struct=struct,
         short_names=short_names,
-        categories=("plimsoll",),  # not "cloud": kubectl would take the kind's own name for all three
+        categories=("plimsoll",),  # Not "cloud": kubectl would resolve the kind's own name to all three.
     )
 
 

@@ -1,10 +1,10 @@
-"""How the simulated cloud says no to a call. `local.cloud` raises these; the node autoscaler's provider reads them.
+"""Errors of the simulated cloud. `local.cloud` raises them; the provider of the node autoscaler handles them.
 
 CloudError
 ├── CloudRefused     against the rules: over the maximum, below the minimum; nothing was done
 │   └── CloudOutOfResources   no stock or quota for all of it
 ├── NoSuchGroup
-├── NotSupported     this group cannot do it at all; the caller does without
+├── NotSupported     this group does not have the operation
 ├── CloudFailed      an injected failure; nothing was done
 └── CloudTimedOut    an injected time-out; it was done
 """
@@ -19,11 +19,11 @@ class CloudError(PlimsollError):
 
 
 class CloudRefused(CloudError):
-    """The call asks for something the cloud does not do."""
+    """The call violates a rule of the cloud."""
 
 
 class CloudOutOfResources(CloudRefused):
-    """Stock or quotas have no room for all that was asked for."""
+    """Stock or quotas are not sufficient for the request."""
 
 
 class NoSuchGroup(CloudError):
@@ -31,12 +31,12 @@ class NoSuchGroup(CloudError):
 
 
 class NotSupported(CloudError):
-    """The group has no such operation."""
+    """The group does not have the operation."""
 
 
 class CloudFailed(CloudError):
-    """A fault said that this call fails."""
+    """An injected fault made the call fail."""
 
 
 class CloudTimedOut(CloudError):
-    """The answer did not come. What was asked for has been done, but the caller cannot know it."""
+    """The answer did not arrive. The call took effect, but the caller cannot know it."""

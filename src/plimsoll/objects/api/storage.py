@@ -1,8 +1,8 @@
-"""Storage: the volumes pods name, claims, persistent volumes, their classes, and what a node can attach.
+"""Storage: volumes of pods, claims, persistent volumes, storage classes, and the attachment limits of nodes.
 
-Of a volume source only what decides where a pod may run is kept: ids that must not be attached twice, drivers whose
-attachments are counted, and what makes a pod's data local to its node. Config maps, secrets and the like are mounted
-anywhere, so such a volume is just its name.
+A volume source has only the fields that decide where a pod may run: ids that must not be attached twice, drivers whose
+attachments are counted, and fields that make data local to a node. Config maps, secrets and the like can be mounted
+anywhere, so such a volume is only a name.
 """
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
@@ -28,7 +28,7 @@ class VolumeResourceRequirements(Wire):
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """`storage_class_name` absent asks for the default class, empty for no class at all."""
+    """An absent `storage_class_name` means the default class, an empty one no class."""
 
     access_modes: tuple[str, ...] = ()
     resources: VolumeResourceRequirements = VolumeResourceRequirements()
@@ -69,7 +69,7 @@ class PersistentVolumeClaimVolumeSource(Wire):
 
 
 class EphemeralVolumeSource(Wire):
-    """A claim made for the pod alone; it is called `<pod>-<volume>`."""
+    """A claim of one pod, named `<pod>-<volume>`."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
@@ -87,7 +87,7 @@ class HostPathVolumeSource(Wire):
 
 
 class ProjectedVolumeSource(Wire):
-    """That it is there: equivalence of pods ignores projected volumes, their names are random."""
+    """Only its presence matters: the equivalence of pods ignores projected volumes, because their names are random."""
 
 
 class CSIVolumeSource(Wire):
@@ -212,7 +212,7 @@ class TopologySelectorTerm(Wire):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-# Either makes a class the default one; the older name is still taken.
+# Either makes a class the default; the older name is still accepted.
 DEFAULT_CLASS_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",

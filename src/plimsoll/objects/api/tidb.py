@@ -1,8 +1,7 @@
-"""TidbClusterAutoScalers, and of TidbClusters what scaling them needs (`pingcap.com/v1alpha1`).
+"""TidbClusterAutoScalers, and the fields of TidbClusters that scaling needs (`pingcap.com/v1alpha1`).
 
-`TIDB_RESOURCES` joins them to a client's table. A TidbCluster is copied to make another: whoever does that keeps the
-raw bytes beside this view. Spelling is mixed because it is so on the wire: thresholds in snake_case, all else in
-camelCase.
+`TIDB_RESOURCES` adds them to a client's table of kinds. Code that copies a TidbCluster uses the raw bytes, not this
+partial struct. The spelling is mixed on the wire: thresholds in snake_case, all else in camelCase.
 """
 
 # ruff: noqa: D101 - a struct means what the schema of the same name says; docstrings only where that surprises
@@ -29,7 +28,7 @@ class TidbClusterReference(Wire):
 
 
 class AutoResource(Wire):
-    """Sizes of one resource type. Absent is told apart from zero, because what is lacking is told to the user."""
+    """The sizes of one resource type. Absent differs from zero, because missing values are reported to the user."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
@@ -79,7 +78,7 @@ class TidbClusterAutoScalerSpec(Wire):
 
 
 class GroupScalingStatus(Wire):
-    """Where one group stands; the clock of its cool-down is `last_auto_scaling_timestamp`."""
+    """The state of one group; its cool-down starts at `last_auto_scaling_timestamp`."""
 
     last_auto_scaling_timestamp: Time | None = None
     replicas: int | None = None
@@ -87,12 +86,12 @@ class GroupScalingStatus(Wire):
     last_direction: str = ""
     reason: str = ""
     omitted_count: int = 0
-    """How many accepted answers in a row did not name the group."""
+    """The number of consecutive accepted answers without the group."""
     wanted_direction: str = ""
     wanted_count: int = 0
-    """For how many passes in a row a change in this direction was wanted; kept only if more than one is needed."""
+    """The number of consecutive passes that wanted this direction; present only if more than one is needed."""
     last_reversal_timestamp: Time | None = None
-    """When a store that was leaving was last told to stay: it is not sent away again at once."""
+    """When the removal of a store was last cancelled: the store is not removed again at once."""
 
 
 class TidbClusterAutoScalerStatus(Wire):
@@ -155,7 +154,7 @@ class TikvStore(Wire):
 
 
 class TidbComponentStatus(Wire):
-    """Of any component; stores are TiKV's. No `stateful_set` says that none was seen, not that it has no replicas."""
+    """The status of a component; only TiKV has stores. A missing `stateful_set` means unknown, not zero replicas."""
 
     phase: str = ""
     stateful_set: StatefulSetSummary | None = None

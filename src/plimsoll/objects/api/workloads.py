@@ -1,9 +1,7 @@
-"""Workload controllers' objects: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job.
+"""Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, ControllerRevision.
 
-And ControllerRevision, in which stateful and daemon sets keep the templates they had.
-
-The simulated controllers run them; the node autoscaler asks who owns a pod, and what a daemon set would add to a node.
-A selector may be absent (None) although the API requires it: a selector that is missing must not select everything.
+The simulated controllers run them; the node autoscaler reads the owners of pods and the templates of daemon sets. A
+selector may be absent (None) although the API requires it: a missing selector must not select everything.
 """
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
@@ -216,7 +214,7 @@ class DaemonSet(WireObject):
 
 
 class ControllerRevision(WireObject):
-    """`data` is the patch that leads back to this revision; its owner knows its shape."""
+    """A former template of a stateful or daemon set. `data` is the patch that restores it."""
 
     data: Json = None
     revision: int = 0

@@ -1,9 +1,8 @@
-"""The door to this package: would a Kubernetes 1.34 API server accept this object of a built-in kind, and as what.
+"""Whether a Kubernetes 1.34 API server would accept an object of a built-in kind, and in which form.
 
-`plimsoll validate` calls `check_create` and `check_update` for files. The steps are the server's: decode, default,
-validate; a decode problem ends it. The embedded API server, which has decoded and defaulted its objects long before it
-judges them, asks for `create_errors` and `update_errors` alone. Pure: no clock, no other objects, so what an API server
-looks up elsewhere (quota, priority classes, service accounts, free addresses) is not asked.
+`check_create` and `check_update` take the steps of the server: decode, default, validate; a decode problem is final.
+`create_errors` and `update_errors` only validate, for objects that are decoded and defaulted. The functions are pure:
+they do not check what an API server looks up elsewhere (quota, priority classes, service accounts, free addresses).
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ Json = dict[str, Any]
 
 
 class Verdict(Value):
-    """What is wrong with an object. Unknown fields alone do not make it bad: that is the asker's choice (strict, warn).
+    """The problems of an object. Unknown fields alone do not make it invalid; the caller decides (strict, warn).
 
-    `is_ours` is false for kinds this package does not judge: custom resources and CustomResourceDefinitions.
+    `is_ours` is false for kinds that this package does not validate: custom resources and CustomResourceDefinitions.
     """
 
     decode_problems: list[DecodeProblem] = []
@@ -44,7 +43,7 @@ class Verdict(Value):
 
     @property
     def strict_decoding_error(self) -> str | None:
-        """What strict field validation answers with."""
+        """The error of strict field validation."""
         if not self.unknown_fields:
             return None
         return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in self.unknown_fields)
@@ -69,7 +68,7 @@ def check_create(obj: Json) -> Verdict:
 
 
 def check_update(obj: Json, old: Json) -> Verdict:
-    """`old` is the stored object; one that cannot be decoded, or is of another kind, gives nothing to compare with."""
+    """Check an update of `old`, the stored object. It is ignored if it cannot be decoded or is of another kind."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not is_builtin(api_version, kind):
         return Verdict(is_ours=False)
@@ -84,7 +83,7 @@ def check_update(obj: Json, old: Json) -> Verdict:
 
 
 def create_errors(obj: Json) -> list[FieldError]:
-    """What is wrong with a new object of a built-in kind that is decoded and prepared for creation."""
+    """The errors of a new object of a built-in kind that is decoded and prepared for creation."""
     if (obj["apiVersion"], obj["kind"]) in REVIEWS:
         return []
     rules = rules_for(obj["apiVersion"], obj["kind"])
@@ -96,22 +95,22 @@ def create_errors(obj: Json) -> list[FieldError]:
 
 
 def update_errors(new: Json, old: Json) -> list[FieldError]:
-    """What is wrong with a change of an object of a built-in kind; both are decoded and defaulted."""
+    """The errors of an update of an object of a built-in kind; both states are decoded and defaulted."""
     rules = rules_for(new["apiVersion"], new["kind"])
     new = _with_stored_status(new, old)
     about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
     others = rules.update(new, old)
     if not rules.update_is_all:
         others = [*others, *rules.valid(new)]
-    # The API server asks twice: once for every kind, once in the kind's own rules.
+    # The API server checks twice: once for every kind, once in the kind's own rules.
     return [*about_metadata, *about_metadata, *others]
 
 
 def default(obj: Json) -> Json:
     """A new object as a client reads it back: defaults filled in, nulls and unknown fields gone, quantities canonical.
 
-    What an API server adds from elsewhere (uid, times, addresses, admission) is not there. An object that cannot be
-    decoded, or is not of a built-in kind, comes back as it is.
+    It lacks what an API server adds from elsewhere (uid, times, addresses, admission). An object that cannot be
+    decoded, or is not of a built-in kind, is returned unchanged.
     """
     if not is_builtin(obj.get("apiVersion"), obj.get("kind")):
         return obj
@@ -126,7 +125,7 @@ def _decoded(obj: Json) -> decode.Decoded:
     if isinstance(taken, Refused):
         return decode.Decoded(value={}, problems=[DecodeProblem(path=taken.path, text=taken.problem)])
     component = openapi.schema_name(taken["apiVersion"], taken["kind"])
-    assert component is not None  # asked by is_builtin
+    assert component is not None  # is_builtin has checked it
     return decode.decode(taken, component)
 
 

@@ -1,8 +1,8 @@
 """The Common Expression Language as Kubernetes 1.34 uses it in `x-kubernetes-validations`.
 
-`objects.schema` compiles the rules of a CRD once (`compile_expression`), asks each for its worst case
-(`Program.estimated_cost`) and evaluates them per object under a `CostBudget`. Nothing here knows schemas, field paths
-or how a failed rule is reported. docs/decisions/0002-own-cel.md says why this is an implementation of our own.
+`objects.schema` compiles the rules of a CRD once (`compile_expression`), estimates the worst case of each
+(`Program.estimated_cost`) and evaluates them per object under a `CostBudget`. This package is independent of schemas,
+field paths and the reporting of failed rules. docs/decisions/0002-own-cel.md has the reasons for an own implementation.
 """
 
 from plimsoll.objects.cel.cost.budget import CostBudget

@@ -1,7 +1,7 @@
-"""What can go wrong with a CEL expression; callers outside this package catch these and nothing else.
+"""The errors of CEL expressions; callers outside this package catch only these.
 
 CelError (PlimsollError)
-├── CelCompileError      the expression is not valid; `message` is what Kubernetes prints for it
+├── CelCompileError      the expression is not valid; `message` is the text that Kubernetes prints
 ├── CelEvaluationError   a value made the expression fail: "no such key: b", "divide by zero"
 └── CelBudgetExceeded    evaluation was stopped because it cost too much
 """

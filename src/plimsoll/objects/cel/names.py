@@ -1,7 +1,6 @@
-"""How a JSON property is spelled in an expression: CEL identifiers cannot hold every property name.
+"""Escapes JSON property names for expressions: CEL identifiers cannot contain every property name.
 
-Used by the checker for object fields; `objects.schema` uses it to know which properties a rule can reach. Keys of maps
-are never escaped.
+Keys of maps are never escaped.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# Words of CEL and words its language definition keeps for later; Kubernetes escapes a property of such a name.
+# Keywords and reserved words of CEL; Kubernetes escapes a property of such a name.
 RESERVED_PROPERTIES = frozenset(
     {
         *("true", "false", "null", "in"),

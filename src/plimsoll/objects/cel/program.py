@@ -51,9 +51,9 @@ class Program:
 
 
 def compile_expression(source: str, *, variables: Mapping[str, CelType], result: CelType | None) -> Program:
-    """Parse and check; raises CelCompileError, whose `message` is what Kubernetes prints for a rule or a message.
+    """Parse and check. Raises CelCompileError with the message that Kubernetes prints.
 
-    `result` is BOOL for a rule, STRING for a messageExpression, None where any type will do.
+    `result` is BOOL for a rule, STRING for a messageExpression, None for any type.
     """
     text = Source(source)
     whose = "messageExpression " if result == STRING else ""

@@ -23,9 +23,9 @@ class Unreadable(Value):
 
 @final
 class BadObject(Value):
-    """An object that is there but cannot be read. Identity is given as far as it could be read, else empty.
+    """An object that exists but cannot be decoded. Fields of its identity that cannot be read are empty.
 
-    It counts as present and unmovable: `node_name` says which node a bad pod holds.
+    It counts as present and unmovable: `node_name` is the node that a bad pod blocks.
     """
 
     kind: str
@@ -36,11 +36,11 @@ class BadObject(Value):
     resource_version: str = ""
     node_name: str = ""
     provider_id: str = ""
-    """Of a bad node: the machine it stands for."""
+    """The machine of a bad node."""
 
     @classmethod
     def told_by(cls, value: Any, *, kind: str, problem: str) -> Self:
-        """The bad object, with what its own JSON says about who it is."""
+        """The bad object, with its identity as far as its JSON has it."""
         metadata = _mapping(_mapping(value).get("metadata"))
         spec = _mapping(_mapping(value).get("spec"))
         return cls(
@@ -77,7 +77,7 @@ def json_type(value: Any) -> str:
 
 
 def _with_key(path: str, complaint: str, value: Any) -> str:
-    """Names the key where msgspec writes `labels[...]`: finds the first key whose value is of the type it got."""
+    """Insert the key where msgspec writes `labels[...]`: the first key whose value has the reported type."""
     got = _GOT.search(complaint)
     head, dots, rest = path.partition("[...]")
     if not dots or rest or got is None:

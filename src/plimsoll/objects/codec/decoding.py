@@ -1,11 +1,11 @@
-"""From bytes to wire structs and back, whatever the bytes are.
+"""Decodes bytes to wire structs, whatever the bytes are, and encodes structs.
 
-Everything that reads the Kubernetes API or a file of objects comes through here. Three promises:
+Everything that reads the Kubernetes API or a file of objects uses it. Three rules hold:
 
 * Null equals absent, for every field and every map value. (Not for elements of a list: there it is a bad object.)
-* Nothing raises. What cannot be decoded is a `BadObject` that says which field is wrong, and who the object is as far
-  as that can be read: it is there in the cluster and must count as present and unmovable.
-* One bad object does not lose the list it came in.
+* Nothing raises. An undecodable object is a `BadObject` with the invalid field, and with the identity of the object as
+  far as it can be read: it exists in the cluster and must count as present and unmovable.
+* A bad object does not make its list unreadable.
 
 The fast path is one typed decode in C. Only after a failure the data is decoded generically, nulls are dropped, and
 the rest converted; a list falls back to the same thing object by object.
@@ -27,23 +27,23 @@ T = TypeVar("T", bound=WireObject)
 S = TypeVar("S", bound=Wire)
 
 _WHO: Final = ("metadata", "spec")
-# All that msgspec raises on data it cannot take, whatever the data is.
+# All exceptions that msgspec raises for invalid data.
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class RawObject(Value, Generic[T]):
-    """A slim view and the bytes it was read from: for kinds whose objects are copied, so that nothing is lost."""
+    """A partial struct and the bytes that it was decoded from, for kinds whose objects are copied without loss."""
 
     view: T
     raw: bytes
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The metadata of the view, so that callers need not know whether the raw bytes are present."""
+        """The metadata of the view, so that callers can treat objects with and without raw bytes alike."""
         return self.view.metadata
 
     def __repr__(self) -> str:
-        """Without the bytes, which may be a Secret's."""
+        """Omits the bytes, which may be a Secret's."""
         return f"RawObject({self.view!r}, {len(self.raw)} bytes)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -51,9 +51,9 @@ class RawObject(Value, Generic[T]):
 
 
 class DecodedList(Value, Generic[T]):
-    """The objects of a list that could be read and the ones that could not.
+    """The decodable and the bad objects of a list.
 
-    `problem` is set if the list as such is unreadable. Then nothing follows from what is missing in it: an empty
+    `problem` is set if the list itself is unreadable. Then missing objects mean nothing: an empty
     `items` beside a `problem` does not mean that there are no objects.
     """
 
@@ -74,7 +74,7 @@ def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
 
 
 def convert_object(struct: type[T], value: Any) -> T | BadObject:
-    """The same for what is parsed already: a document of a YAML file."""
+    """Decode a parsed object, such as a document of a YAML file."""
     converted = _converted(struct, value)
     if isinstance(converted, Unreadable):
         return BadObject.told_by(value, kind=struct.kind_name(), problem=converted.problem)
@@ -117,12 +117,12 @@ def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], 
 
 
 def encode_object(value: Wire) -> bytes:
-    """JSON of what the struct knows, defaults left out. What it was decoded from may have had more."""
+    """Encode the fields of the struct as JSON, without defaults. Fields that the struct does not declare are lost."""
     return _ENCODER.encode(value)
 
 
 class _TypedList(Wire, Generic[T]):
-    """What the fast path decodes a list into; only here null is allowed by type, because lists are hot."""
+    """The type of the fast path for lists. Only here does a type allow null, because lists are hot."""
 
     kind: str | None = None
     metadata: ListMeta | None = None
@@ -130,7 +130,7 @@ class _TypedList(Wire, Generic[T]):
 
 
 class _RawList(Wire):
-    """The same with nothing looked into."""
+    """The list with undecoded members."""
 
     kind: Raw = Raw(b"null")
     metadata: Raw = Raw(b"null")
@@ -138,7 +138,7 @@ class _RawList(Wire):
 
 
 class _Envelope(Value):
-    """A list taken apart: its items as bytes, and what is known about it as a whole."""
+    """A list with its items as bytes and its own fields decoded."""
 
     items: tuple[Raw, ...]
     metadata: ListMeta
@@ -232,7 +232,7 @@ def _converted(struct: type[S], value: Any) -> S | Unreadable:
 
 
 def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
-    """The few fields that say who an object is, from text that may not even be JSON."""
+    """The identity of an object, from text that may not even be JSON."""
     parts = members(bytes(data))
     told = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
     return BadObject.told_by(told, kind=struct.kind_name(), problem=problem)

@@ -1,8 +1,8 @@
-"""Cuts JSON text into the members of its outermost object or the elements of its outermost array.
+"""Splits JSON text into the members of its outermost object or the elements of its outermost array.
 
-Needed where a parser gives up: msgspec recurses, so one object nested a thousand levels deep would make the list
-around it unreadable, and a broken object would hide its own name. Only `decoding` uses it, and only after a failure.
-It follows strings and brackets and checks nothing: what comes out is text for a real parser.
+It is needed where a parser fails: msgspec recurses, so an object that is nested a thousand levels deep would make its
+list unreadable, and a broken object would hide its own name. It follows strings and brackets and checks nothing: a
+parser has to decode the parts.
 """
 
 from __future__ import annotations

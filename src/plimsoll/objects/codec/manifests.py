@@ -1,6 +1,6 @@
-"""Files of Kubernetes objects: YAML or JSON, several documents, `kind: List`, as kubectl takes them.
+"""Files of Kubernetes objects, as kubectl accepts them: YAML or JSON, several documents, `kind: List`.
 
-Decides by content, not by a file's name. Used by every command that has `-f`, and by the scenario reader.
+The content decides the format, not the name of the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Manifest(Value):
     body: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Without the body, which may be a Secret's."""
+        """Omits the body, which may be a Secret's."""
         return f"Manifest({self.ref}, {self.source}:{self.line})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -58,10 +58,10 @@ class Manifest(Value):
 def read_documents(
     data: bytes, *, source: str, letters_are_text: bool = False, odd_numbers: bool = False
 ) -> Iterator[tuple[int, Any]]:
-    """Every document with its line, whatever it holds. Raises UnreadableDocument, naming the source and the place.
+    """Every document with its line, whatever it contains. Raises UnreadableDocument with the source and the position.
 
-    `letters_are_text` is for files of our own, where Y is a fine name; Kubernetes reads it as true.
-    `odd_numbers` lets NaN and infinities through, for who complains about them with the path of the field.
+    `letters_are_text` is for Plimsoll's own files, where Y is a valid name; Kubernetes reads it as true.
+    `odd_numbers` accepts NaN and infinities, for callers that report them with the path of the field.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -78,7 +78,7 @@ def read_documents(
 
 
 def read_manifests(data: bytes, *, source: str, odd_numbers: bool = False) -> list[Manifest]:
-    """The objects of a file, lists taken apart. `odd_numbers` as for `read_documents`."""
+    """The objects of a file, with lists split into their items. `odd_numbers` as for `read_documents`."""
     return [
         Manifest(source=source, line=line, body=body)
         for line, document in read_documents(data, source=source, odd_numbers=odd_numbers)
@@ -109,7 +109,7 @@ def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any
 
 
 def _json_document(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]:
-    """JSON values, one after the other; flow style YAML looks the same at its start, so what is not JSON is YAML."""
+    """Consecutive JSON values. Flow style YAML starts alike, so text that is not JSON is parsed as YAML."""
     try:
         yield from _json_values(text, odd_numbers=odd_numbers)
     except json.JSONDecodeError as error:

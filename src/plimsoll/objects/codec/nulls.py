@@ -1,7 +1,7 @@
-"""Null equals absent: takes the nulls out of plain JSON, guided by the type it is about to become.
+"""Removes nulls from plain JSON, guided by the target type: null equals absent.
 
-Guided, because null means something in JSON of unknown shape (the `default: null` of an OpenAPI schema), and because
-the depth of a type bounds the walk, whatever the depth of the data is.
+The type guides it, because null has a meaning in JSON of unknown shape (the `default: null` of an OpenAPI schema), and
+because the depth of a type bounds the recursion, whatever the depth of the data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CONTAINERS: Final = (inspect.StructType, inspect.DictType, inspect.VarTupleType
 
 
 def without_nulls(value: Any, shape: Shape) -> Any:
-    """The value without null fields and map values. Fields the type does not know are left out as well."""
+    """The value without null fields and map values, and without fields that the type does not declare."""
     shape = _container(shape)
     if isinstance(shape, inspect.StructType) and isinstance(value, dict):
         known = ((field.encode_name, field.type) for field in shape.fields)

@@ -90,7 +90,7 @@ def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 def resolve(plain: str) -> Any:
-    """What an unquoted scalar means."""
+    """The value of an unquoted scalar."""
     if plain in _NULL:
         return None
     if plain in _TRUE:
@@ -123,7 +123,7 @@ def _integer(digits: str) -> int:
 
 
 class _Open:
-    """A mapping or sequence whose end has not come yet."""
+    """A mapping or sequence that is not complete yet."""
 
     __slots__ = ("anchor", "counted_before", "key", "keyed", "merges", "values")
 
@@ -150,7 +150,7 @@ class _Builder:
         self._open: list[_Open] = []
         self._anchors: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
-        """How many values an anchor stands for: known when it closes, before an alias can name it."""
+        """The number of values of an anchor: known at its end, before an alias can refer to it."""
         self._count = 0
         self._aliased = 0
         """How many of the values counted stand for an alias."""

@@ -1,8 +1,8 @@
-"""The door for protobuf: the envelope of a body, and the generic walk of a message into JSON.
+"""Decodes protobuf bodies: the envelope, and the conversion of a message to JSON.
 
 A body is `k8s` with a zero byte, and a `runtime.Unknown`, whose `typeMeta` names the kind and whose `raw` is the
-message. Field numbers that the table does not know are skipped and reported, as unknown fields of JSON bodies are; who
-passes a message on gets them as bytes, for the encoder to put back.
+message. Unknown field numbers are skipped and reported, like unknown fields of JSON bodies; code that forwards a
+message gets them as bytes, which the encoder writes again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DecodedBody(Value):
 
 
 def decode_body(body: bytes, *, api_version: str = "", kind: str = "") -> DecodedBody:
-    """Raises `InvalidProtobuf`. `api_version` and `kind` are what the URL says, for bodies that do not say it."""
+    """Decode a body. `api_version` and `kind` are from the URL, for bodies without them. Raises `InvalidProtobuf`."""
     if not body.startswith(MAGIC):
         raise InvalidProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     envelope = _Walk().envelope(body[len(MAGIC) :])
@@ -127,7 +127,7 @@ class _Walk:
     def _collect(
         self, found: dict[int, Any], number: int, part: tuple[FieldType, int, int | bytes], *, name: str
     ) -> None:
-        """A list for what repeats, the last one for scalars; a message that comes in parts is their concatenation."""
+        """A list for repeated fields, the last value for scalars; the parts of a message are concatenated."""
         field, wire_type, content = part
         scalar = field.type in _ZEROS
         if field.is_map:

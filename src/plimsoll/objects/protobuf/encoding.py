@@ -1,8 +1,8 @@
-"""JSON values as protobuf messages: the way back from `decoding`, over the same table.
+"""Encodes JSON values as protobuf messages: the inverse of `decoding`, with the same table.
 
-Used where a single node or pod travels in another message (the provider and expander protocols of Cluster Autoscaler).
-JSON names that the table does not know are left out: who sends them on loses no more than a client that never knew.
-Fields are written in the order of their numbers and maps by key, so that equal values give equal bytes.
+The provider and expander protocols of Cluster Autoscaler have nodes and pods in their messages. JSON names that are
+not in the table are omitted. Fields are written in the order of their numbers and maps by key, so that equal values
+have equal bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS: Final = {"int32": 32, "int64": 64}
 
 
 def encode_message(name: str, value: Mapping[str, Any], *, unknown: Mapping[str, bytes] | None = None) -> bytes:
-    """A message by its full name; raises `InvalidProtobuf`. `unknown` is what `decode_message` kept."""
+    """Encode a message by its full name. `unknown` are fields from `decode_message`. Raises `InvalidProtobuf`."""
     return _Writing(unknown or {}).message(name, value, path="", depth=0)
 
 
@@ -50,7 +50,7 @@ class _Writing:
         out = bytearray()
         for number in sorted(types):
             field = types[number]
-            # What stands in the JSON object itself is a message of its own here, of the same names.
+            # Fields that are inline in JSON are a message of their own here, with the same names.
             found = _inline_part(field, value) if field.is_inline else value.get(field.name)
             if found is not None:
                 out += self._field(number, field, found, path=path, depth=depth)
@@ -83,7 +83,7 @@ class _Writing:
 
 
 def _inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What of the value is the inline message's; None where nothing is."""
+    """The part of the value that belongs to the inline message; None if there is none."""
     names = {field_type.name for field_type in (message(field.type) or {}).values()}
     return {name: found for name, found in value.items() if name in names} or None
 
@@ -132,7 +132,7 @@ _SCALARS: Final[dict[str, tuple[int, Callable[[Any, str], int | bytes]]]] = {
 
 
 def _quantity(value: Any, path: str) -> bytes:
-    """As text, which is all that protobuf has of it; files say `cpu: 1`."""
+    """Encode a quantity as a string, its only form in protobuf; files have `cpu: 1`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidProtobuf(f"is not a quantity but {value!r}", path=path)
     return written_field(1, LENGTH_DELIMITED, str(value).encode())

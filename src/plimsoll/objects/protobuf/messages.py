@@ -1,4 +1,4 @@
-"""What messages look like: field numbers with JSON names and types, and the message behind an apiVersion and kind."""
+"""The messages: field numbers with JSON names and types, and the message of an apiVersion and kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1."
 RUNTIME: Final = "k8s.io.apimachinery.pkg.runtime."
 EXTENSIONS: Final = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1."
 
-# Fields whose content stands in the JSON object itself, as Go's `json:",inline"` has it.
+# Fields that are inline in the JSON object, as with Go's `json:",inline"`.
 _INLINE: Final = frozenset(
     {"localObjectReference", "ephemeralContainerCommon", "persistentVolumeSource", "handler", "volumeSource"}
 )

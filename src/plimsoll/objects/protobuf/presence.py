@@ -1,8 +1,8 @@
-"""Which zero values mean something: Go sends zeros that its JSON form leaves out, and others that it does not.
+"""The fields whose zero value is significant: Go's protobuf has zeros that its JSON omits, and zeros that it has.
 
-A field behind a pointer is sent only when it was set, so its zero is kept (`replicas: 0`, `storageClassName: ""`); a
-required field is always written. Any other zero is what Go's `omitempty` drops. Pointers are not in the recorded
-schemas; they are facts of the Go types and stand here as a table.
+A pointer field is sent only if it was set, so its zero is significant (`replicas: 0`, `storageClassName: ""`); a
+required field is always written. Go's `omitempty` omits any other zero. The recorded schemas do not show pointers, so
+the table here lists them.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ _NO_POINTERS: Final = {"k8s.io.api.core.v1.EndpointPort": ("name", "protocol")}
 
 @cache
 def zeros_kept(message: str) -> frozenset[str]:
-    """The JSON names of a message's fields whose zero stays."""
+    """The JSON names of a message's fields whose zero is significant."""
     pointers = set(_POINTERS.get(message.rpartition(".")[2], ())) - set(_NO_POINTERS.get(message, ()))
     return frozenset(pointers | _required(message))
 

@@ -1,7 +1,7 @@
-"""Messages that are not objects in JSON: quantities, times, numbers-or-texts, embedded JSON, one-of schemas.
+"""Messages that are not objects in JSON: quantities, times, ints or strings, embedded JSON, one-of schemas.
 
-Each function gets the message as the generic decoder sees it, by JSON name, and returns its JSON value; `NOTHING` is
-for what Go writes as null, which is how an empty time or an empty extension comes along.
+Each function gets the decoded fields by JSON name and returns the JSON value. `NOTHING` stands for a value that Go
+writes as null, such as an empty time or an empty extension.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _moment(seconds: int, nanos: int) -> datetime:
 
 
 def _duration(fields: dict[str, Any]) -> Any:
-    """As Go's time.Duration prints itself: `1h30m0s`, `1.5s`, `20ms`."""
+    """Format like Go's time.Duration: `1h30m0s`, `1.5s`, `20ms`."""
     nanos = fields.get("duration", 0)
     sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
     if nanos == 0:

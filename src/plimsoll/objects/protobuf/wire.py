@@ -1,6 +1,6 @@
-"""The protobuf wire format: a buffer as a run of numbered fields, read and written. Knows nothing of messages.
+"""The protobuf wire format: reads and writes a buffer as a sequence of numbered fields.
 
-Every length is checked against what is left before it is used, so hostile input costs no more than its own size.
+Every length is checked against the remaining bytes before use, so hostile input costs no more than its own size.
 """
 
 from __future__ import annotations

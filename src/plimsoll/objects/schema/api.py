@@ -1,8 +1,7 @@
-"""The façade: a custom resource definition compiled into something that admits objects.
+"""Compiles a custom resource definition into admission of its objects.
 
-`plimsoll validate` and the embedded API server call `compile_definition` once per definition and then
-`version(...).admit_create` or `admit_update` per object (`admission`). Whether a definition itself is valid is asked in
-`definition_checks`; compiling takes that for granted.
+Call `compile_definition` once per definition and `version(...).admit_create` or `admit_update` per object. The
+definition must be valid (`definition.checks`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with which field, in Kubernetes' words: the values every validation in Plimsoll returns.
+"""Errors of fields, with the messages of Kubernetes: the results of every validation in Plimsoll.
 
 A `FieldError` renders itself as the API server does, alone (`text`), as a cause of a Status (`message`) and together
 with others (`invalid_status`). It is generic: custom resources, CRDs and built-in kinds use the same. Paths are plain
@@ -59,7 +59,7 @@ class _Omitted:
         return "OMITTED"
 
 
-# Given as a value, it keeps the value out of the message.
+# Passed as the value, it omits the value from the message.
 OMITTED: Final = _Omitted()
 
 
@@ -77,7 +77,7 @@ class FieldError(Value):
 
     @property
     def message(self) -> str:
-        """What stands in a Status cause: `Invalid value: 0: must be positive`."""
+        """The message of a Status cause: `Invalid value: 0: must be positive`."""
         parts = [self.type.label]
         if self.type not in _VALUE_NEVER_SHOWN and self.value is not OMITTED:
             parts.append(_shown(self.value))

@@ -60,7 +60,7 @@ def find_field(path: str, schema: StructuralSchema, *, allow_brackets: bool = Tr
 
 
 def _tokens(path: str) -> Iterator[str]:
-    """Dots and brackets one by one, quoted keys with their quotes, and names between them."""
+    """Split a path into dots, brackets, quoted keys with their quotes, and names."""
     position = 0
     while position < len(path):
         if path[position] == "'":

@@ -1,7 +1,4 @@
-"""Values as Go prints them: Kubernetes' messages are made with `%q`, `%v` and `json.Marshal`, and are compared exactly.
-
-Used by `field_errors` and wherever a message quotes a value. Knows nothing of fields or schemas.
-"""
+"""Prints values like Go's `%q`, `%v` and `json.Marshal`, with which Kubernetes builds its messages."""
 
 from __future__ import annotations
 

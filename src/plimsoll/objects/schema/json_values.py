@@ -1,8 +1,8 @@
-"""JSON values from outside: taken over once, at the door, so that everything behind it may trust their shape.
+"""JSON values from outside: checked and copied once, so that all other code may rely on their shape.
 
-`take_over` copies a value without recursion, refuses what no Kubernetes API server could have decoded (nesting without
-end, NaN, keys that are not text) and spells numbers as Go would store them. What it returns is nested at most
-`MAX_NESTING` deep, so the schema walks behind it may recurse. Nothing here knows schemas.
+`take_over` copies a value without recursion, rejects values that no Kubernetes API server could have decoded (endless
+nesting, NaN, keys that are not strings) and converts numbers to the form in which Go stores them. The result is nested
+at most `MAX_NESTING` deep, so code that walks schemas may recurse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import go_text
 
-# Go's decoder stops at 10,000. Ours is far below Python's recursion limit and far above what an object needs.
+# Go's decoder stops at 10,000. This is far below Python's recursion limit and far above what an object needs.
 MAX_NESTING = 128
 
 _INT64 = range(-(2**63), 2**63)
@@ -133,18 +133,18 @@ def _shortened(path: str) -> str:
     return path if len(path) <= 120 else f"{path[:117]}..."
 
 
-def same(one: Any, other: Any) -> bool:
-    """Deep equality as JSON means it: `1` is not `true`, although Python thinks so. For values taken over."""
-    return one is other or (bool(one == other) and _are_of_same_types(one, other))
+def same(left: Any, right: Any) -> bool:
+    """Deep equality of JSON values that were taken over: `1` is not `true`, although they are equal in Python."""
+    return left is right or (bool(left == right) and _are_of_same_types(left, right))
 
 
-def _are_of_same_types(one: Any, other: Any) -> bool:
+def _are_of_same_types(left: Any, right: Any) -> bool:
     """Whether values that Python considers equal are equal in JSON: only numbers and booleans can still differ."""
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if not isinstance(one, (dict, list)):
+    if not isinstance(left, (dict, list)):
         return True
-    return _sorting_encoder.encode(one) == _sorting_encoder.encode(other)
+    return _sorting_encoder.encode(left) == _sorting_encoder.encode(right)
 
 
 def identity(value: Any) -> tuple[str, Any]:

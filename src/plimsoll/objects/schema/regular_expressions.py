@@ -1,7 +1,7 @@
-"""Patterns of schemas, compiled by RE2, with Go's words for what is wrong with one.
+"""Patterns of schemas, compiled by RE2, with Go's messages for invalid patterns.
 
-RE2 and not `re`: patterns come from users, and `re` can be made to run for ever. The module is imported only when the
-first pattern is met, because google-re2 is not cheap to load.
+RE2 and not `re`: patterns come from users, and some make `re` run for ever. google-re2 is imported with the first
+pattern, because it is not cheap to load.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The schema model: `openAPIV3Schema` as a tree of values, for definitions and for the data they describe.
 
-One class stands for every node, also for those below allOf, anyOf, oneOf and not, where most fields are forbidden:
-`structurality` says which. Parsing refuses only what has the wrong JSON type (a real API server could not decode it);
-whether a schema may be used is asked elsewhere.
+One class represents every node, also below allOf, anyOf, oneOf and not, where most fields are forbidden
+(`definition.structural_checks`). Parsing rejects only wrong JSON types, which a real API server could not decode.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class StructuralSchema(Value):
 
 
 def parse_schema(schema: Any, path: str) -> StructuralSchema:
-    """The tree of an openAPIV3Schema that was taken over; raises InvalidInput where a field has the wrong JSON type."""
+    """Parse an openAPIV3Schema that was taken over. Raises InvalidInput for a field of the wrong JSON type."""
     node = _Node(schema, path)
     additional, allowed = node.additional_properties()
     items, items_list = node.items()

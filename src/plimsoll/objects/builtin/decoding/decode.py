@@ -1,9 +1,8 @@
-"""What Go's JSON decoder says about an object of a built-in kind, and the object as Go would hold it afterwards.
+"""Decodes an object of a built-in kind like Go's JSON decoder, with Go's error messages.
 
-`checking` calls it before any validation, the embedded API server for every body: a server answers 400 with the first
-of these sentences and validates nothing. People want all of them, each with the path of its field, so all are returned,
-in document order. The decoded value has no nulls, no unknown fields, and canonical quantities; validation and
-defaulting may trust its types. The reading itself is compiled in `readers`.
+A server answers 400 with the first of these messages and does not validate. Users want all of them, each with the path
+of its field, so all are returned, in document order. The decoded value has no nulls, no unknown fields, and canonical
+quantities; validation and defaulting may rely on its types. `readers` compiles the decoding.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MOST_PROBLEMS: Final = 100
 
 
 class DecodeProblem(Value):
-    """A field that cannot be decoded: where, and Go's sentence. `ends_decoding`: Go stops there and says only that."""
+    """A field that cannot be decoded, with Go's message. `ends_decoding`: Go stops there and reports only this."""
 
     path: str
     text: str
@@ -38,9 +37,9 @@ class Decoded(Value):
 
 
 def decode(value: dict[str, Any], component: str) -> Decoded:
-    """Read `value` (taken over, see `schema.json_values`) as the schema called `component`.
+    """Decode `value` (taken over, see `schema.json_values`) by the schema `component`.
 
-    The result is the caller's to change, except for what Go keeps as bytes, which is shared with `value`.
+    The caller may change the result, except for values that Go stores as bytes: they are shared with `value`.
     """
     notes = _Notes()
     decoded = struct_reader(component).read(value, None, notes)
@@ -56,7 +55,7 @@ def go_error(problems: list[DecodeProblem]) -> str | None:
 
 
 class _Notes:
-    """What the readers found wrong, in document order."""
+    """The problems that the readers found, in document order."""
 
     def __init__(self) -> None:
         self.problems: list[DecodeProblem] = []

@@ -1,6 +1,6 @@
-"""Single values that Go reads in a way of its own: quantities, times, ints that may be texts, and base64.
+"""Scalars with a special decoding in Go: quantities, times, ints that may be strings, and base64.
 
-Used by `readers`. Each function gives the value as Go keeps it, or Go's complaint.
+Each function returns the value as Go stores it, or Go's message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NotConverted(NamedTuple):
 
 
 def json_kind(value: Any, go_type: str) -> str:
-    """What Go calls the JSON value that does not fit the type."""
+    """Go's name of the JSON value that does not fit the type."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):

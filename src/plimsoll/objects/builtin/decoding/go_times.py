@@ -1,7 +1,7 @@
-"""Times as Go reads them, and Go's sentence when they cannot be read.
+"""Parses times like Go, with Go's messages for invalid times (metav1.Time and MicroTime).
 
-Used by `decoding` for metav1.Time and MicroTime. The sentence names the piece of the layout that did not fit, so the
-pieces are read one by one, as Go does; nothing here returns the time itself.
+The message names the part of the layout that did not fit, so the parts are parsed one by one, as in Go. The functions
+only check; they do not return the time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PIECES: Final = (
 
 
 def time_problem(text: str, layout: str = RFC3339) -> str | None:
-    """None, or what Go's time.Parse says about `text`."""
+    """The error of Go's time.Parse for `text`; None if there is none."""
     return (_problem if len(text) <= _LONGEST_KEPT else _problem.__wrapped__)(text, layout)
 
 
-# One moment stands in an object many times over and comes back with every patch of it; no time is this long.
+# Cached: an object has the same time in many fields, and again in every patch. No valid time is this long.
 _LONGEST_KEPT: Final = 64
 
 
@@ -82,7 +82,7 @@ def _rest_problem(shown: str, layout: str, *, rest: str, numbers: dict[str, int]
         extra = rest[offset.end() :]
     if extra:
         return f'parsing time "{shown}": extra text: "{extra[:_LONGEST_SHOWN]}"'
-    # The calendar knows no year 0; it has the days of any other leap year.
+    # Python has no year 0; it has the days of any other leap year.
     days = calendar.monthrange(numbers["2006"] or 2000, numbers["01"])[1]
     return None if 1 <= numbers["02"] <= days else f'parsing time "{shown}": day out of range'
 

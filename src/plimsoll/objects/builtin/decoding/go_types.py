@@ -1,8 +1,7 @@
-"""The names Go has for the types behind the OpenAPI schemas, as its JSON decoder prints them.
+"""The Go type names behind the OpenAPI schemas, as Go's JSON decoder prints them.
 
-Used by `readers` when they are compiled. Schemas know component names and JSON types; `v1.RestartPolicy` and
-`v1.ResourceList` they do not know, so those stand in a table here. What is missing from it is
-called `string`, which is right for most fields.
+Schemas have component names and JSON types, but not names like `v1.RestartPolicy` and `v1.ResourceList`; those are in
+the table here. A field that is not in the table is a `string`, which is right for most fields.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SCALARS: Final[dict[tuple[str | None, str | None], str]] = {
     ("string", "date-time"): "string",
 }
 
-# Struct.field → the named type of a field whose schema says only "string", or a map of something.
+# Struct.field → the named type of a field whose schema has only "string", or a map.
 _NAMED: Final = {
     "AzureDiskVolumeSource.cachingMode": "v1.AzureDataDiskCachingMode",
     "AzureDiskVolumeSource.kind": "v1.AzureDataDiskKind",

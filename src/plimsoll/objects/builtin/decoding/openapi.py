@@ -1,7 +1,7 @@
 """The recorded OpenAPI component schemas, found by apiVersion and kind.
 
-Used by `readers` and `defaults`, which walk them beside an object. A file is read when its group is first asked for,
-and kept; a `$ref` is followed when it is met, because JSONSchemaProps refers to itself. Nothing here judges a value.
+A file is read when its group is first requested, and cached. A `$ref` is resolved on use, because JSONSchemaProps
+refers to itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHARED: Final = ("meta_v1", "core_v1")
 def schema_name(api_version: str, kind: str) -> str | None:
     """The component that describes a kind, or None: not a built-in kind, or not one of those recorded."""
     file = _file_of(api_version)
-    # Asked first, so that what clients make up is not kept.
+    # Checked first, so that names invented by clients are not cached.
     return _kinds(file).get((api_version, kind)) if file in _files() else None
 
 
@@ -31,13 +31,13 @@ def is_known(api_version: str, kind: str) -> bool:
 
 @cache
 def known_kinds() -> tuple[tuple[str, str], ...]:
-    """Every recorded (apiVersion, kind) that can stand in a file by itself."""
+    """Every recorded (apiVersion, kind) that can be a manifest."""
     return tuple(kind for file in sorted(_files()) for kind in _kinds(file))
 
 
 @cache
 def component(name: str) -> Schema:
-    """The schema of that name, wherever it stands."""
+    """The schema of that name, from any group."""
     for file in _SHARED:
         if name in _components(file):
             return _components(file)[name]
@@ -48,7 +48,7 @@ def component(name: str) -> Schema:
 
 
 def reference(schema: Schema) -> str | None:
-    """The component a schema stands for: `$ref`, or the recorder's `allOf` around a single one."""
+    """The component that a schema refers to: by `$ref`, or by an `allOf` with a single `$ref`."""
     ref = schema.get("$ref")
     if ref is None and len(schema.get("allOf", ())) == 1:
         ref = schema["allOf"][0].get("$ref")
@@ -90,7 +90,7 @@ def reachable(name: str) -> frozenset[str]:
 
 
 def struct_of(schema: Schema) -> str | None:
-    """The component a schema stands for, if that one has fields."""
+    """The component that a schema refers to, if that has fields."""
     name = reference(schema)
     return name if name is not None and "properties" in component(name) else None
 
@@ -119,7 +119,7 @@ def _components(file: str) -> dict[str, Schema]:
 
 @cache
 def _kinds(file: str) -> dict[tuple[str, str], str]:
-    """Only kinds the file was recorded for: lists and options are registered in every group and are no manifests."""
+    """Only kinds of the file's own group: lists and options are registered in every group and are not manifests."""
     asked_for = set(_document(file).get("kinds", ()))
     found: dict[tuple[str, str], str] = {}
     for name, schema in _components(file).items():

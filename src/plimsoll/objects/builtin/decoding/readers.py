@@ -1,7 +1,7 @@
-"""How values of each recorded schema are read: compiled once for every component, then run for every object.
+"""Readers of the values of each recorded schema, compiled once per component and run for every object.
 
-`decoding` is the only user. A reader knows its Go type and its fields from the start, so that reading a good object
-follows no `$ref` and spells no path; only a problem makes it spell where it stands. Readers know schemas, never rules.
+A compiled reader has its Go type and its fields, so that decoding a valid object resolves no `$ref` and builds no
+path; a path is built only for a problem. Readers apply schemas, not validation rules.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Notes(Protocol):
 
 
 class Reader:
-    """Reads values of one schema; by itself it keeps them as they are: RawExtension, FieldsV1.
+    """Reads values of one schema. The base class returns them unchanged: RawExtension, FieldsV1.
 
-    `passes` is a type whose values need no look at all, which spares most fields of an object a call.
+    `passes` is a type whose values need no check, which saves a call for most fields of an object.
     """
 
     passes: type | None = None
@@ -139,7 +139,7 @@ class _StructReader(Reader):
 
     @cached_property
     def _fields(self) -> dict[str, Reader]:
-        # Not before the first value: JSONSchemaProps refers to itself.
+        # Compiled with the first value, because JSONSchemaProps refers to itself.
         properties: dict[str, Schema] = openapi.component(self._component).get("properties", {})
         return {name: _reader(schema, f"{self._name}.{name}") for name, schema in properties.items()}
 
@@ -175,7 +175,7 @@ def _referenced(component: str) -> Reader:
 
 
 def _reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
-    """`owner` is the field ("PodSpec.volumes") that holds the value; `go_type` is known of elements only."""
+    """`owner` is the field ("PodSpec.volumes") that contains the value; only elements have a `go_type`."""
     component = openapi.reference(schema)
     if component is not None:
         return _referenced(component)

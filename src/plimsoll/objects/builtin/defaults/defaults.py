@@ -1,9 +1,8 @@
-"""What an API server fills in: the fields a user left out, by kind.
+"""The defaults of an API server for built-in kinds.
 
-`checking` asks for `defaulted` before validation, because validation depends on it (a Job's restart policy is Always by
-default, and invalid for that), and for `spelled_out` where the object is shown as a client would read it. Everything
-here takes a decoded object (see `decoding`) and returns a new one; `fill_in`, `prepare_for_create` and `spell_out` are
-the same for callers that own the object: they change it in place.
+Defaults come before validation, which depends on them (a Job's restart policy is Always by default, and invalid for
+that reason). `defaulted` and `spelled_out` take a decoded object and return a new one; `fill_in`, `prepare_for_create`
+and `spell_out` change the object in place.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# Fields Go writes although they are empty, and which no schema tells apart from those it leaves out.
+# Empty fields that Go writes; schemas do not distinguish them from those that Go omits.
 _ALWAYS_WRITTEN: Final = frozenset({"StatefulSetStatus.availableReplicas", "StatefulSetSpec.serviceName"})
 
-# Every other kind begins its life without a status, whatever is sent.
+# Every other kind is created without a status, whatever the client sends.
 _KEEPS_STATUS: Final = frozenset({"Node", "Namespace", "TokenReview", "TokenRequest"})
 _NEVER_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
 
@@ -56,7 +55,7 @@ _BY_KIND: Final[dict[tuple[str, str], Callable[[Json], None]]] = {
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): others.role_binding,
 }
 
-# Of them only the spec gets more than stands in the schema.
+# Only the spec of these gets defaults beyond the schema's.
 _WITHOUT_STATUS_DEFAULTS: Final = frozenset(
     {("v1", "Pod"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
 )
@@ -76,7 +75,7 @@ def prepared_for_create(obj: Json) -> Json:
 
 
 def spelled_out(obj: Json) -> Json:
-    """With the empty structs and zero numbers that Go writes for fields which are not optional."""
+    """A copy with the empty structs and zero numbers that Go writes for fields that are not optional."""
     whole: Json = copy(obj)
     spell_out(whole)
     return whole
@@ -95,7 +94,7 @@ def fill_in(obj: Json) -> None:
 
 
 def fill_in_status(obj: Json) -> None:
-    """`fill_in`, of an object of which only the status is at hand."""
+    """Like `fill_in`, for an object of which only the status is present."""
     component = openapi.schema_name(obj["apiVersion"], obj["kind"])
     if component is None or (obj["apiVersion"], obj["kind"]) not in _WITHOUT_STATUS_DEFAULTS:
         fill_in(obj)
@@ -156,7 +155,7 @@ def _spell_out(value: Json, component: str) -> None:
 
 
 class _Struct(Enum):
-    """Stands for a new empty struct where plain values stand for themselves."""
+    """A placeholder for a new empty struct; other defaults are plain values."""
 
     EMPTY = "empty"
 
@@ -200,7 +199,7 @@ def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldS
 
 
 def _structs(item: Any, held: HeldStruct) -> Iterable[Json]:
-    """The structs that a field holds, alone or in a list or map."""
+    """The structs in a field: its value, or the elements of its list or map."""
     if not held.is_collection:
         return (item,) if isinstance(item, dict) else ()
     several = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()

@@ -1,4 +1,4 @@
-"""Defaults of the kinds that run nothing: services, secrets, storage, nodes, roles. Changes what it is given."""
+"""Defaults of kinds without pods: services, secrets, storage, nodes, roles. The functions change their argument."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def service(obj: Json) -> None:
 
 
 def secret(obj: Json) -> None:
-    """What stands in stringData is written over data, and never read back."""
+    """Copy stringData into data and remove it: it is write-only."""
     obj["type"] = obj.get("type") or "Opaque"
     written = obj.pop("stringData", None)
     if written:

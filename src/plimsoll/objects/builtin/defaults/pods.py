@@ -1,4 +1,4 @@
-"""Defaults of pods and of pod templates. Used by `defaults` and `workload_defaults`; changes what it is given."""
+"""Defaults of pods and of pod templates. The functions change their argument."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pod(obj: Json) -> None:
 
 
 def requests_and_host_ports(spec: Json) -> None:
-    """Only a pod itself takes its requests from its limits; a template stays as it was written."""
+    """Set missing requests from limits. This applies to pods only, not to templates."""
     for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
         limits = container.get("resources", {}).get("limits")
         if limits is not None:
@@ -114,7 +114,7 @@ def _volume(volume: Json) -> None:
 
 
 def is_latest(image: str) -> bool:
-    """No tag means `latest`; a digest means no tag; what is no image reference has none either."""
+    """The tag of an image: `latest` if it is missing, none with a digest or for an invalid reference."""
     name, at, _ = image.partition("@")
     before, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
@@ -127,7 +127,7 @@ def is_latest(image: str) -> bool:
 
 
 def qos_class(spec: Json) -> str:
-    """Guaranteed, Burstable or BestEffort: who goes first when a node runs out."""
+    """The QoS class: Guaranteed, Burstable or BestEffort."""
     wanted = [
         {
             field: {
@@ -149,7 +149,7 @@ def qos_class(spec: Json) -> str:
 
 
 def _fill_empty(holder: Json, **values: str | int) -> None:
-    """Go cannot tell an empty text or a zero from nothing; both are filled."""
+    """Set a default. Go does not distinguish an empty string or a zero from an absent value."""
     for name, value in values.items():
         if not holder.get(name):
             holder[name] = value

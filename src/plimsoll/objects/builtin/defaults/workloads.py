@@ -1,4 +1,4 @@
-"""Defaults of workloads: Deployments to CronJobs. Used by `defaults`; changes what it is given."""
+"""Defaults of workloads, from Deployments to CronJobs. The functions change their argument."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) ->
 
 
 def _selected_twice_errors(keys: list[str], selector: Json, path: str) -> list[FieldError]:
-    """By the time Kubernetes looks, the keys have become expressions of the selector; a user's own come before."""
+    """Kubernetes has merged the keys into the selector's expressions, after the user's own, before it validates."""
     selected = set(selector.get("matchLabels", {}))
     selected.update(expression.get("key", "") for expression in selector.get("matchExpressions", []))
     return [fe.invalid(f"{path}[{position}]", key, _IN_BOTH) for position, key in enumerate(keys) if key in selected]

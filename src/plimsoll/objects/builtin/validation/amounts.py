@@ -45,6 +45,6 @@ def is_zero(value: IntOrPercent) -> bool:
 
 
 def _percent(text: str) -> int:
-    # Enough digits to tell it from 100; a number of megabytes is not worth converting.
+    # Enough digits to compare with 100; a number of megabytes is not converted.
     digits = text[:-1].lstrip("0")
     return int(digits[:6] or "0")

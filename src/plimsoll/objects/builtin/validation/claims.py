@@ -1,7 +1,4 @@
-"""Validation of what a PersistentVolumeClaim asks for, as an object or inside a pod or StatefulSet.
-
-Used by `volumes`, `storage` and `workloads`.
-"""
+"""Validation of the spec of a PersistentVolumeClaim, as an object or inside a pod or StatefulSet."""
 
 from __future__ import annotations
 

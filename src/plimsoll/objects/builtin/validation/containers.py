@@ -1,7 +1,7 @@
 """Validation of containers: names, images, ports, variables, mounts, probes, hooks.
 
-Used by `pods`, which gives the pod's side of things in a `PodContext`. Judges one container list at a time; what two
-lists may not share (names, host ports) is checked where the second is judged.
+`PodContext` has the properties of the pod. One container list is validated at a time; what two lists may not share
+(names, host ports) is checked with the second list.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ONE_SOURCE: Final = "may not have more than one field specified at a time"
 
 
 class PodContext(Value):
-    """What a container's validity depends on in its pod."""
+    """The properties of a pod that the validity of its containers depends on."""
 
     volumes: dict[str, Json]
     claims: frozenset[str]
@@ -95,7 +95,7 @@ def init_container_errors(
             errors.append(fe.duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        # Kubernetes judges each init container as if it were the only one, and gives index 0.
+        # Kubernetes validates each init container as if it were the only one, with index 0.
         errors += _host_port_errors([container], path)
         if policy == "Always":
             errors += probes.container_probe_errors(container, here, grace_period_s=context.grace_period_s)
@@ -133,7 +133,7 @@ def ephemeral_container_errors(
 
 
 def image_padding_errors(container: Json, path: str) -> list[FieldError]:
-    """Only asked of pods; templates have always been let through."""
+    """Checked for pods only; Kubernetes has always accepted such templates."""
     image = container.get("image", "")
     if image == image.strip():
         return []
@@ -282,7 +282,7 @@ def _mount_errors(container: Json, path: str, context: PodContext) -> list[Field
 
 
 def _sub_path_errors(mount: Json, path: str, *, index_path: str) -> list[FieldError]:
-    """Paths of these errors have no index: Kubernetes gives none."""
+    """The paths of these errors have no index, as in Kubernetes."""
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     errors = references.descending_path_errors(sub_path, f"{path}.subPath") if sub_path else []
     if expression:

@@ -1,7 +1,4 @@
-"""Cron schedules: what is wrong with one, in the words of the library Kubernetes parses them with.
-
-Used by `jobs`. Says nothing about when a schedule fires.
-"""
+"""Validation of cron schedules, with the messages of the library that Kubernetes parses them with."""
 
 from __future__ import annotations
 

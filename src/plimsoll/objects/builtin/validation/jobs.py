@@ -1,6 +1,6 @@
 """Validation of Jobs and CronJobs.
 
-Used by `kinds`. The selector and the labels that the API server generates from the uid are taken for granted.
+The selector and the labels that the API server generates from the uid are assumed to be present.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GENERATED: Final = frozenset(
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
 _NEEDS_INDEXES: Final = "requires indexed completion mode"
 _IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-# What a job that has not started yet may still change in its template.
+# The fields of the template that may change as long as the job has not started.
 _SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 
 

@@ -1,4 +1,4 @@
-"""What built-in kinds add to the common rules of metadata: finalizers must be known or qualified."""
+"""The metadata rule of built-in kinds: finalizers must be known or qualified."""
 
 from __future__ import annotations
 

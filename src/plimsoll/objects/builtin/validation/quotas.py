@@ -30,7 +30,7 @@ _SCOPES: Final = frozenset(
 )
 _MOST_SCOPES: Final = 100
 _OPPOSITES: Final = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
-# (smaller, larger, whose path, whose value is shown, sentence); in Kubernetes' order.
+# (smaller, larger, key of the path, key of the printed value, message); in Kubernetes' order.
 _ORDERS: Final = (
     ("min", "max", "min", "min", "min value {0} is greater than max value {1}"),
     (

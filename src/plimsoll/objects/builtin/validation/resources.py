@@ -1,7 +1,6 @@
 """Validation of resource names and amounts: requests, limits, capacity.
 
-Used by `containers`, `pods`, `nodes` and `quotas`. Amounts are canonical text by now (see `decoding`), so they always
-parse. Nothing here knows pods or nodes.
+Amounts are canonical strings after decoding, so they always parse.
 """
 
 from __future__ import annotations

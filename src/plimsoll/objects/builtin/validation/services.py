@@ -39,7 +39,7 @@ def is_headless(spec: Json) -> bool:
 
 
 def is_external(spec: Json) -> bool:
-    """Reachable from outside the cluster by itself."""
+    """Whether the type makes a service reachable from outside the cluster."""
     if spec.get("type") in ("LoadBalancer", "NodePort"):
         return True
     return spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs"))
@@ -206,7 +206,7 @@ def _node_port_errors(spec: Json) -> list[FieldError]:
 
 
 def _shown_port(protocol: str, number: int) -> GoStruct:
-    """What Kubernetes compares ports by, as Go prints it."""
+    """The key by which Kubernetes compares ports, as Go prints it."""
     return GoStruct(
         fields={
             "Name": "",
@@ -282,7 +282,7 @@ def service_update_errors(new: Json, old: Json) -> list[FieldError]:
 
 
 def _kept_address_errors(spec: Json, before: Json) -> list[FieldError]:
-    """An update that names no address keeps the stored ones; the API server fills them in."""
+    """Copy the stored addresses into an update that names none, as the API server does."""
     addresses, were = spec.get("clusterIPs", []), before.get("clusterIPs", [])
     if not addresses or not were or (is_headless(spec) and is_headless(before)):
         return []

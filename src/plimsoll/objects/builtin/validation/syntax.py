@@ -1,8 +1,7 @@
-"""What names, ports, keys and addresses may look like, and how Kubernetes words its complaint when they do not.
+"""The syntax of names, ports, keys and addresses, with the messages of Kubernetes.
 
-Used by every validation module of this package. Each check returns all complaints as sentences (empty: fine), in one
-pass over the text. Label keys, label values and subdomains are `core.names`'s, names of objects
-`core.names`'s.
+Each check returns all messages, none for a valid text, in one pass. `core.names` checks label keys, label values,
+subdomains and names of objects.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def http_header_problems(value: str) -> list[str]:
 
 
 def domain_prefixed_path_errors(path: str, value: str) -> list[fe.FieldError]:
-    """`example.com/what`: the name of who manages a Job."""
+    """`example.com/name`: the name of the controller that manages a Job."""
     if not value:
         return [fe.required(path)]
     host, _, rest = value.partition("/")
@@ -129,7 +128,7 @@ def cidr_errors(path: str, value: str) -> list[fe.FieldError]:
 
 
 def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """As Kubernetes reads addresses in old fields: leading zeros in IPv4 are decimal, not an error."""
+    """Parse an address of an old field: leading zeros in IPv4 are decimal, not an error."""
     text = value
     if len(value) <= 64 and ":" not in value and value.isascii():
         text = ".".join(part.lstrip("0") or "0" if part.isdigit() else part for part in value.split("."))

@@ -50,10 +50,10 @@ def _anything_may_change(_new: Json, _old: Json) -> list[FieldError]:
 
 
 class KindRules(Value):
-    """How objects of a kind are named, and what is asked of them when they are made and changed.
+    """The rules of a kind: names, creation and updates.
 
-    `spec_first`: the API server judges metadata only if nothing else is wrong. `update` adds to `valid`, which an
-    updated object has to be as well; `create` stands in for `valid` where creation asks more.
+    `spec_first`: the API server validates metadata only if there are no other errors. `update` adds to `valid`, which
+    also applies to updated objects; `create` replaces `valid` where creation has more rules.
     """
 
     namespaced: bool = True
@@ -127,7 +127,7 @@ _RULES: Final[dict[tuple[str, str], KindRules]] = {
     ("v1", "Event"): KindRules(name_rule=path_segment_problems),
     ("events.k8s.io/v1", "Event"): KindRules(name_rule=path_segment_problems),
 }
-# Requests in the shape of objects: they are answered, not kept, and need no name.
+# Requests in the form of objects: they are answered, not stored, and need no name.
 REVIEWS: Final = frozenset(
     {
         ("authentication.k8s.io/v1", "TokenReview"),

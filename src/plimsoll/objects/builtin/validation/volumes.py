@@ -1,7 +1,7 @@
-"""Validation of the volumes of a pod: one source each, and what that source needs.
+"""Validation of the volumes of a pod: one source per volume, and the rules of the sources.
 
-Used by `pods`. `storage` shares the sources that persistent volumes have as well. Most sources only have fields that
-must not be empty; those stand in a table, the others have a function.
+Persistent volumes share some of the sources. Most sources only have fields that must not be empty; those are in a
+table, the others have a function.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _created_claim_errors(pod_name: str, volume_name: str, path: str) -> list[Fi
 
 
 def needs(*fields: str) -> Callable[[Json, str], list[FieldError]]:
-    """A source whose only rule is that these fields are there."""
+    """A source whose only rule is that these fields are set."""
 
     def check(source: Json, path: str) -> list[FieldError]:
         return [fe.required(f"{path}.{field}") for field in fields if not source.get(field)]
@@ -188,7 +188,7 @@ def _downward(source: Json, path: str) -> list[FieldError]:
 
 
 def _downward_file_errors(item: Json, path: str) -> list[FieldError]:
-    """The path has no index: Kubernetes gives none here."""
+    """The path has no index, as in Kubernetes."""
     errors = needs("path")(item, path)
     errors += references.non_reserved_path_errors(item.get("path", ""), f"{path}.path")
     if "fieldRef" in item:
@@ -329,7 +329,7 @@ def anything(_source: Json, _path: str) -> list[FieldError]:
     return []
 
 
-# (field, name in the path of its errors, rule), in the order Kubernetes looks; the first one found counts.
+# (field, name in the path of its errors, rule), in the order of Kubernetes; the first that is set counts.
 _SOURCES: Final = (
     ("emptyDir", "emptyDir", _empty_dir),
     ("hostPath", "hostPath", host_path),

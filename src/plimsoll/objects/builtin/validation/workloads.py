@@ -1,6 +1,6 @@
 """Validation of Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and ControllerRevisions.
 
-Used by `kinds`. Works on decoded, defaulted objects; pods are never looked at, only the template.
+The objects are decoded and defaulted. Only templates are validated, not pods.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def deployment_errors(obj: Json) -> list[FieldError]:
 def replica_set_errors(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors = not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
-    # Kubernetes says "deployment" of a ReplicaSet, too.
+    # Kubernetes prints "deployment" for a ReplicaSet, too.
     return [*errors, *_selected_template_errors(spec, empty="empty selector is invalid for deployment")]
 
 
@@ -104,7 +104,7 @@ def _selected_template_errors(spec: Json, *, empty: str) -> list[FieldError]:
 
 
 def _long_running_errors(spec: Json, *, kind: str) -> list[FieldError]:
-    """Pods of these kinds are restarted for ever."""
+    """Pods of these kinds always have the restart policy Always."""
     errors: list[FieldError] = []
     if spec.get("restartPolicy") != "Always":
         path = "spec.template.spec.restartPolicy"

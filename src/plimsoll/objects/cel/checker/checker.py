@@ -1,7 +1,7 @@
-"""Types for every node of an expression, or all the reasons why there are none, in cel-go's words.
+"""The type checker: a type for every node of an expression, or all errors, with the messages of cel-go.
 
-The result (`Checked`) keeps for each node its type and for each call the overloads that may be meant; the estimator and
-the evaluator read both. An error gives its node the error type, which goes with everything, so that one mistake is
+The result (`Checked`) has the type of each node and the candidate overloads of each call; the estimator and the
+evaluator read both. A node with an error gets the error type, which is assignable to every type, so that a mistake is
 reported once.
 """
 
@@ -51,7 +51,7 @@ _LITERAL_TYPES: dict[type, t.CelType] = {
 
 @dataclass(slots=True)
 class Checked:
-    """What is known about the nodes of a tree; `used` are the declared variables it refers to."""
+    """The types of the nodes of a tree; `used` are the declared variables that it refers to."""
 
     root: AstNode
     types: dict[AstNode, t.CelType] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class _Checker:
         self._scopes.pop()
 
     def _local(self, name: str) -> t.CelType | None:
-        """A variable of a fold around this place; a leading dot asks for a declared one."""
+        """A variable of an enclosing comprehension; a leading dot refers to a declared variable."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
     def _ident(self, node: AstNode, name: str) -> t.CelType:
@@ -205,7 +205,7 @@ class _Checker:
         return self._resolve(node, node.function, [self.type_of(node.target), *arguments], is_method=True)
 
     def _namespaced(self, node: Call) -> str | None:
-        """The function's full name if what stands before the last dot is a part of it: `optional.of`."""
+        """The qualified name of a function, if the text before the last dot is a part of it: `optional.of`."""
         namespace = qualified_name(node.target) if node.target is not None else None
         function = f"{namespace}.{node.function}".removeprefix(".")
         return function if namespace is not None and function in FUNCTIONS else None
@@ -292,7 +292,7 @@ class _Checker:
         return of
 
     def _joined(self, node: AstNode, previous: t.CelType | None, current: t.CelType) -> t.CelType:
-        """Kubernetes asks for literals of one type."""
+        """Kubernetes requires literals of one type."""
         if previous is None:
             return current
         if self.bindings.assignable([previous], [current]):

@@ -1,4 +1,4 @@
-"""Constant arguments that can only fail: Kubernetes refuses such an expression instead of letting every object fail."""
+"""Checks of constant arguments that always fail: Kubernetes rejects such an expression at compile time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 
 
 def unusable_pattern(root: AstNode) -> str | None:
-    """What is wrong with a constant pattern of find or findAll: Kubernetes meets it one stage later than the others."""
+    """The error of a constant pattern of find or findAll: Kubernetes finds it one stage later than the others."""
     for node in walk(root):
         if isinstance(node, Call) and node.function in {"find", "findAll"} and node.arguments:
             pattern = node.arguments[0]

@@ -1,4 +1,4 @@
-"""How much evaluation may cost: counted in steps, never in seconds, so that the answer is the same everywhere."""
+"""The cost limit of an evaluation, in steps and not in seconds, so that the result is the same everywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CostBudget:
         self._call_left = 0
 
     def start_call(self) -> None:
-        """A new evaluation begins: it may spend `per_call`, but no more than what is left in total."""
+        """Start an evaluation. It may spend `per_call`, but not more than the rest of the total."""
         self._call_left = min(self.per_call, self.remaining)
 
     def spend(self, cost: int) -> None:

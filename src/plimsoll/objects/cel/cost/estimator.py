@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _NEW_LIST = exactly(10)
 _NEW_MAP = exactly(30)
 _EMPTY = Range(UINT_MAX, 0)
-# No schema limits the length of a map's keys, and Kubernetes reckons with none at all.
+# No schema limits the length of a map's keys, and Kubernetes counts them as empty.
 _KEY = t.StringType(0)
 _ORDERINGS = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
 
@@ -108,7 +108,7 @@ class _Estimator:
                 return self._bind(node)
         return NOTHING
 
-    # -- what is known about sizes
+    # -- sizes
 
     def _local(self, name: str) -> _Local | None:
         stack = self._locals.get(name)
@@ -127,7 +127,7 @@ class _Estimator:
         return self._reached.get(node)
 
     def _size(self, node: AstNode) -> Range | None:
-        """In the order of cel-go: what was computed, what is written, what the schema says, what the type says."""
+        """The size of a node, in the order of cel-go: computed, literal, from the schema, from the type."""
         if node in self._sizes:
             return self._sizes[node]
         written = _written_size(node)
@@ -208,7 +208,7 @@ class _Estimator:
         variables = self._loop_variables(node)
         for name, local in variables.items():
             self._locals.setdefault(name, []).append(local)
-        each = self.cost(node.condition).plus(self.cost(node.step))
+        per_element = self.cost(node.condition).plus(self.cost(node.step))
         step_entry = self._entry(node.step)
         for name in variables:
             self._locals[name].pop()
@@ -219,7 +219,7 @@ class _Estimator:
             self._remember(node, self._size(node.initial), None)
         elif isinstance(node.initial, ListLiteral | MapLiteral):
             self._remember(node, times, step_entry)
-        return cost.plus(times.times(each))
+        return cost.plus(times.times(per_element))
 
     def _loop_variables(self, node: Comprehension) -> dict[str, _Local]:
         entry, reached = self._entry(node.items), self._reach(node.items)
@@ -272,7 +272,7 @@ class _Estimator:
         return self._standard_price(node, function, [argument.size for argument in arguments])
 
     def _standard_price(self, node: Call, function: str, sizes: list[Range]) -> Price:
-        """Operators: those that do not evaluate all operands, and those whose cost depends on the overload."""
+        """The cost of operators that do not evaluate all operands, or whose cost depends on the overload."""
         match function:
             case "_&&_" | "_||_":
                 return Price(NOTHING)

@@ -1,7 +1,7 @@
-"""What calls cost at worst by the sizes of their operands: cel-go's estimates, and Kubernetes' for its libraries.
+"""The worst-case cost of calls by the sizes of their operands: cel-go's estimates, and Kubernetes' for its libraries.
 
-Numbers and quirks are Kubernetes': changing one would change which CRDs are accepted. Several functions are priced only
-when called as methods although they are none (`quantity`, `isIP`): they fall back to the price of one step.
+Numbers and quirks are those of Kubernetes: a change would change which CRDs are accepted. Several functions have a cost
+only when called as methods, although they are not methods (`quantity`, `isIP`): they cost one step.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Cost of the call alone, without its arguments, and the size of its result if it is known."""
+    """The cost of a call without its arguments, and the size of its result, if known."""
 
     cost: Range
     size: Range | None = None
 
 
 def library_price(function: str, target: Operand | None, arguments: list[Operand]) -> Price | None:
-    """The price, or None for operators and for whatever costs one step."""
+    """The cost, or None for operators and for calls that cost one step."""
     estimate = _PRICES.get(function)
     return estimate(target, arguments) if estimate is not None else None
 
@@ -57,10 +57,10 @@ def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price |
     element = _element(target)
     if element is None:
         return Price(target.size.scaled(TRAVERSAL))
-    each = ONE
+    per_element = ONE
     if isinstance(element.type, t.StringType | t.BytesType):
-        each = each.plus(element.size.scaled(TRAVERSAL))
-    return Price(target.size.times(each))
+        per_element = per_element.plus(element.size.scaled(TRAVERSAL))
+    return Price(target.size.times(per_element))
 
 
 def _element(target: Operand) -> Operand | None:
@@ -261,7 +261,7 @@ _LONGEST_TIME = 32
 
 
 def declared_size(of: t.CelType) -> Range:
-    """What the schema says about the size of a value of this type; things without a size count as empty."""
+    """The size of a value of this type by its schema; values without a size count as empty."""
     match of:
         case t.StringType() | t.BytesType():
             most = of.max_length

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from plimsoll.objects.cel.values.numbers import UINT_MAX
 
-# A character or element passed over costs a tenth of a step; a character of a pattern stands for a quarter of a state.
+# Traversing a character or element costs a tenth of a step; a character of a pattern counts as a quarter of a state.
 TRAVERSAL = 0.1
 PATTERN = 0.25
 
 
 class Range(NamedTuple):
-    """A size or a cost that is known to lie between two bounds."""
+    """A size or a cost between two bounds."""
 
     least: int
     most: int
@@ -25,7 +25,7 @@ class Range(NamedTuple):
         return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
 
     def scaled(self, factor: float) -> Range:
-        """By a cost factor, rounded up."""
+        """The range multiplied by a cost factor, rounded up."""
         return Range(_scaled(self.least, factor), _scaled(self.most, factor))
 
     def union(self, other: Range) -> Range:

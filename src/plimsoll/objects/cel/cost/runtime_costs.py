@@ -1,7 +1,7 @@
-"""What a call costs when it runs, by the actual sizes of its arguments; charged before the work is done.
+"""The cost of a call at run time, by the actual sizes of its arguments; charged before the work is done.
 
-Kubernetes' numbers, and a little more where Python has to copy what Go shares (joining lists) or look at every element
-(comparing them): the budget must bound the time too.
+The numbers are those of Kubernetes, and a little more where Python copies what Go shares (joining lists) or visits
+every element (comparing them): the budget must bound the time too.
 """
 
 from __future__ import annotations

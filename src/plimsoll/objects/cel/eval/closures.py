@@ -1,7 +1,7 @@
 """Evaluation functions, one per kind of syntax node: they evaluate operands in a frame and charge their cost.
 
-Errors of CEL are exceptions; `&&`, `||` and the folds made of them catch them, because a later operand may decide the
-answer whatever the failed one would have been.
+Errors of CEL are exceptions. `&&`, `||` and the comprehensions built from them catch them, because a later operand may
+decide the result.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def optional_selection(operand: Run, name: str) -> Run:
 
 
 def logical(left: Run, right: Run, *, decides: bool) -> Run:
-    """`decides` is the value of one operand that settles it whatever the other is: true for ||, false for &&."""
+    """`decides` is the value of an operand that decides the result alone: true for ||, false for &&."""
 
     def run(frame: Frame) -> object:
         failed: CelEvaluationError | None = None

@@ -1,7 +1,7 @@
-"""Calling the right overload: by the checker's choice where it is one, by the arguments where types were not known.
+"""Calls the right overload: the checker's if it is unique, else the one that fits the arguments.
 
-Values come from outside and may be null where a string was declared, so no function is called with a value that is not
-of the kind it was written for; the answer is then CEL's "no such overload".
+Values come from outside and may be null where a string was declared. A function is never called with a value of a
+wrong type; the result is then CEL's "no such overload".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLASSES: dict[t.CelType, type] = {
     t.SEMVER: Semver,
     t.FORMAT: Format,
 }
-# These look at their arguments themselves: an operator's overloads share one implementation.
+# These check their arguments themselves: the overloads of an operator share one implementation.
 _CAREFUL = frozenset(
     overload.implementation
     for library in (operators.LIBRARY, conversions.LIBRARY)

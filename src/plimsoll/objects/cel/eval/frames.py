@@ -49,7 +49,7 @@ Run = Callable[[Frame], object]
 
 
 class Failed:
-    """The error a fold has met so far: kept as its value, because a later element may still decide it."""
+    """The error of a comprehension so far, stored as its value, because a later element may still decide the result."""
 
     __slots__ = ("error",)
 

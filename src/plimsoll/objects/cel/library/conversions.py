@@ -143,7 +143,7 @@ def _text(value: bytes) -> str:
 
 
 def shortest_double(value: float) -> str:
-    """As Go's %g: the fewest digits that read back the same; an exponent from 1e+06 on and below 1e-4."""
+    """Format like Go's %g: the fewest digits that parse to the same value; an exponent from 1e+06 on and below 1e-4."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
     sign, digits, power = Decimal(repr(value)).normalize().as_tuple()

@@ -149,7 +149,7 @@ def _number(digits: str) -> int:
 
 
 def _normalized(text: str) -> str:
-    """Without a leading v or leading zeros, and with all three numbers."""
+    """The version without a leading v or leading zeros, and with all three numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for place, part in enumerate(parts):
         stripped = part.lstrip("0")

@@ -47,7 +47,7 @@ def largest(items: Sequence[object]) -> object:
 def _declare_sum(kind: str, zero: object) -> None:
     @LIBRARY.function(f"<list({kind})>.sum() -> {kind}")
     def total(items: Sequence[object]) -> object:
-        # The kind of a list that came as dyn shows in its elements only, so the zero serves empty lists alone.
+        # The element type of a dyn list is known from its elements only, so this zero is for empty lists.
         result = items[0] if items else zero
         for item in items[1:]:
             result = add(result, item)

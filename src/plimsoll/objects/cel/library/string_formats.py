@@ -1,4 +1,4 @@
-"""The named string formats of CEL's `format` library: each says what is wrong with a text, in Kubernetes' words."""
+"""The named string formats of CEL's `format` library, with the error messages of Kubernetes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _label_1035(text: str) -> list[str]:
 
 
 def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """A prefix may end in a dash, because a generated name goes on."""
+    """Check a prefix, which may end in a dash, because a generated name continues after it."""
 
     def checked(text: str) -> list[str]:
         return check(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIBRARY = Library()
 
-# What CEL's trim takes away: Unicode's White_Space, which is not what Python's strip() knows.
+# CEL's trim removes Unicode's White_Space, which differs from Python's strip().
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _QUOTED = {
     "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",

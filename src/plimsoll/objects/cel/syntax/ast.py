@@ -1,7 +1,7 @@
-"""The syntax tree: what the parser builds, and the checker, the estimator and the compiler to closures walk.
+"""The syntax tree, which the parser builds and the checker, the estimator and the evaluator traverse.
 
-Nodes are compared and hashed by identity, so that what is known about a node (its type, its size) is kept in
-dictionaries beside the tree and the tree itself never changes. `depth` bounds the recursion of every walker.
+Nodes are compared and hashed by identity, so that types and sizes of nodes are in dictionaries beside the tree, and the
+tree itself never changes. `depth` bounds the recursion of every traversal.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class MapLiteral(AstNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comprehension(AstNode):
-    """What every macro over a list or map becomes: a fold, with an early end when `condition` is false.
+    """The expansion of every macro over a list or map: a fold that ends early when `condition` is false.
 
     With `variable2` the first variable is the index or key and the second the value.
     """
@@ -124,7 +124,7 @@ class Comprehension(AstNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind(AstNode):
-    """A name for a value within `body`: what optMap and optFlatMap are made of."""
+    """A name for a value within `body`; optMap and optFlatMap expand to it."""
 
     variable: str
     value: AstNode

@@ -1,8 +1,8 @@
-"""The wording of syntax errors: in Kubernetes that of a generated parser, here taken from one of the same grammar.
+"""The messages of syntax errors, taken from a parser that is generated from the same grammar as cel-go's.
 
 The PyPI package `common-expression-language` parses with a parser generated from CEL's own grammar, so that its
-messages equal Kubernetes'. It is asked only for the words about an expression that our parser has already refused, and
-only if the expression is small and flat: the package is native code, and an overflow of its stack ends the process.
+messages equal Kubernetes'. It parses only expressions that this parser has already rejected, and only if they are
+small and flat: the package is native code, and a stack overflow in it ends the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DEEPEST = 50
 
 
 def worded(source: Source, own: Issue) -> list[Issue]:
-    """The generated parser's complaints; ours where it has none."""
+    """The messages of the generated parser, or the given ones if it has none."""
     if len(source.text) > _LONGEST or _nesting(source.text) > _DEEPEST:
         return [own]
     import cel  # noqa: PLC0415 - it brings a whole terminal toolkit along, and errors are rare
@@ -41,7 +41,7 @@ def _issues(source: Source, text: str) -> list[Issue]:
 
 
 def _nesting(text: str) -> int:
-    """How deep brackets, signs and conditionals may nest; strings are not told apart, which only errs upwards."""
+    """An upper bound of the nesting of brackets, signs and conditionals; the text of strings is counted too."""
     depth = deepest = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")

@@ -1,4 +1,4 @@
-"""Text into tokens. Used by the parser only; a token that cannot be is an issue, and lexing goes on behind it."""
+"""Splits text into tokens. An invalid token is an issue, and lexing continues after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a literal in an expression stands for: numbers with their limits, strings and bytes with their escapes."""
+"""The values of literals: numbers with their limits, strings and bytes with their escapes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Macros: calls that the parser replaces by something else, because their arguments are not values but expressions.
+"""Macros: calls that the parser expands, because their arguments are expressions and not values.
 
 `has`, the quantifiers and transformations over one variable, those over two (index or key, and value), and optMap and
-optFlatMap. Every fold ends up as a `Comprehension` of the same shape as cel-go's, so that its cost comes out the same.
+optFlatMap. Every fold becomes a `Comprehension` of the same shape as cel-go's, so that its cost is the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MacroError(Exception):  # internal: caught by the parser, which collects t
 
 
 def expand(call: Call) -> AstNode:
-    """What the call stands for if it is a macro, else the call itself."""
+    """The expansion of the call if it is a macro, else the call itself."""
     if call.target is None:
         return _has(call) if call.function == "has" and len(call.arguments) == 1 else call
     expander = _MACROS.get((call.function, len(call.arguments)))
@@ -157,7 +157,7 @@ def _filter(call: Call) -> AstNode:
 
 
 def _transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
-    """`transformMap` keeps the keys; `transformMapEntry` is given maps to merge."""
+    """Expand `transformMap`, which preserves the keys, or `transformMapEntry`, which merges maps."""
 
     def expander(call: Call) -> AstNode:
         fold = _Fold(call, 2)

@@ -46,8 +46,8 @@ _LITERALS: dict[str, Callable[[str], object]] = {
 }
 
 
-class Malformed(Exception):  # internal: the parser's way out of nested brackets, never seen by callers
-    """The grammar is broken here; nothing behind it was looked at."""
+class Malformed(Exception):  # internal: leaves nested brackets, never reaches callers
+    """A syntax error; the text after it was not parsed."""
 
     def __init__(self, issue: Issue, *, wording_known: bool = False) -> None:
         super().__init__(issue.problem)
@@ -128,7 +128,7 @@ class _Parser:
         return condition
 
     def _binary(self) -> AstNode:
-        """Operands and operators by two stacks: an operator waits until one comes that does not bind stronger."""
+        """Parse binary operators with two stacks: an operator waits for the next that does not bind more strongly."""
         operands: list[AstNode] = [self._operand()]
         waiting: list[Token] = []
         while True:

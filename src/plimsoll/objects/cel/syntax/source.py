@@ -1,6 +1,6 @@
-"""The text of an expression, and complaints about places in it, printed as cel-go prints them.
+"""The text of an expression, and errors with their positions, printed like in cel-go.
 
-Columns count code points. Used by the lexer, the parser and the checker; nothing here knows CEL's grammar.
+Columns count code points.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _overload(signature: str, implementation: Callable[..., Any]) -> Overload:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of parentheses."""
+    """Split at commas outside parentheses."""
     parts: list[str] = []
     depth, start = 0, 0
     for position, char in enumerate(text):

@@ -2,9 +2,8 @@
 
 `objects.schema` builds these from structural schemas; the checker, the cost estimator and the value adapter read
 them. Sizes (`max_length`, `max_items`, `max_properties`) matter only to the cost estimator: two string types with
-different limits are the same type. `None` means "not known": the estimator then reckons with the largest number there
-is, so a schema without limits should be given those that follow from the request size (3 MiB), as Kubernetes does.
-Nothing here looks at values.
+different limits are the same type. `None` means unknown: the estimator then assumes the largest possible number, so a
+schema without limits should get those that follow from the request size (3 MiB), as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class StringType(CelType):
 
 @dataclass(frozen=True, slots=True)
 class BytesType(CelType):
-    """At most `max_length` bytes."""
+    """Bytes, at most `max_length`."""
 
     max_length: int | None = field(default=None, compare=False)
 
@@ -120,7 +119,7 @@ class TypeType(CelType):
 
 @dataclass(frozen=True, slots=True)
 class TypeVariable(CelType):
-    """A placeholder in a function's signature, and a not yet known type during checking."""
+    """A type variable in a function's signature, or a type that is still unknown during checking."""
 
     name: str
 

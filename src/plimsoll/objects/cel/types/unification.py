@@ -1,7 +1,7 @@
-"""When a value of one type may stand where another is wanted, with type variables bound on the way.
+"""Assignability of types, which binds type variables.
 
-The rules are cel-go's: `dyn` goes with everything, null with objects, timestamps, durations and opaque types, lists and
-maps by their parts. Used by the checker, one `Bindings` per expression.
+The rules are cel-go's: `dyn` is assignable to everything, null to objects, timestamps, durations and opaque types,
+lists and maps by their element types. There is one `Bindings` per expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_dynamic(of: t.CelType) -> bool:
 
 
 class Bindings:
-    """What type variables stand for; `fresh` ones come from signatures and empty literals."""
+    """The bindings of type variables; `fresh` variables come from signatures and empty literals."""
 
     def __init__(self) -> None:
         self._bound: dict[t.TypeVariable, t.CelType] = {}
@@ -32,7 +32,7 @@ class Bindings:
         return t.TypeVariable(f"_var{self._made}")
 
     def resolve(self, of: t.CelType, *, free_as_dyn: bool = False) -> t.CelType:
-        """The type with all bound variables replaced; those still free become dyn if asked."""
+        """The type with all bound variables replaced. Free variables become dyn on request."""
         of = self._target(of)
         match of:
             case t.TypeVariable():
@@ -50,7 +50,7 @@ class Bindings:
         return of
 
     def assignable(self, wanted: Sequence[t.CelType], given: Sequence[t.CelType]) -> bool:
-        """Whether all of `given` fit; bindings are kept only if they do."""
+        """Whether all of `given` are assignable; bindings are stored only if they are."""
         before = dict(self._bound)
         if len(wanted) == len(given) and all(map(self._fits, wanted, given)):
             return True
@@ -112,6 +112,6 @@ class Bindings:
         return False
 
 
-def more_general(one: t.CelType, other: t.CelType) -> t.CelType:
+def more_general(left: t.CelType, right: t.CelType) -> t.CelType:
     """The more general of two compatible types."""
-    return one if is_dynamic(one) or isinstance(one, t.TypeVariable) or not is_dynamic(other) else other
+    return left if is_dynamic(left) or isinstance(left, t.TypeVariable) or not is_dynamic(right) else right

@@ -1,7 +1,7 @@
-"""When two values are equal: numbers across types, lists as the schema wants them, objects field by field.
+"""Equality of values: numbers across types, lists by the list type of the schema, objects field by field.
 
-Without recursion for plain data, because a preserved unknown field may be nested as deeply as JSON allows. Every
-comparison counts the values it looked at, and the caller charges them.
+It does not recurse into plain data, because a preserved unknown field may be nested as deeply as JSON allows. Every
+comparison counts the compared values, and the caller charges them.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from plimsoll.objects.cel.values.views import ListView
 _DEEPEST_SET_ELEMENT = 64
 
 
-# Classes without parts, whose values need no look into: asking a class is much cheaper than asking an abstract one.
+# Classes without elements. Comparing the class is much cheaper than a check against an abstract class.
 _SCALARS = frozenset({str, int, float, bool, bytes, UInt, type(None)})
 
 
 def equal(left: object, right: object) -> tuple[bool, int]:
-    """Whether they are equal, and how many values had to be looked at (text counts a tenth a character)."""
+    """Whether they are equal, and the number of compared values (strings count a tenth per character)."""
     pending: list[tuple[object, object]] = [(left, right)]
-    looked_at = 0
+    compared = 0
     while pending:
-        one, other = pending.pop()
-        looked_at += 1
+        first, second = pending.pop()
+        compared += 1
         pairs: list[tuple[object, object]] | None
-        if type(one) in _SCALARS and type(other) in _SCALARS:
-            if not _scalars_equal(one, other):
-                return False, looked_at
-            looked_at += len(one) // 10 if isinstance(one, str | bytes) else 0
+        if type(first) in _SCALARS and type(second) in _SCALARS:
+            if not _scalars_equal(first, second):
+                return False, compared
+            compared += len(first) // 10 if isinstance(first, str | bytes) else 0
             continue
-        if is_list(one) and is_list(other):
-            looked_at += len(one)
-            pairs = _list_pairs(one, other)
-        elif is_map(one) and is_map(other):
-            pairs = _map_pairs(one, other)
-        elif isinstance(one, CelOptional) and isinstance(other, CelOptional):
-            pairs = _optional_pairs(one, other)
+        if is_list(first) and is_list(second):
+            compared += len(first)
+            pairs = _list_pairs(first, second)
+        elif is_map(first) and is_map(second):
+            pairs = _map_pairs(first, second)
+        elif isinstance(first, CelOptional) and isinstance(second, CelOptional):
+            pairs = _optional_pairs(first, second)
         else:
-            pairs = [] if _scalars_equal(one, other) else None
+            pairs = [] if _scalars_equal(first, second) else None
         if pairs is None:
-            return False, looked_at
+            return False, compared
         pending.extend(pairs)
-    return True, looked_at
+    return True, compared
 
 
 def contains(items: Sequence[object], wanted: object) -> tuple[bool, int]:
-    """Whether the list has such an element, and the cost of finding out."""
+    """Whether the list has such an element, and the cost of the search."""
     total = 0
     plain = type(wanted) in _SCALARS
     for item in items:
@@ -59,8 +59,8 @@ def contains(items: Sequence[object], wanted: object) -> tuple[bool, int]:
             if _scalars_equal(item, wanted):
                 return True, total
             continue
-        found, looked_at = equal(item, wanted)
-        total += looked_at
+        found, compared = equal(item, wanted)
+        total += compared
         if found:
             return True, total
     return False, total
@@ -90,34 +90,38 @@ def frozen(value: object, depth: int = 0) -> Hashable:
     return value
 
 
-def _scalars_equal(one: object, other: object) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if is_number(one) != is_number(other):
+def _scalars_equal(left: object, right: object) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if is_number(left) != is_number(right):
         return False
-    return one == other
+    return left == right
 
 
-def _list_pairs(one: Sequence[object], other: Sequence[object]) -> list[tuple[object, object]] | None:
-    if len(one) != len(other):
+def _list_pairs(left: Sequence[object], right: Sequence[object]) -> list[tuple[object, object]] | None:
+    if len(left) != len(right):
         return None
-    kind = one.kind if isinstance(one, ListView) else "atomic"
+    kind = left.kind if isinstance(left, ListView) else "atomic"
     if kind == "set":
-        return [] if {frozen(item) for item in one} == {frozen(item) for item in other} else None
-    if kind == "map" and isinstance(one, ListView):
-        mine = {frozen(one.key_of(item)): item for item in one}
-        theirs = {frozen(one.key_of(item)): item for item in other}
-        return [(item, theirs[key]) for key, item in mine.items()] if mine.keys() == theirs.keys() else None
-    return list(zip(one, other, strict=True))
+        return [] if {frozen(item) for item in left} == {frozen(item) for item in right} else None
+    if kind == "map" and isinstance(left, ListView):
+        left_items = {frozen(left.key_of(item)): item for item in left}
+        right_items = {frozen(left.key_of(item)): item for item in right}
+        return (
+            [(item, right_items[key]) for key, item in left_items.items()]
+            if left_items.keys() == right_items.keys()
+            else None
+        )
+    return list(zip(left, right, strict=True))
 
 
-def _map_pairs(one: Mapping[object, object], other: Mapping[object, object]) -> list[tuple[object, object]] | None:
-    if len(one) != len(other) or any(key not in other for key in one):
+def _map_pairs(left: Mapping[object, object], right: Mapping[object, object]) -> list[tuple[object, object]] | None:
+    if len(left) != len(right) or any(key not in right for key in left):
         return None
-    return [(one[key], other[key]) for key in one]
+    return [(left[key], right[key]) for key in left]
 
 
-def _optional_pairs(one: CelOptional, other: CelOptional) -> list[tuple[object, object]] | None:
-    if one.has_value != other.has_value:
+def _optional_pairs(left: CelOptional, right: CelOptional) -> list[tuple[object, object]] | None:
+    if left.has_value != right.has_value:
         return None
-    return [(one.value, other.value)] if one.has_value else []
+    return [(left.value, right.value)] if left.has_value else []

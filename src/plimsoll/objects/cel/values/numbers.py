@@ -15,7 +15,7 @@ UINT_MAX = 2**64 - 1
 
 
 class UInt(int):
-    """An unsigned number; arithmetic on it gives plain ints, which `checked` marks again."""
+    """An unsigned number. Arithmetic on it returns plain ints, which `checked` converts back."""
 
     __slots__ = ()
 

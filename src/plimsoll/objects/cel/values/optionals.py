@@ -27,7 +27,7 @@ class CelOptional:
 
     @property
     def value(self) -> object:
-        """What is inside; only after `has_value` said yes."""
+        """The value; valid only if `has_value` is true."""
         assert self.has_value
         return self._content
 

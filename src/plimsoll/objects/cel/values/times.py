@@ -71,7 +71,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def format_duration(value: Duration) -> str:
-    """In seconds, as many digits as needed."""
+    """The duration in seconds, with as many digits as needed."""
     sign = "-" if value.nanos < 0 else ""
     seconds, nanos = divmod(abs(value.nanos), NANOS)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
@@ -79,7 +79,7 @@ def format_duration(value: Duration) -> str:
 
 
 def local_time(value: Timestamp, zone: str | None) -> datetime:
-    """In UTC, or where `zone` (an IANA name or `±hh:mm`) says; microseconds, the rest is cut off."""
+    """The time in UTC or in `zone` (an IANA name or `±hh:mm`), truncated to microseconds."""
     moment = _EPOCH + timedelta(microseconds=value.nanos // 1_000)
     if zone is None:
         return moment

@@ -1,7 +1,7 @@
-"""Values that JSON does not have: timestamps, durations, types; and how to tell CEL's kinds of values apart.
+"""Values that JSON does not have (timestamps, durations, types), and the CEL types of values.
 
-Everything else is what JSON gives: None, bool, int, float, str, list, dict; with `UInt`, `CelOptional`, the views of
-`plimsoll.objects.cel.values.views` and the values of the function libraries beside them.
+All other values are those of JSON (None, bool, int, float, str, list, dict), `UInt`, `CelOptional`, the views of
+`plimsoll.objects.cel.values.views`, and the values of the function libraries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """A type as a value: what `type(x)` returns and what `int` means where a value stands."""
+    """A type as a value: the result of `type(x)`, or `int` used as a value."""
 
     name: str
 
@@ -85,7 +85,7 @@ _BY_CLASS: dict[type, str] = {
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type, as `type(x)` knows it."""
+    """The name of a value's type, as `type(x)` returns it."""
     known = _BY_CLASS.get(type(value))
     if known is not None:
         return known

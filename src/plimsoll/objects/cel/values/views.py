@@ -1,8 +1,8 @@
-"""JSON seen through its declared type: timestamps parsed, integers made doubles, field names unescaped, on demand.
+"""JSON converted by its declared type on demand: timestamps parsed, integers to doubles, field names unescaped.
 
-A rule on a 3 MiB object usually looks at three fields, so nothing is converted before it is asked for. `Adapter`s are
-built once per program, lazily along the paths the rule takes. Values whose type needs no conversion are passed through
-as they are: a list of strings stays the list that came from JSON.
+A rule on a 3 MiB object usually reads three fields, so nothing is converted before it is read. `Adapter`s are built
+once per program, lazily along the paths that the rule reads. Values whose type needs no conversion are returned
+unchanged: a list of strings stays the list from JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Adapt = Callable[[object], object]
 
 
 def adapter(declared: CelType) -> Adapt | None:
-    """How a JSON value becomes a CEL value of this type; None if it already is one."""
+    """The function that converts a JSON value to a CEL value of this type; None if no conversion is needed."""
     if isinstance(declared, OptionalType):
         return _optional(adapter(declared.of))
     if isinstance(declared, ListType):
@@ -119,7 +119,7 @@ _SCALARS: dict[CelType, Adapt] = {
 
 
 class ListView(Sequence[object]):
-    """A list whose elements are adapted when they are read; knows how the schema wants it compared and joined."""
+    """A list whose elements are adapted when they are read. Its list type decides how it is compared and joined."""
 
     __slots__ = ("_element", "_raw", "kind", "map_keys")
 
@@ -151,7 +151,7 @@ class ListView(Sequence[object]):
         return ListView(values, element=None, kind=self.kind, map_keys=self.map_keys)
 
     def key_of(self, element: object) -> tuple[object, ...]:
-        """What identifies an element of a list of type map; a key may be absent."""
+        """The keys that identify an element of a list of type map; a key may be absent."""
         if not isinstance(element, Mapping):
             return ()
         return tuple(element.get(key) for key in self.map_keys)
@@ -227,9 +227,9 @@ class ObjectAdapter:
 
 
 class ObjectView(Mapping[object, object]):
-    """An object with declared fields; as a mapping it has the names of JSON, `select` takes escaped ones.
+    """An object with declared fields. As a mapping it has JSON names; `select` takes escaped names.
 
-    A field that is null counts as absent, as Kubernetes has it; an element or a map's value may well be null.
+    A null field counts as absent, as in Kubernetes; an element of a list or a value of a map may be null.
     """
 
     __slots__ = ("_adapter", "_raw")

@@ -1,1 +1,1 @@
-"""What a structural schema does to an object: defaulting, pruning and validation."""
+"""Defaulting, pruning and validation of objects by a structural schema."""

@@ -1,8 +1,7 @@
-"""Admission of custom resources: what a real API server does between decoding a body and storing it.
+"""Admission of custom resources: the steps of an API server between decoding a body and storing it.
 
-Unknown fields and nulls are pruned, defaults filled in, status and generation put right, and everything is validated. A
-`CompiledVersion` does this for one version of a definition; `definitions` builds it. Pure: no clock, no store; what was
-given is never changed.
+Unknown fields and nulls are pruned, defaults, status and generation are set, and everything is validated. A
+`CompiledVersion` does this for one version of a definition. Pure: no clock, no store; arguments are never changed.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 
-# What an update that does not mention it leaves as it was.
+# An update without these fields leaves them unchanged.
 _KEPT_METADATA = ("namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 class Names(Value):
-    """What all versions of a definition share."""
+    """The properties that all versions of a definition share."""
 
     group: str
     kind: str
@@ -330,7 +329,7 @@ def _metadata_problem(resource: dict[str, Any]) -> str | None:
 
 
 def _with_new_status(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """An update of the status subresource changes nothing else but who manages which field."""
+    """Restrict an update of the status subresource to the status and managedFields."""
     updated: dict[str, Any] = copy(before)
     managed = new["metadata"].get("managedFields")
     if managed is not None:

@@ -1,4 +1,4 @@
-"""Filling in the defaults of a schema. Changes the object it is given; every default is a fresh copy."""
+"""Applies the defaults of a schema to an object in place; every default is a new copy."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def _default_fields(value: dict[str, Any], schema: StructuralSchema) -> None:
         if known is None:
             continue
         if field is None and not known.nullable and known.default is not None:
-            # Replacing a value keeps the dict's size, which is what iterating over it needs.
+            # Replacing a value does not change the size of the dict, so iteration may continue.
             value[name] = copy(known.default)
         apply_defaults(value[name], known)

@@ -45,7 +45,7 @@ def coerce_embedded(value: Any, schema: StructuralSchema) -> list[str]:
 
 
 def embedded_errors(value: Any, schema: StructuralSchema, path: str = "") -> list[FieldError]:
-    """What is wrong with the identity of embedded resources."""
+    """The errors in the identity of embedded resources."""
     errors = []
     for place, resource in embedded_resources(value, schema, path):
         errors += resource_errors(resource, place)
@@ -59,7 +59,7 @@ def resource_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
         problem = object_metadata.decode_problem(resource["metadata"])
         if problem is not None:
             return [*errors, fields.invalid(metadata_path, resource["metadata"], problem)]
-        # A name is not asked for, so one is put where none is.
+        # A name is not required, so a missing one is replaced.
         metadata = {**resource["metadata"], "name": resource["metadata"].get("name") or "fakename"}
         errors += metadata_checks.create_errors(
             metadata, metadata_path, namespaced=True, name_rule=path_segment_problems

@@ -1,6 +1,6 @@
-"""The string formats a schema enforces, as Go's libraries read them; any other format is a remark and ignored.
+"""The string formats that a schema enforces, as in Go's libraries; any other format is ignored.
 
-Names are compared without dashes, as go-openapi does. A checker is given a string and says whether it has the format.
+Names are compared without dashes, as in go-openapi. A checker returns whether a string has the format.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def checker_of(format_: str) -> Callable[[str], bool] | None:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    # Compiled when first used, and kept by `re`: most programs never meet most formats.
+    # Compiled on first use and cached by `re`: most processes need few of the formats.
     return lambda text: re.fullmatch(pattern, text, re.IGNORECASE | re.ASCII) is not None
 
 
@@ -95,7 +95,7 @@ def is_base64(text: str) -> bool:
 
 
 def is_uri(text: str) -> bool:
-    """As Go's ParseRequestURI: absolute, or a path from the root."""
+    """Like Go's ParseRequestURI: an absolute URI, or a path from the root."""
     if not text or any(ord(character) <= 0x20 or ord(character) == 0x7F for character in text):
         return False
     if text.startswith("/"):

@@ -28,12 +28,12 @@ Json = dict[str, Any]
 
 ANNOTATIONS_BYTES: Final = 256 * 1024
 IMMUTABLE: Final = "field is immutable"
-# creationTimestamp is not here: a client may send any, the stored one is kept.
+# creationTimestamp is not here: a client may send any, and the stored one remains.
 _IDENTITY: Final = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: NameRule) -> list[FieldError]:
-    """What is wrong with the metadata of an object that is to be created."""
+    """The errors in the metadata of a new object."""
     errors: list[FieldError] = []
     prefix, name = metadata.get("generateName") or "", metadata.get("name") or ""
     if prefix:
@@ -51,7 +51,7 @@ def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: Nam
 
 
 def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
-    """What is wrong with a change of metadata. Identity that the update does not mention stays as it is."""
+    """The errors in a change of metadata. Fields of the identity that the update omits stay unchanged."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = set(new.get("finalizers") or ()) - set(old.get("finalizers") or ())
@@ -100,7 +100,7 @@ def _common_errors(metadata: Json, path: str) -> list[FieldError]:
 
 
 def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
-    """Paths without an index: Kubernetes gives none here."""
+    """The paths have no index, as in Kubernetes."""
     errors: list[FieldError] = []
     controllers: list[str] = []
     for owner in owners:
@@ -114,7 +114,7 @@ def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
         if owner.get("controller"):
             controllers.append(f"{kind}/{name}")
     if len(controllers) > 1:
-        # Kubernetes says it of every further one, each time with all owners; once is enough, and stays small.
+        # Kubernetes repeats the error per further owner, each time with all owners; here it is reported once.
         detail = (
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{controllers[0]} and {controllers[1]}"

@@ -1,7 +1,6 @@
-"""The metadata of an object that has no Go type: decoding it as Go would, and dropping what is unknown.
+"""Decodes the metadata of objects without a Go type like Go, and drops unknown fields.
 
-Used for custom resources, for resources embedded in them and for CRDs. Whether what is there is valid is asked in
-`metadata_checks`.
+It applies to custom resources, to resources embedded in them, and to CRDs. `metadata_checks` validates the metadata.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 
 def decode_problem(metadata: Any) -> str | None:
-    """What Go's decoder says about metadata of the wrong types, or nothing."""
+    """The message of Go's decoder about metadata of wrong types; empty if there is none."""
     if not isinstance(metadata, dict):
         return f"json: cannot unmarshal {_json_name(metadata)} into Go value of type v1.ObjectMeta"
     for name, (expected, go_type) in _GO_TYPES.items():

@@ -1,7 +1,7 @@
-"""Removing what a schema does not know: unknown fields, and nulls that have no meaning.
+"""Removes unknown fields, and nulls without meaning, by a schema.
 
-Both walks change the object they are given; who calls them owns it. `prune` reports what it removed, in the notation
-of `unknown field "spec.foo"`. They follow the schema, so they are never deeper than it is.
+Both functions change the object in place. `prune` reports what it removed, in the notation of
+`unknown field "spec.foo"`. The recursion follows the schema, so it is never deeper than the schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scale subresource of a custom resource: its paths must lead to numbers, whatever the schema says."""
+"""The scale subresource of a custom resource: its paths must lead to numbers, whatever the schema."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _replicas_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
 
 
 def read(resource: dict[str, Any], path: str, wanted: type) -> Any | UnreadableScale:
-    """What a dotted path (`.spec.replicas`) leads to; None where there is nothing."""
+    """The value at a dotted path (`.spec.replicas`); None if there is none."""
     steps = path.removeprefix(".").split(".")
     value: Any = resource
     for position, step in enumerate(steps):

@@ -1,10 +1,10 @@
-"""Judging a value by its schema: the checks of JSON Schema, in the words of the real server's validator.
+"""Validates a value by its schema: the checks of JSON Schema, with the messages of the real server's validator.
 
 A `ValueValidator` is built once per schema and reused for every object; patterns and formats are looked up when built.
-It never changes a value and never raises. With a `Correlation`, errors in what an update left alone are dropped
-(ratcheting). Lists of type set and map, embedded resources and CEL rules are judged elsewhere.
+It never changes a value and never raises. With a `Correlation`, errors in unchanged parts of an update are dropped
+(ratcheting). Lists of type set and map, embedded resources and CEL rules have their own modules.
 
-Some of the wording is odd (`must be of type int32: ""`, `multipleOf` of integers); it is what the real server says.
+Some messages are odd (`must be of type int32: ""`, `multipleOf` of integers); they are those of the real server.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _GO_FORMATS = {int: "int64", float: "float64"}
 _NUMERIC_FORMATS = {"integer": {"int32", "int64"}, "number": {"float", "double"}}
-# Beyond these a float64 no longer holds every integer; such a value is not one to JSON Schema.
+# Beyond these, a float64 cannot represent every integer; JSON Schema does not count such a value as an integer.
 _JSON_INTEGER_LIMIT = 2**53 - 1
 
 
 class _Findings:
-    """What a walk found. `matches` counts passed checks: of failed alternatives the closest one is reported."""
+    """The result of a validation. `matches` counts passed checks: the closest of failed alternatives is reported."""
 
     __slots__ = ("errors", "matches")
 
@@ -44,7 +44,7 @@ class _Findings:
 
 
 class _Place:
-    """Where a value stands: its name in messages (`spec.count`), below which field, and what it was before.
+    """The position of a value: its name in messages (`spec.count`), its parent field, and its old value.
 
     The root's name is empty. Its field is not, for the status of a resource and for defaults.
     """
@@ -65,7 +65,7 @@ class _Place:
         return _Place(f"{self.name}[{position}]", self.root, before)
 
     def property(self, key: str) -> _Place:
-        # What apiVersion and kind were before cannot be seen: both versions were converted to the same.
+        # The old apiVersion and kind are unknown: both states were converted to the same version.
         hidden = not self.name and not self.root and key in {"apiVersion", "kind"}
         before = self.before.key(key) if self.before and not hidden else None
         return _Place(f"{self.name}.{key}" if self.name else key, self.root, before)
@@ -92,12 +92,12 @@ class ValueValidator:
         self._has_junctors = bool(self._all_of or self._any_of or self._one_of or self._not)
 
     def validate(self, value: Any, *, path: str = "", correlation: Correlation | None = None) -> list[FieldError]:
-        """Every error of a value that was taken over; those that name no field are reported for `path`."""
+        """All errors of a value that was taken over; errors without a field are reported for `path`."""
         found = self.judge(value, _Place("", path, correlation))
         return list({error.text: error for error in found.errors}.values())
 
     def judge(self, value: Any, place: _Place) -> _Findings:
-        """As `inspect`, but what an update left as it was is tolerated."""
+        """Like `inspect`, but errors in unchanged parts of an update are tolerated."""
         found = self.inspect(value, place)
         if found.errors and place.before is not None and place.before.unchanged():
             found.errors = []
@@ -275,7 +275,7 @@ def _is_json_integer(value: float) -> bool:
 
 
 def _bound(limit: Number, value: Number) -> Number:
-    """The limit in the type of the value: an integer is compared with an integer, whatever the schema says."""
+    """The limit in the type of the value: an integer is compared with an integer, whatever the schema has."""
     return int(limit) if isinstance(value, int) else float(limit)
 
 

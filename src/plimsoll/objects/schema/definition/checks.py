@@ -155,7 +155,7 @@ def _schema_errors(
 
 
 def _strictness(old: DefinitionSpec | None) -> Strictness:
-    """What the old definition already got wrong is not asked for."""
+    """The requirements of an update: errors that the old definition had already are tolerated."""
     nodes: list[StructuralSchema] = []
     for version in old.versions if old else ():
         nodes += version.schema.walk() if version.schema else ()

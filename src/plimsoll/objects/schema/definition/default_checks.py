@@ -1,6 +1,6 @@
-"""Whether the defaults of a schema are valid: known to it, accepted by it, and good metadata where they are metadata.
+"""Validates the defaults of a schema: no unknown fields, valid values, and valid metadata.
 
-Asked once per definition, by `schema_checks`, and only of schemas that are structural.
+It runs once per definition, and only for structural schemas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def default_errors(schema: StructuralSchema, path: str, *, require_pruned: bool) -> list[FieldError]:
-    """What is wrong with any default of a schema."""
+    """The errors of all defaults of a schema."""
     errors: list[FieldError] = []
     for node, place, inside_metadata in _nodes_with_default(schema, path, is_resource=True):
         where = child(place, "default")

@@ -1,7 +1,6 @@
-"""A CustomResourceDefinition as the API server stores it: names and conversion filled in, status put right.
+"""A CustomResourceDefinition as the API server stores it: with default names, conversion and status.
 
-Used before a definition is validated, and by the API server for what it writes. Expects a definition that was taken
-over; tolerates any shape, because validation comes after.
+The definition must have been taken over, but may have any shape, because validation comes later.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from plimsoll.objects.schema.json_values import copy
 
 
 def prepared(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
-    """A copy with defaults and the status the server gives it: empty on create, the old one on update."""
+    """A copy with defaults and the server's status: empty on create, the old one on update."""
     made: dict[str, Any] = copy(crd)
     spec = made.get("spec")
     if isinstance(spec, dict):
@@ -52,7 +51,7 @@ def _default_conversion(spec: dict[str, Any]) -> None:
 
 
 def _stored_versions(spec: dict[str, Any], stored: Any) -> list[str] | None:
-    """What was ever stored, and from now on the storage version too."""
+    """All versions that were ever stored, including the current storage version."""
     names = list(stored) if isinstance(stored, list) else []
     versions = spec.get("versions")
     for version in versions if isinstance(versions, list) else ():

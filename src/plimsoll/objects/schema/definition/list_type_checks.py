@@ -46,7 +46,7 @@ def list_type_errors(schema: StructuralSchema, path: str, *, atomic_sets: bool) 
 
 
 def non_atomic_set_items(schema: StructuralSchema) -> str | None:
-    """Which extension of a set's items should say atomic and does not."""
+    """The extension of a set's items that should be atomic and is not."""
     items = schema.items
     if schema.list_type != "set" or items is None:
         return None

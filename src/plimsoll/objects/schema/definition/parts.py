@@ -51,7 +51,7 @@ class DefinitionNames(Value):
 
 
 def read_names(names: Any, path: str) -> DefinitionNames:
-    """Raises InvalidInput for a name that is no text."""
+    """Raises InvalidInput for a name that is not a string."""
     if names is not None and not isinstance(names, dict):
         raise InvalidInput("must be an object", path=path)
     texts: dict[str, Any] = {}
@@ -111,7 +111,7 @@ def deprecation_problems(warning: str | None, *, deprecated: bool) -> list[str]:
 
 
 def root_errors(raw_schema: dict[str, Any] | None, path: str) -> list[FieldError]:
-    """With a status subresource, the schema of the status is cut out of the root's properties: little else may be."""
+    """With a status subresource, the root of the schema may have little besides properties."""
     schema = raw_schema or {}
     if schema.get("type") not in {None, "", "object"}:
         detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
@@ -239,7 +239,7 @@ def _review_version_errors(versions: Any, path: str) -> list[FieldError]:
 
 
 def preserving_errors(spec: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-    """The switch of v1beta1 that kept all unknown fields; only a definition that has it may keep it."""
+    """The v1beta1 switch that preserved all unknown fields: only a definition that has it may retain it."""
     before = (old or {}).get("spec")
     if spec.get("preserveUnknownFields") is not True or (before or {}).get("preserveUnknownFields") is True:
         return []

@@ -24,7 +24,7 @@ _MOST_EXPENSIVE_SHOWN = 4
 
 
 class CostTally:
-    """What the rules of one schema cost together, and which of them the most."""
+    """The total cost of the rules of one schema, and the most expensive of them."""
 
     def __init__(self, *, check_each: bool) -> None:
         self.check_each = check_each
@@ -51,7 +51,7 @@ class CostTally:
 
 
 class NodeContext:
-    """Where a node stands, as far as rules care: how often it occurs, and below what oldSelf means nothing."""
+    """The position of a node, for rules: how often it occurs, and whether oldSelf is available."""
 
     __slots__ = ("is_resource", "occurrences", "uncorrelatable")
 
@@ -62,7 +62,7 @@ class NodeContext:
 
 
 def rule_errors(schema: StructuralSchema, path: str, *, context: NodeContext, tally: CostTally) -> list[FieldError]:
-    """What is wrong with the rules of one node."""
+    """The errors of the rules of one node."""
     rules_path = child(path, "x-kubernetes-validations")
     declared = declare(schema, "self", is_resource=context.is_resource)
     if declared is None:

@@ -32,13 +32,13 @@ _LINE_BREAK = re.compile(r"[\n\r]")
 
 
 class Strictness(Value):
-    """What an update asks for: rules that were added later are not held against definitions older than they are."""
+    """The requirements of an update: newer requirements do not apply to definitions that are older than they are."""
 
     known_types: bool = True
     pruned_defaults: bool = True
     atomic_sets: bool = True
     list_keys: bool = True
-    # Expressions of an unchanged schema were accepted before; only their sum is looked at.
+    # Expressions of an unchanged schema were accepted before; only their total cost is checked.
     cost_per_expression: bool = True
 
 
@@ -56,7 +56,7 @@ class _Node(Value):
 
 
 def schema_errors(schema: StructuralSchema, path: str, *, strictness: Strictness) -> list[FieldError]:
-    """Everything that is wrong with a schema; `path` ends in openAPIV3Schema."""
+    """All errors of a schema; `path` ends in openAPIV3Schema."""
     errors = []
     if schema.nullable:
         errors.append(fields.forbidden(child(path, "nullable"), "nullable cannot be true at the root"))
@@ -208,7 +208,7 @@ def _occurrences_below(schema: StructuralSchema, occurrences: int | None) -> int
 
 
 def _rule_text_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
-    """What can be said about rules without compiling them."""
+    """The errors of rules that can be found without compiling them."""
     errors = []
     for position, rule in enumerate(schema.rules):
         place = index(child(path, "x-kubernetes-validations"), position)

@@ -39,7 +39,7 @@ class VersionSpec(Value):
         return (self.subresources or {}).get("scale")
 
     def shown(self, spec: DefinitionSpec) -> GoStruct:
-        """As messages print a version: Go's names, and without what all versions share."""
+        """A version as messages print it: with Go's names, and without the fields that all versions share."""
         own_schema = None if spec.shared_schema is not None or self.raw_schema is None else self.raw_schema
         return GoStruct(
             fields={
@@ -91,7 +91,7 @@ class DefinitionSpec(Value):
 
 
 def read_spec(spec: Any) -> DefinitionSpec:
-    """Raises InvalidInput where something has the wrong JSON type: a real server could not decode it."""
+    """Parse a spec. Raises InvalidInput for a wrong JSON type, which a real server could not decode."""
     known = _object(spec, "spec")
     versions = _list(known.get("versions"), "spec.versions")
     return DefinitionSpec(

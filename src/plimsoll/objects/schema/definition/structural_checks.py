@@ -1,7 +1,6 @@
-"""Whether a schema is structural: the invariants of `apiextensions.k8s.io/v1`, in the real server's words.
+"""Checks that a schema is structural: the invariants of `apiextensions.k8s.io/v1`, with the server's messages.
 
-Asked once per definition, by `schema_checks`. Errors come sorted by their text, as the real server sorts them, so the
-order of a schema's properties never shows.
+Errors are sorted by their text, as in the real server, so the order of a schema's properties does not matter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which of two versions of an API is preferred: v2 before v1, v1 before v1beta1, beta before alpha, others last.
+"""The preference of API versions: v2 before v1, v1 before v1beta1, beta before alpha, others last.
 
-Used for the deprecation warning of a version; discovery orders versions by the same key.
+Deprecation warnings and discovery use the same order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def priority(version: str) -> tuple[int, int, int, int, str]:
 def deprecation_warning(
     version: dict[str, Any], versions: list[dict[str, Any]], *, group: str, kind: str
 ) -> str | None:
-    """What every use of a deprecated version is answered with."""
+    """The warning for every use of a deprecated version."""
     if not version.get("deprecated"):
         return None
     if version.get("deprecationWarning") is not None:

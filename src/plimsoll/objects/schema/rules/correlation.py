@@ -1,8 +1,7 @@
-"""A value and what it was before the update: which old value a new one is compared with, and whether it changed.
+"""Correlates new and old values: the old counterpart of a new value, and whether it changed.
 
-Used by `validation` and `rules` to tolerate errors in what an update leaves alone (ratcheting), and by `rules` to find
-`oldSelf`. Fields and map entries correspond by name, items of list-maps by their keys; items of other lists and of sets
-correspond to nothing.
+Validation tolerates errors in unchanged parts of an update (ratcheting), and rules read `oldSelf`. Fields and map
+entries correspond by name, items of list-maps by their keys; items of other lists and of sets have no counterpart.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ MISSING = object()
 
 
 class Correlation:
-    """A new value with its old counterpart. Children and comparisons are made on demand and kept."""
+    """A new value with its old counterpart. Children and comparisons are computed on demand and cached."""
 
     __slots__ = ("_children", "_keyed", "_unchanged", "new", "old", "schema")
 

@@ -1,8 +1,7 @@
-"""A schema as CEL sees it: the types rules are checked against, with the sizes their cost is estimated from.
+"""The CEL declarations of a schema: the types that rules are checked against, with sizes for cost estimates.
 
-Sizes follow Kubernetes: what the schema limits, or else what fits into the largest request (3 MiB) if every element is
-as small as it can be. What CEL cannot see (nodes without a type, properties whose name no expression can spell) has no
-declaration.
+Sizes follow Kubernetes: the limits of the schema, or else what fits into the largest request (3 MiB) with the smallest
+possible elements. Nodes without a type, and properties whose name cannot be escaped, have no declaration.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def declare(schema: StructuralSchema, name: str, *, is_resource: bool) -> Declar
 
 
 def with_resource_fields(schema: StructuralSchema) -> StructuralSchema:
-    """Rules of a resource may always read its apiVersion, kind and names, whatever the schema describes."""
+    """Rules of a resource may always read its apiVersion, kind and names, whatever the schema."""
     properties = schema.properties
     metadata = properties.get("metadata", StructuralSchema())
     described = (
@@ -72,7 +71,7 @@ def with_resource_fields(schema: StructuralSchema) -> StructuralSchema:
 
 
 def most_in_a_request(smallest_bytes: int) -> int:
-    """How often a value can stand in one request, if nothing on the way to it has a limit."""
+    """How often a value can occur in one request, if no list or map around it has a limit."""
     return MAX_REQUEST_BYTES // (smallest_bytes + 1)
 
 

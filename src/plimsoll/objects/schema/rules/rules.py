@@ -1,9 +1,9 @@
-"""Running the CEL rules of a schema on an object.
+"""Runs the CEL rules of a schema on an object.
 
-A `RuleTree` mirrors the schema where it has rules, compiles each rule when it first runs and keeps the program. It
-decides which rules run (transition rules need an old value), what a failed rule is called and where it is reported,
-and which failures an update may keep (ratcheting: they become warnings). Expressions themselves are the business of
-`objects.cel`; whether a definition's rules are acceptable at all is asked in `rule_checks`.
+A `RuleTree` mirrors the schema where it has rules, compiles each rule when it first runs and caches the program. It
+decides which rules run (transition rules need an old value), the message and path of a failed rule, and which failures
+an update may have (ratcheting: they become warnings). `objects.cel` evaluates the expressions; `rule_checks` decides
+whether the rules of a definition are acceptable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no furthe
 
 
 class _BudgetUsedUp(Exception):
-    """No further rule may run; what was found so far is the answer."""
+    """The budget is spent: no further rule runs, and the errors so far are the result."""
 
 
 class CompiledRule:
@@ -58,7 +58,7 @@ class CompiledRule:
 
     @property
     def name(self) -> str:
-        """How messages call the rule."""
+        """The name of the rule in messages."""
         return (self.rule.message or self.rule.rule).strip()
 
     @property
@@ -67,7 +67,7 @@ class CompiledRule:
 
 
 class Judgement:
-    """What the rules of one object found: errors, failures an update may keep, and what is left to spend."""
+    """The result of the rules of one object: errors, tolerated failures, and the remaining budget."""
 
     def __init__(self) -> None:
         self.errors: list[FieldError] = []
@@ -163,7 +163,7 @@ class RuleTree:
         try:
             return CompiledRule(rule, self._declared, self._schema)
         except cel.CelCompileError as error:
-            # A stored definition's rules compile; only one that was never validated comes here.
+            # The rules of a stored definition compile; only a definition without validation reaches this.
             return fields.invalid("", self._schema.type, f"rule compile error: {error.message}")
 
     def _run_rule(
