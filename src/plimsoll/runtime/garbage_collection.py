@@ -1,9 +1,10 @@
-"""The garbage collector under virtual time: it runs seldom, because there is almost nothing to collect.
+"""The garbage collector runs seldom under virtual time, because there is almost nothing to collect.
 
 A simulated world is frozen values and plain dicts, and nearly all of it is freed as soon as the last reference goes.
 New values replace old ones, so the youngest generation grows by thousands of live objects; walking them, and the
 hundred thousand of a cluster, took a tenth of a busy hour. The setting is process-wide, so the last run that ends
-restores it. In real time a process lives for months, and the usual thresholds hold.
+restores it. In real time a process lives for months, and the usual thresholds hold; but while the API server works on a
+value of megabytes in a thread, a full collection would stop every thread for as long as it walks that value.
 """
 
 from __future__ import annotations

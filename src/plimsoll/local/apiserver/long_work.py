@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plimsoll.local.apiserver.storage import LARGEST_OBJECT_BYTES, TooLarge, encoded_size
+from plimsoll.runtime.garbage_collection import SELDOM_COLLECTING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -38,7 +39,12 @@ class LongWork:
         """The result of `function`, whose work grows with `size_bytes`. Raises what it raises."""
         if self._executor is None or size_bytes <= LARGEST_SHORT_BYTES:
             return function()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        # A full collection would hold the interpreter for as long as it walks the large values, which have no cycles.
+        SELDOM_COLLECTING.begin()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        finally:
+            SELDOM_COLLECTING.end()
 
 
 @asynccontextmanager
@@ -51,7 +57,7 @@ async def worker_threads() -> AsyncIterator[ThreadPoolExecutor]:
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def check_size(obj: dict[str, Any], size_bytes: int) -> None:
+def check_size(obj: Any, size_bytes: int) -> None:
     """Raise `TooLarge` for an object that the store would refuse, before its costly validation.
 
     `size_bytes` is that of the request: defaults make an object larger, but a short text does not become a large one.

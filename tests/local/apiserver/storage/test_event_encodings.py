@@ -24,7 +24,8 @@ def test_more_than_the_bound_is_given_out_all_the_same():
     event = deleted(EncodingCache(10))
     assert event.object.body()["metadata"]["resourceVersion"] == "3"
     assert event.wire.startswith(b'{"type":"DELETED"')
-    assert event.encoded("name", lambda item: item.object.name.encode() * 10) == b"web" * 10
+    event.keep_encoding("name", b"web" * 10)
+    assert event.kept_encoding("name") is None
 
 
 def test_an_event_that_everybody_let_go_of_is_not_held():

@@ -8,6 +8,7 @@ server's field manager.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plimsoll.local.apiserver import status_errors
@@ -16,12 +17,19 @@ from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.crds.names import accepted_names_status
-from plimsoll.local.apiserver.crds.serving import builtin_names, serve, served_version_of, stop_serving, stored_resource
+from plimsoll.local.apiserver.crds.serving import (
+    builtin_names,
+    compile_and_serve,
+    serve,
+    served_version_of,
+    stop_serving,
+    stored_resource,
+)
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
-from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored
+from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored, encoded_size
 from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, with_condition
 from plimsoll.objects.api.meta import written_time
 
@@ -110,7 +118,7 @@ async def _settle(server: Server, name: str) -> None:
         return
     body = stored.body()
     if body["metadata"].get("deletionTimestamp"):
-        serve(server, body)
+        await compile_and_serve(server, body, size_bytes=len(stored.data))
         await _finish(server, name, body)
         return
     group = body["spec"]["group"]
@@ -125,7 +133,7 @@ async def _settle(server: Server, name: str) -> None:
         server, name, lambda current: accepted_names_status(current, others, now=now, builtin=builtin)
     )
     if settled is not None:
-        serve(server, settled)
+        await compile_and_serve(server, settled, size_bytes=len(stored.data))
 
 
 def reject_if_terminating(server: Server, call: RequestContext) -> None:  # noqa: ARG001 - the shape of every step
@@ -201,7 +209,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
         "message": "CustomResource deletion is in progress",
     }
     await _write_status(server, name, lambda current: with_condition(current.get("status") or {}, in_progress))
-    resource = stored_resource(body)
+    resource = await server.long_work.run(encoded_size(body), partial(stored_resource, body))
     # What lies under a built-in resource's name was never this definition's.
     is_reserved = any(
         served_resource.stored_as == resource.stored_as

@@ -6,10 +6,20 @@ write that status. Watches end with the version they were opened for. Nothing is
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from plimsoll.local.apiserver.crds.names import is_reserved
-from plimsoll.local.apiserver.resources.registry import ALL_VERBS, ResourceRegistry, ServedResource, Subresource
+from plimsoll.local.apiserver.resources.registry import (
+    ALL_VERBS,
+    ResourceRegistry,
+    ServedResource,
+    Subresource,
+    compiled_of,
+)
+from plimsoll.local.apiserver.storage import encoded_size
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.version_priority import priority
@@ -21,16 +31,19 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def serve(server: Server, definition: Json) -> None:
-    """Put the versions of an established definition into the registry; take those of any other out."""
+def serve(server: Server, definition: Json, compiled: CompiledDefinition | None = None) -> None:
+    """Put the versions of an established definition into the registry; take those of any other out.
+
+    `compiled` is what `compile_definition` made of it, if it is at hand.
+    """
     name = definition["metadata"]["name"]
     before = served_version_of(server.registry, name)
     if not _may_be_served(server.registry, definition):
         stop_serving(server, name)
         return
-    compiled = (
-        before.compiled if before is not None and _is_same(before, definition) else compile_definition(definition)
-    )
+    if compiled is None:
+        is_same = before is not None and _is_same(before, definition)
+        compiled = compiled_of(before) if before is not None and is_same else compile_definition(definition)
     resources = _served_versions(definition, compiled)
     server.registry.serve(name, resources)
     if resources:
@@ -38,6 +51,16 @@ def serve(server: Server, definition: Json) -> None:
         server.store.select_fields(resources[0].stored_as, reader(fields.items()))
     if before is not None and before.compiled is not compiled:
         server.crd_tasks.end_watches(name)
+
+
+async def compile_and_serve(server: Server, definition: Json, *, size_bytes: int) -> None:
+    """`serve`, with the definition compiled away from the loop if it is large."""
+    before = served_version_of(server.registry, definition["metadata"]["name"])
+    is_served = before is not None and _is_same(before, definition)
+    compiled = None
+    if not is_served and _may_be_served(server.registry, definition):
+        compiled = await server.long_work.run(size_bytes, partial(compile_definition, definition))
+    serve(server, definition, compiled)
 
 
 def stop_serving(server: Server, name: str) -> None:
@@ -97,9 +120,12 @@ def _is_same(before: ServedResource, definition: Json) -> bool:
 
 def _served_versions(definition: Json, compiled: CompiledDefinition) -> list[ServedResource]:
     served = [version for version in definition["spec"]["versions"] if version.get("served")]
+    schema_bytes = encoded_size(definition)
     served.sort(key=lambda version: priority(version["name"]), reverse=True)
     names = definition["status"]["acceptedNames"]
-    return [_described(definition, version, compiled, names=names) for version in served]
+    return [
+        replace(_described(definition, version, compiled, names=names), schema_bytes=schema_bytes) for version in served
+    ]
 
 
 def _described(definition: Json, version: Json, compiled: CompiledDefinition, *, names: Json) -> ServedResource:

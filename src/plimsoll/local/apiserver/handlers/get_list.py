@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.registry.identity import key_of
@@ -10,16 +13,21 @@ from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueTok
 from plimsoll.local.apiserver.request.options import list_options, parse_revision
 from plimsoll.local.apiserver.request.responses import form_of, list_response, stored_response
 from plimsoll.local.apiserver.request.selectors import build_matcher
-from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead
+from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead, select_from
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.local.apiserver.http_types import Response
     from plimsoll.local.apiserver.request.context import RequestContext
     from plimsoll.local.apiserver.request.options import ListOptions
     from plimsoll.local.apiserver.server import Server
+    from plimsoll.local.apiserver.storage import Stored
 
 Json = dict[str, Any]
 
+# To try so much of a selector on one object costs about what the reading of one byte does.
+_SELECTOR_CHARACTERS_PER_BYTE: Final = 16
 # How long a reader may wait for a revision that was not there yet, as in the real server's cache.
 _WAIT_S: Final = 3.0
 _TOO_OLD_TO_CONTINUE: Final = (
@@ -53,7 +61,7 @@ async def list_objects(server: Server, call: RequestContext) -> Response:
 
 async def find_page(server: Server, call: RequestContext, options: ListOptions) -> Page:
     """The objects a list or a deletion of a collection means."""
-    matches = build_matcher(options, call.resource)
+    matches = await read_selectors(server, call, options)
     namespace = call.namespace if call.resource.namespaced else ""
     if options.continue_:
         query = _continued(options, namespace)
@@ -62,11 +70,29 @@ async def find_page(server: Server, call: RequestContext, options: ListOptions) 
         if options.resource_version == "0":
             query = ListQuery(namespace=namespace or None)  # from the cache, which does not page
     try:
-        return server.store.list(call.resource.stored_as, query, matches=matches)
+        if matches is None:
+            return server.store.list(call.resource.stored_as, query)
+        everything = server.store.list(call.resource.stored_as, replace(query, limit=None))
+        return await select_matching(server, everything, options, matches, limit=query.limit)
     except Compacted as error:
         raise _expired(options, namespace) from error
     except RevisionAhead as error:
         raise too_large(error.requested, error.newest) from error
+
+
+async def read_selectors(server: Server, call: RequestContext, options: ListOptions) -> Callable[[Stored], bool] | None:
+    """What the selectors match, or none for everything; long ones read away from the loop."""
+    size_bytes = len(options.label_selector) + len(options.field_selector)
+    return await server.long_work.run(size_bytes, partial(build_matcher, options, call.resource))
+
+
+async def select_matching(
+    server: Server, everything: Page, options: ListOptions, matches: Callable[[Stored], bool], *, limit: int | None
+) -> Page:
+    """The part of a list that its selectors match; a long selector over many objects away from the loop."""
+    per_object = max(1, len(options.label_selector + options.field_selector) // _SELECTOR_CHARACTERS_PER_BYTE)
+    size_bytes = len(everything.items) * per_object
+    return await server.long_work.run(size_bytes, partial(select_from, everything, matches, limit=limit))
 
 
 def _limit(options: ListOptions) -> int | None:

@@ -11,6 +11,7 @@ import msgspec
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
+from plimsoll.local.apiserver.long_work import check_size
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
 from plimsoll.local.apiserver.patches.json_values import go_kind
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
@@ -230,4 +231,6 @@ def read_applied(call: RequestContext) -> Any:
         raise status_errors.bad_request(f"error decoding YAML: {taken.path}: {taken.problem}")
     if taken is None:
         return {}
+    # The merged object contains all of the configuration.
+    check_size(taken, call.work_bytes)
     return taken

@@ -15,12 +15,11 @@ import msgspec
 
 from plimsoll.local.apiserver import presentation, status_errors
 from plimsoll.local.apiserver.crds.serving import served_version_of
-from plimsoll.local.apiserver.handlers.get_list import wait_for_revision
+from plimsoll.local.apiserver.handlers.get_list import read_selectors, select_matching, wait_for_revision
 from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
 from plimsoll.local.apiserver.request.responses import form_of
-from plimsoll.local.apiserver.request.selectors import build_matcher
-from plimsoll.local.apiserver.storage import Compacted, Expired
+from plimsoll.local.apiserver.storage import Compacted, Expired, ListQuery
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _encoder: Final = msgspec.json.Encoder()
 async def watch(server: Server, call: RequestContext) -> Response:
     form = form_of(call, watch=True)
     options = list_options(call.request, watch=True)
-    matches = build_matcher(options, call.resource)
+    matches = await read_selectors(server, call, options)
     if call.name:
         matches = _named(call.name, matches)
     try:
@@ -74,8 +73,13 @@ async def _joined(
         since = None
     elif options.send_initial_events is False and since is None:
         since = server.store.revision
-    namespace = call.namespace if call.resource.namespaced else ""
-    return server.store.watch(call.resource.stored_as, namespace=namespace or None, since=since, matches=matches)
+    namespace = (call.namespace if call.resource.namespaced else "") or None
+    resource = call.resource.stored_as
+    if since is not None or matches is None:
+        return server.store.watch(resource, namespace=namespace, since=since, matches=matches)
+    everything = server.store.list(resource, ListQuery(namespace=namespace))
+    state = await select_matching(server, everything, options, matches, limit=None)
+    return server.store.watch(resource, namespace=namespace, since=state.revision, matches=matches, initial=state.items)
 
 
 def _gone(requested: int, oldest: int) -> bytes:
@@ -153,7 +157,7 @@ class _WatchStream:
                     if self._options.bookmarks and self._is_bookmark_due() and (revision := stream.revision):
                         yield self._bookmark(revision)
                     continue
-                yield b"".join(map(self._frame, batch))
+                yield await self._frames(batch)
 
     async def _next_batch(self, stream: Watch) -> list[Event] | None:
         """Events, or none if it is time for something else."""
@@ -196,17 +200,33 @@ class _WatchStream:
             self._next_bookmark_s = now_s + _BOOKMARK_EVERY_S
         return due
 
-    def _frame(self, event: Event) -> bytes:
+    async def _frames(self, batch: list[Event]) -> bytes:
+        """The lines of some events: as they are kept, or encoded, large objects away from the loop."""
         if self._form.is_plain and self._strategy.is_stored_as_presented:
-            return event.wire
-        if self._form.is_plain:
-            return event.encoded((self._resource.api_version, self._generation), self._plain)
-        columns, self._sends_columns = self._sends_columns, False
-        return self._presented(event.type.value, self._strategy.present(event.object.body()), with_columns=columns)
+            return b"".join([event.wire for event in batch])
+        return b"".join([await self._frame(event) for event in batch])
 
-    def _plain(self, event: Event) -> bytes:
-        shown = self._strategy.present(event.object.body())
-        return _encoder.encode({"type": event.type.value, "object": shown}) + b"\n"
+    async def _frame(self, event: Event) -> bytes:
+        stored = event.object
+        size_bytes = len(stored.data) + self._resource.schema_bytes
+        form = (self._resource.api_version, self._generation)
+        if not self._form.is_plain:
+            columns, self._sends_columns = self._sends_columns, False
+            return await self._server.long_work.run(
+                size_bytes, lambda: self._presented(event.type.value, self._present(stored), with_columns=columns)
+            )
+        kept = event.kept_encoding(form)
+        if kept is not None:
+            return kept
+        encoded = await self._server.long_work.run(size_bytes, lambda: self._plain(event.type.value, stored))
+        event.keep_encoding(form, encoded)
+        return encoded
+
+    def _plain(self, kind: str, stored: Stored) -> bytes:
+        return _encoder.encode({"type": kind, "object": self._present(stored)}) + b"\n"
+
+    def _present(self, stored: Stored) -> Json:
+        return self._strategy.present(stored.body())
 
     def _bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         metadata: Json = {"resourceVersion": str(revision)}

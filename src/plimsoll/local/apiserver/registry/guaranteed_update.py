@@ -374,4 +374,5 @@ async def present_stored(server: Server, strategy: Strategy, stored: Stored) -> 
     """A stored object in the version of the request. Read-only: readers may share one dict."""
     if strategy.is_stored_as_presented:
         return server.store.shared_body(stored)
-    return await server.long_work.run(len(stored.data), lambda: strategy.present(stored.body()))
+    size_bytes = len(stored.data) + strategy.resource.schema_bytes
+    return await server.long_work.run(size_bytes, lambda: strategy.present(stored.body()))

@@ -68,8 +68,8 @@ class RequestContext:
         self.name = route.name
         self.subresource = route.subresource
         self.verb = route.verb
-        self.work_bytes = work_bytes(request)
-        """The size of what the body makes the server work on, for `LongWork`."""
+        self.work_bytes = work_bytes(request) + route.resource.schema_bytes
+        """The size of what the request makes the server work on, for `LongWork`: its body and its schema."""
         self.form: MediaForm | None = None
         """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
 

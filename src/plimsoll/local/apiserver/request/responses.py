@@ -54,7 +54,7 @@ async def stored_response(server: Server, call: RequestContext, stored: Stored) 
         shown = strategy.present(stored.body())
         return _encoder.encode(shown) + b"\n" if form.is_plain else _encoded_object(server, call, shown)
 
-    body = await server.long_work.run(len(stored.data), encoded)
+    body = await server.long_work.run(len(stored.data) + call.work_bytes, encoded)
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
@@ -64,7 +64,7 @@ def _encoded_object(server: Server, call: RequestContext, obj: Json) -> bytes:
 
 async def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
     form = form_of(call)
-    size_bytes = sum(len(stored.data) for stored in items)
+    size_bytes = sum(len(stored.data) for stored in items) + call.work_bytes
     body = await server.long_work.run(size_bytes, partial(_encoded_list, server, call, items, metadata))
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
@@ -77,7 +77,7 @@ def _encoded_list(server: Server, call: RequestContext, items: Sequence[Stored],
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
         return _joined_list(resource, items, metadata)
-    shown = [strategy.present(stored.body()) for stored in items]
+    shown = (strategy.present(stored.body()) for stored in items)
     return presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
 
 

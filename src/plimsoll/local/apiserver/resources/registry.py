@@ -51,6 +51,8 @@ class ServedResource(Value):
     subresources: tuple[Subresource, ...] = ()
     definition: dict[str, Any] | None = None
     compiled: Any = None
+    schema_bytes: int = 0
+    """The size of the definition: what its compilation costs, and at most each look at an object."""
     storage_version_hash: str = ""
 
     @property

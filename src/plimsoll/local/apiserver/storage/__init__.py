@@ -21,7 +21,7 @@ from plimsoll.local.apiserver.storage.errors import (
 )
 from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES, Key, Stored, encoded_size
 from plimsoll.local.apiserver.storage.store import Decision, Delete, Keep, Put, Store
-from plimsoll.local.apiserver.storage.watch_cache.collection import ListQuery, Page
+from plimsoll.local.apiserver.storage.watch_cache.collection import ListQuery, Page, select_from
 from plimsoll.local.apiserver.storage.watch_cache.events import Event, EventType
 from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits
 from plimsoll.local.apiserver.storage.watch_cache.watchers import Watch
@@ -56,4 +56,5 @@ __all__ = [
     "TooLarge",
     "Watch",
     "encoded_size",
+    "select_from",
 ]

@@ -199,8 +199,11 @@ class Store:
         namespace: str | None = None,
         since: int | None = None,
         matches: Matches | None = None,
+        initial: Sequence[Stored] = (),
     ) -> Watch:
         """Everything after the revision `since`, or, without it, the present state as ADDED and everything after it.
+
+        `initial` is a state at `since` that comes first, as ADDED; it matches already.
 
         Raises `Compacted` if history does not reach back so far. A revision that is still to come is fine: the watch
         begins after it.
@@ -209,7 +212,7 @@ class Store:
         view = WatchFilter(namespace, matches)
         try:
             if since is not None:
-                return hub.join(view, since=since)
+                return hub.join(view, since=since, initial=initial)
             state = self.list(resource, ListQuery(namespace=namespace), matches=matches)
             return hub.join(view, since=state.revision, initial=state.items)
         finally:

@@ -129,6 +129,11 @@ def _bounds(namespace: str | None) -> tuple[str, str | None]:
     return f"{namespace}/", namespace + _AFTER_SLASH
 
 
+def select_from(page: Page, matches: Matches, *, limit: int | None) -> Page:
+    """What a list with a selector gives, made of all that a list without selector and limit gave."""
+    return _page(iter(page.items), total=None, limit=limit, revision=page.revision, matches=matches)
+
+
 def _page(
     found: Iterator[Stored], *, total: int | None, limit: int | None, revision: int, matches: Matches | None
 ) -> Page:

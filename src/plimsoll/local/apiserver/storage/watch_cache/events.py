@@ -92,16 +92,16 @@ class Event:
             return wire
         return self._wire
 
-    def encoded(self, form: Hashable, encode: Callable[[Event], bytes]) -> bytes:
-        """The event in another form (Table, metadata only, another version), encoded on first use."""
-        data = self._encodings.get(form) if self._encodings is not None else None
-        if data is None:
-            data = encode(self)
-            if self._encodings is None:
-                self._encodings = {}
-            self._encodings[form] = data
-            self._memory.keep(self, len(data))
-        return data
+    def kept_encoding(self, form: Hashable) -> bytes | None:
+        """The event in another form (another version), if one watcher has had it encoded."""
+        return self._encodings.get(form) if self._encodings is not None else None
+
+    def keep_encoding(self, form: Hashable, data: bytes) -> None:
+        """Keep what the event is in another form, for the other watchers."""
+        if self._encodings is None:
+            self._encodings = {}
+        self._encodings[form] = data
+        self._memory.keep(self, len(data))
 
     def forget_encodings(self) -> None:
         self._object = self._wire = self._encodings = None
