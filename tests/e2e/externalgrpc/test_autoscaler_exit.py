@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration
 from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
@@ -38,7 +38,7 @@ class RecordedService(ProviderService):
 async def run_autoscaler(kubeconfig: Path, folder: Path, *options: str) -> RecordedService:
     """`plimsoll run nodes` until it ends, or by SIGTERM after its first loop."""
     service = RecordedService()
-    async with serve_provider(service, configuration_of({"address": "127.0.0.1:0"})) as port:
+    async with serve_provider(service, parse_configuration({"address": "127.0.0.1:0"})) as port:
         cloud_config = folder / "provider.yaml"
         cloud_config.write_text(f"address: 127.0.0.1:{port}\n")
         words = plimsoll(

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.providers.externalgrpc.channels import believing
+from plimsoll.nodes.providers.externalgrpc.channels import open_channel
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
@@ -105,7 +105,7 @@ async def test_an_expander_that_hangs_or_fails_or_is_not_there_changes_nothing()
         await context.abort(grpc.StatusCode.INTERNAL, "broken")
 
     async with expander(hangs) as port:
-        assert await best(GrpcExpander(believing(f"127.0.0.1:{port}", None, timeout_s=0.2), max_pods=1)) == ()
+        assert await best(GrpcExpander(open_channel(f"127.0.0.1:{port}", None, timeout_s=0.2), max_pods=1)) == ()
     async with expander(fails) as port:
         assert await best(asking(port)) == ()
     assert await best(asking(port)) == ()

@@ -20,7 +20,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
-from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration
 from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
@@ -68,9 +68,9 @@ async def simulated_cloud() -> AsyncIterator[Client]:
 async def over_tls(client: Client, folder: Path) -> AsyncIterator[ExternalGrpcProvider]:
     authority = CertificateAuthority(folder, "authority")
     near = ProviderService(SimulatedProvider(SimulatedCloud(client, clock=RealClock())))
-    listen = configuration_of({"address": "127.0.0.1:0", **authority.files("server")})
+    listen = parse_configuration({"address": "127.0.0.1:0", **authority.files("server")})
     async with serve_provider(near, listen) as port:
-        calls = GrpcCalls(configuration_of({"address": f"127.0.0.1:{port}", **authority.files("client")}))
+        calls = GrpcCalls(parse_configuration({"address": f"127.0.0.1:{port}", **authority.files("client")}))
         try:
             yield ExternalGrpcProvider(calls)
         finally:

@@ -14,7 +14,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
-from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration
 from plimsoll.nodes.providers.externalgrpc.methods import CLOUD_PROVIDER, METHODS
 from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
@@ -37,14 +37,14 @@ pytestmark = pytest.mark.asyncio
 async def served(cloud: MemoryCloud, *, address: str = "127.0.0.1:0", **settings: Any) -> AsyncIterator[int]:
     extension = settings.pop("with_extension", True)
     service = ProviderService(SimulatedProvider(cloud))
-    configuration = configuration_of({"address": address, **settings})
+    configuration = parse_configuration({"address": address, **settings})
     async with serve_provider(service, configuration, with_extension=extension) as port:
         yield port
 
 
 @contextlib.asynccontextmanager
 async def client(port: int, **settings: Any) -> AsyncIterator[ExternalGrpcProvider]:
-    calls = GrpcCalls(configuration_of({"address": f"127.0.0.1:{port}", **settings}))
+    calls = GrpcCalls(parse_configuration({"address": f"127.0.0.1:{port}", **settings}))
     try:
         yield ExternalGrpcProvider(calls)
     finally:

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
-from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration
 from plimsoll.nodes.providers.ports import Created
 from tests.e2e.apiserver.processes import running
 from tests.e2e.externalgrpc.authorities import CertificateAuthority
@@ -44,7 +44,7 @@ def provider_process(kubeconfig: Path, folder: Path, *options: str) -> Iterator[
 
 @asynccontextmanager
 async def connected(port: int, tls: dict[str, str]) -> AsyncIterator[ExternalGrpcProvider]:
-    provider = ExternalGrpcProvider(GrpcCalls(configuration_of({"address": f"127.0.0.1:{port}", **tls})))
+    provider = ExternalGrpcProvider(GrpcCalls(parse_configuration({"address": f"127.0.0.1:{port}", **tls})))
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:

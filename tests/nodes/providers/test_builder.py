@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider, management_access
+from plimsoll.nodes.providers.builder import ProviderDependencies, find_management_access, make_provider
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
@@ -89,7 +89,7 @@ def test_an_authoritative_cloud_config_does_not_fall_back_to_the_kubeconfig():
     with pytest.raises(InvalidInput, match="cloud-config: must be given: this does not run in a cluster"):
         RecordedConnections().provider(**flags)
     operation = read_options({"cloud-provider": "clusterapi"}).operation
-    assert management_access(operation, environment={}, clock=RealClock()) is None
+    assert find_management_access(operation, environment={}, clock=RealClock()) is None
 
 
 def test_discovery_flags_are_read_for_cluster_api():

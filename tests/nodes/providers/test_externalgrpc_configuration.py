@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of, read_configuration
+from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration, read_configuration
 from tests.e2e.externalgrpc.authorities import CertificateAuthority
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_an_address_is_all_it_takes():
-    found = configuration_of({"address": "localhost:8086"})
+    found = parse_configuration({"address": "localhost:8086"})
     assert (found.address, found.identity, found.timeout_s) == ("localhost:8086", None, 5.0)
 
 
@@ -49,7 +49,7 @@ def test_a_file_names_certificates_and_a_deadline(tmp_path: Path):
 )
 def test_mistakes_name_their_field(document: dict[str, Any], path: str):
     with pytest.raises(InvalidInput) as caught:
-        configuration_of(document)
+        parse_configuration(document)
     assert caught.value.path == path
 
 
@@ -57,7 +57,7 @@ def test_a_key_of_somebody_else_is_refused(tmp_path: Path):
     authority = CertificateAuthority(tmp_path, "authority")
     mixed = {**authority.files("one"), "key": authority.files("two")["key"]}
     with pytest.raises(InvalidInput, match="does not belong to the certificate"):
-        configuration_of({"address": "h:1", **mixed})
+        parse_configuration({"address": "h:1", **mixed})
 
 
 def test_a_file_that_is_no_map_is_refused(tmp_path: Path):

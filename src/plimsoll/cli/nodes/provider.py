@@ -66,7 +66,7 @@ def provider(
     import os
 
     from plimsoll.app.provider_serving import ProviderProcess, Settings
-    from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+    from plimsoll.nodes.providers.externalgrpc.configuration import parse_configuration
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
@@ -81,7 +81,7 @@ def provider(
             "cloud-config": cloud_config,
             "node-group-auto-discovery": discovery or [],
         },
-        listen=configuration_of({"address": address, **tls}),
+        listen=parse_configuration({"address": address, **tls}),
         with_extension=extension,
         environment=os.environ,
     )

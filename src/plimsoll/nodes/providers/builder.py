@@ -47,15 +47,15 @@ def make_provider(policy: Policy, dependencies: ProviderDependencies) -> Provide
     if operation.provider != CLUSTER_API and policy.groups.discovery:
         log.warning("provider.discovery_not_used", provider=operation.provider, flag="node-group-auto-discovery")
     if operation.provider == EXTERNAL:
-        return _external(operation)
+        return _build_external(operation)
     if operation.provider == CLUSTER_API:
-        return _cluster_api(policy, dependencies)
+        return _build_cluster_api(policy, dependencies)
     if operation.cloud_config:
         log.warning("provider.configuration_not_used", provider=operation.provider, flag="cloud-config")
-    return _simulated(dependencies)
+    return _build_simulated(dependencies)
 
 
-def management_access(operation: Operation, *, environment: Mapping[str, str], clock: Clock) -> Access | None:
+def find_management_access(operation: Operation, *, environment: Mapping[str, str], clock: Clock) -> Access | None:
     """Access to the management cluster of Cluster API; None for the autoscaled one. Raises `InvalidInput`."""
     if operation.cloud_config:
         return find_access(kubeconfig=operation.cloud_config, environment=environment, clock=clock)
@@ -68,13 +68,13 @@ def management_access(operation: Operation, *, environment: Mapping[str, str], c
     return pod.access(clock=clock)
 
 
-def _simulated(dependencies: ProviderDependencies) -> Provider:
+def _build_simulated(dependencies: ProviderDependencies) -> Provider:
     from plimsoll.nodes.providers.simulated.provider import SimulatedProvider  # noqa: PLC0415 - lazy
 
     return SimulatedProvider(dependencies.simulated_cloud(dependencies.workload))
 
 
-def _external(operation: Operation) -> Provider:
+def _build_external(operation: Operation) -> Provider:
     if not operation.cloud_config:
         raise InvalidInput("must be given: the file that says where the provider listens", path="cloud-config")
     from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls  # noqa: PLC0415 - loads gRPC
@@ -88,13 +88,13 @@ def _external(operation: Operation) -> Provider:
     return ExternalGrpcProvider(GrpcCalls(configuration))
 
 
-def _cluster_api(policy: Policy, dependencies: ProviderDependencies) -> Provider:
+def _build_cluster_api(policy: Policy, dependencies: ProviderDependencies) -> Provider:
     from plimsoll.nodes.providers.clusterapi import (  # noqa: PLC0415 - only what is chosen is loaded
         ClusterApiProvider,
         read_settings,
     )
 
     settings = read_settings(dependencies.environment, policy.groups.discovery)
-    access = management_access(policy.operation, environment=dependencies.environment, clock=dependencies.clock)
+    access = find_management_access(policy.operation, environment=dependencies.environment, clock=dependencies.clock)
     management = dependencies.workload if access is None else dependencies.connect(access)
     return ClusterApiProvider(management, dependencies.workload, settings)

@@ -51,24 +51,24 @@ class Theoretical:
         return defaults
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
-        return self._refused(f"grow by {delta} from {expected}")
+        return self._build_refusal(f"grow by {delta} from {expected}")
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
-        return self._refused(f"grow by {delta} from {expected}")
+        return self._build_refusal(f"grow by {delta} from {expected}")
 
     async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
-        return self._refused(f"shrink by {-delta} from {expected}")
+        return self._build_refusal(f"shrink by {-delta} from {expected}")
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return self._refused(f"lose {len(nodes)} nodes")
+        return self._build_refusal(f"lose {len(nodes)} nodes")
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return self._refused(f"lose {len(nodes)} nodes")
+        return self._build_refusal(f"lose {len(nodes)} nodes")
 
     async def delete(self) -> Outcome:
-        return self._refused("be deleted")
+        return self._build_refusal("be deleted")
 
-    def _refused(self, what: str) -> CallFailed:
+    def _build_refusal(self, what: str) -> CallFailed:
         message = f"node group {self.id} is theoretical, it cannot {what}; the provider has the one that was made"
         return CallFailed(kind=FailureKind.REFUSED, message=message)
 

@@ -168,7 +168,7 @@ def test_a_real_node_tells_zone_and_type_best():
 )
 @settings(deadline=None)
 def test_whatever_an_infrastructure_object_is_it_can_be_read(document: object):
-    Infrastructure.told_by(document)
+    Infrastructure.from_document(document)
 
 
 # ---- through the provider

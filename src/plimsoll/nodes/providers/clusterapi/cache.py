@@ -1,7 +1,7 @@
-"""What the provider knows of Cluster API's objects between two refreshes, and whose node is whose.
+"""A cache of Cluster API's objects between two refreshes, and the group of each node.
 
-A refresh lists every kind once, however many groups there are. What was changed through us since is noted here, so
-that a group shows it before the next refresh; nothing here changes objects.
+A refresh lists every kind once, however many groups there are. Changes that this provider made since are recorded, so
+that a group shows them before the next refresh. The cache itself changes no objects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T", bound="WireObject")
 
 PAGE_SIZE: Final = 5_000
-"""Calls are rationed, and a machine is small."""
+"""Calls are rate-limited, and a machine is small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class GroupObject:
 
 
 class ClusterApiCache:
-    """A copy of the objects; `refresh` makes a new one."""
+    """A copy of the objects; `refresh` replaces it."""
 
     def __init__(self, client: Client, settings: ClusterApiSettings) -> None:
         self.client = client
@@ -60,83 +60,83 @@ class ClusterApiCache:
         self._is_there = False
         self._groups: dict[str, GroupObject] = {}
         self._templates: dict[str, Scalable] = {}
-        self._members = MachineIndex.of((), (), keys=settings.keys)
-        self.going: set[MachineKey] = set()
-        """Machines that were given up through us since the last refresh."""
-        self._told: dict[str, str] = {}
+        self._members = MachineIndex.build((), (), keys=settings.keys)
+        self.deleting: set[MachineKey] = set()
+        """Machines that this provider deleted since the last refresh."""
+        self._logged: dict[str, str] = {}
 
     async def refresh(self) -> None:
-        """Ask for everything. Where that fails, what was known is not used again either, nor the version served."""
+        """Read all objects. If that fails, neither the old copy nor the served version is used again."""
         self._is_there = False
         served = self._served or await look_up_served(self.client, self.settings)
         self._served = None
-        scalables = [scalable for struct in served.scalable for scalable in await self._listed(served, struct)]
-        machines = await self._listed(served, ClusterMachine)
+        scalables = [scalable for struct in served.scalable for scalable in await self._list(served, struct)]
+        machines = await self._list(served, ClusterMachine)
         self._served = served
-        self._take(scalables)
-        self._members = MachineIndex.of(scalables, machines, keys=self.settings.keys)
-        self.going.clear()
+        self._set_groups(scalables)
+        self._members = MachineIndex.build(scalables, machines, keys=self.settings.keys)
+        self.deleting.clear()
         self._is_there = True
 
-    # ---- asking
+    # ---- reading
 
-    async def served(self) -> ServedApi:
-        await self._ready()
+    async def get_served(self) -> ServedApi:
+        await self._ensure_loaded()
         assert self._served is not None
         return self._served
 
-    async def groups(self) -> dict[str, GroupObject]:
-        await self._ready()
+    async def get_groups(self) -> dict[str, GroupObject]:
+        await self._ensure_loaded()
         return self._groups
 
-    async def group(self, name: str) -> GroupObject | None:
-        return (await self.groups()).get(name)
+    async def get_group(self, name: str) -> GroupObject | None:
+        return (await self.get_groups()).get(name)
 
-    async def nap_templates(self) -> dict[str, Scalable]:
+    async def get_nap_templates(self) -> dict[str, Scalable]:
         """MachineDeployments that are machine types, by name."""
-        await self._ready()
+        await self._ensure_loaded()
         return self._templates
 
-    async def members(self) -> MachineIndex:
-        await self._ready()
+    async def get_machine_index(self) -> MachineIndex:
+        await self._ensure_loaded()
         return self._members
 
     async def group_of(self, node: NodeRef) -> GroupObject | None:
-        await self._ready()
+        await self._ensure_loaded()
         return self._groups.get(self._members.group_of(node))
 
-    # ---- noting
+    # ---- recording changes
 
-    def note_replicas(self, group: GroupObject, replicas: int) -> None:
+    def record_replicas(self, group: GroupObject, replicas: int) -> None:
         current = self._groups.get(group.id, group)
         spec = structs.replace(current.object.spec, replicas=replicas)
         self._groups[group.id] = replace(current, object=structs.replace(current.object, spec=spec))
 
-    async def look_again(self, name: str) -> None:
-        """At one group that came, went or was changed; its machines are as of the last refresh."""
-        served = await self.served()
+    async def reread_group(self, name: str) -> None:
+        """Read one group that was created, deleted or changed; its machines are as of the last refresh."""
+        served = await self.get_served()
         kind, namespace, plain = name.split("/")
         struct = next(cls for cls in served.scalable if cls.kind_name() == kind)
         found: Scalable | None = await read_if_there(
             self.client.get(served.resource(struct), plain, namespace=namespace)
         )
         others = [group_object.object for group_object in self._groups.values() if group_object.id != name]
-        self._take([*others, *self._templates.values(), *([found] if found is not None else [])])
+        self._set_groups([*others, *self._templates.values(), *([found] if found is not None else [])])
 
     # ---- inside
 
-    async def _ready(self) -> None:
+    async def _ensure_loaded(self) -> None:
         if not self._is_there:
             await self.refresh()
 
-    async def _listed(self, served: ServedApi, struct: type[T]) -> tuple[T, ...]:
+    async def _list(self, served: ServedApi, struct: type[T]) -> tuple[T, ...]:
         selection = Selection(namespace=self.settings.namespace, page_size=PAGE_SIZE)
         listed: DecodedList[T] = await read(self.client.list(served.resource(struct), selection))
         for bad in listed.bad:
-            self._tell(f"{bad.kind}/{bad.namespace}/{bad.name}", bad.problem)
+            self._log_once(f"{bad.kind}/{bad.namespace}/{bad.name}", bad.problem)
         return listed.items
 
-    def _take(self, scalables: Iterable[Scalable]) -> None:
+    def _set_groups(self, scalables: Iterable[Scalable]) -> None:
         groups: dict[str, GroupObject] = {}
         templates: dict[str, Scalable] = {}
         for found in scalables:
@@ -149,12 +149,12 @@ class ClusterApiCache:
             if isinstance(sizes, SizeLimits):
                 groups[name] = GroupObject(id=name, object=found, sizes=sizes)
             elif sizes.problem:
-                self._tell(name, sizes.problem)
+                self._log_once(name, sizes.problem)
         self._groups = dict(sorted(groups.items()))
         self._templates = dict(sorted(templates.items()))
 
-    def _tell(self, name: str, problem: str) -> None:
-        """Once, not at every refresh."""
-        if self._told.get(name) != problem:
-            self._told[name] = problem
+    def _log_once(self, name: str, problem: str) -> None:
+        """Log a problem once, not at every refresh."""
+        if self._logged.get(name) != problem:
+            self._logged[name] = problem
             log.warning("provider.not_a_group", object=name, problem=problem)

@@ -78,7 +78,7 @@ def failure_of(error: Exception) -> CallFailed:
     return CallFailed(kind=kind, message=str(error))
 
 
-def refused(message: str) -> CallFailed:
+def build_refusal(message: str) -> CallFailed:
     return CallFailed(kind=FailureKind.REFUSED, message=message)
 
 
@@ -100,7 +100,7 @@ class ServedApi(Value):
 
 async def look_up_served(client: Client, settings: ClusterApiSettings) -> ServedApi:
     """Raises `ProviderFailed` where Cluster API is not installed."""
-    version = settings.version or await preferred_version(client, settings.group)
+    version = settings.version or await find_preferred_version(client, settings.group)
     if not version:
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
     listed = await read(resources(client, f"{settings.group}/{version}"))
@@ -110,7 +110,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
     return served
 
 
-async def preferred_version(client: Client, group: str) -> str:
+async def find_preferred_version(client: Client, group: str) -> str:
     """Empty for a group that is not served."""
     found = await read(groups(client))
     return next((api_group.versions[0] for api_group in found if api_group.name == group and api_group.versions), "")
@@ -119,34 +119,34 @@ async def preferred_version(client: Client, group: str) -> str:
 _TRIES: Final = 5
 
 
-async def resize(holdings: ClusterApiCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
+async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
     """Ask `decide` what the present size is to become, until that is so or is not to be."""
     meta = group.object.metadata
-    resource = (await holdings.served()).resource(type(group.object))
+    resource = (await cache.get_served()).resource(type(group.object))
 
     async def attempt() -> Done | CallFailed:
         try:
-            scale = await holdings.client.get_scale(resource, meta.name, namespace=meta.namespace)
+            scale = await cache.client.get_scale(resource, meta.name, namespace=meta.namespace)
         except CALL_FAILED as error:
-            return _only_asked(failure_of(error))
+            return _as_not_applied(failure_of(error))
         wanted = decide(scale.spec.replicas)
         if not isinstance(wanted, int):
-            holdings.note_replicas(group, scale.spec.replicas)
+            cache.record_replicas(group, scale.spec.replicas)
             return wanted
         version = scale.metadata.resource_version
         try:
-            await holdings.client.scale(resource, meta.name, wanted, namespace=meta.namespace, resource_version=version)
+            await cache.client.scale(resource, meta.name, wanted, namespace=meta.namespace, resource_version=version)
         except Conflict:
             raise
         except CALL_FAILED as error:
             return failure_of(error)
-        holdings.note_replicas(group, wanted)
+        cache.record_replicas(group, wanted)
         return Done()
 
     try:
         return await retry_on_conflict(attempt, attempts=_TRIES)
     except Conflict:
-        return refused(f"node group {group.id} is changed by others all the time")
+        return build_refusal(f"node group {group.id} is changed by others all the time")
 
 
 def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:
@@ -156,13 +156,13 @@ def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:
         if replicas == expected + delta:
             return Done()
         if replicas != expected:
-            return refused(f"target of node group {group.id} is {replicas}, not {expected}")
+            return build_refusal(f"target of node group {group.id} is {replicas}, not {expected}")
         return expected + delta
 
     return decide
 
 
-def _only_asked(failure: CallFailed) -> CallFailed:
+def _as_not_applied(failure: CallFailed) -> CallFailed:
     """Nothing was done, whatever became of the question."""
     if failure.kind is not FailureKind.UNKNOWN:
         return failure

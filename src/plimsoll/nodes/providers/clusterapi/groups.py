@@ -21,13 +21,13 @@ from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
 from plimsoll.nodes.providers.clusterapi.client import (
     CALL_FAILED,
+    build_refusal,
     failure_of,
     from_expected,
     read_if_there,
-    refused,
     resize,
 )
-from plimsoll.nodes.providers.clusterapi.machine_types import copy_of, is_copy_for, lost_taints
+from plimsoll.nodes.providers.clusterapi.machine_types import copy_template, find_lost_taints, is_copy_for
 from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, key_of
 from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, template_of
 from plimsoll.nodes.providers.ports import Created
@@ -61,12 +61,12 @@ class ClusterApiGroup:
         self,
         group: GroupObject,
         *,
-        holdings: ClusterApiCache,
-        surroundings: InfrastructureTemplates,
+        cache: ClusterApiCache,
+        infrastructure_templates: InfrastructureTemplates,
         deleter: MachineDeleter,
     ) -> None:
-        self._holdings = holdings
-        self._surroundings = surroundings
+        self._cache = cache
+        self._infrastructure_templates = infrastructure_templates
         self._deleter = deleter
         self._group = group
         self.id = group.id
@@ -82,30 +82,30 @@ class ClusterApiGroup:
     # ---- reading
 
     async def target_size(self) -> int:
-        return (await self._current()).replicas
+        return (await self._get_current()).replicas
 
     async def grows_atomically(self) -> bool:
         return False
 
     async def nodes(self) -> tuple[Instance, ...]:
         """The instances of machines; a pool also has instances without a machine."""
-        found = {instance.id: instance for instance in await self._instances_of_machines()}
-        for provider_id in (await self._current()).object.spec.provider_id_list:
+        found = {instance.id: instance for instance in await self._list_instances()}
+        for provider_id in (await self._get_current()).object.spec.provider_id_list:
             found.setdefault(provider_id, Instance(id=provider_id))
         return tuple(found.values())
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        found = (await self._current()).object
-        infrastructure = await self._surroundings.infrastructure(found)
-        architecture = self._holdings.settings.architecture
-        template = template_of(found, infrastructure, architecture=architecture, like=await self._labels_of_a_node())
+        found = (await self._get_current()).object
+        infrastructure = await self._infrastructure_templates.find_infrastructure(found)
+        architecture = self._cache.settings.architecture
+        template = template_of(found, infrastructure, architecture=architecture, like=await self._find_node_labels())
         if not isinstance(template, TemplateProblem):
             return template
         log.info("provider.no_template", group=self.id, problem=template.problem)
         return NotImplementedByProvider(call="TemplateNodeInfo")
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
-        options, problems = options_of((await self._current()).object, defaults, self._holdings.settings.keys)
+        options, problems = options_of((await self._get_current()).object, defaults, self._cache.settings.keys)
         for problem in problems:
             log.warning("provider.unreadable_option", group=self.id, problem=problem)
         return options
@@ -114,95 +114,95 @@ class ClusterApiGroup:
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
         if delta <= 0:
-            return refused(f"growth must be positive, is {delta}")
+            return build_refusal(f"growth must be positive, is {delta}")
         if expected + delta > self.max_size:
-            return refused(f"node group {self.id} would have {expected + delta}, and may have {self.max_size}")
-        return await self._changed(self._resize(delta, expected))
+            return build_refusal(f"node group {self.id} would have {expected + delta}, and may have {self.max_size}")
+        return await self._guard_reads(self._resize(delta, expected))
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:  # noqa: ARG002 - the port's names
         return NotImplementedByProvider(call="AtomicIncreaseSize")
 
     async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
         if delta >= 0:
-            return refused(f"what is given up must be negative, is {delta}")
-        return await self._changed(self._decrease(delta, expected))
+            return build_refusal(f"what is given up must be negative, is {delta}")
+        return await self._guard_reads(self._decrease(delta, expected))
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return await self._changed(self._deleter.remove(self._group, nodes, floor=self.min_size))
+        return await self._guard_reads(self._deleter.remove(self._group, nodes, floor=self.min_size))
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        return await self._changed(self._deleter.remove(self._group, nodes, floor=0))
+        return await self._guard_reads(self._deleter.remove(self._group, nodes, floor=0))
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
-        return refused(f"node group {self.id} exists already")
+        return build_refusal(f"node group {self.id} exists already")
 
     async def delete(self) -> Outcome:
-        """Only what auto-provisioning made, and only if nothing has changed since it was seen to be empty."""
+        """Delete a group that auto-provisioning created, if nothing has changed since it was observed to be empty."""
         if not self.autoprovisioned:
-            return refused(f"node group {self.id} was not made by auto-provisioning")
-        return await self._changed(self._delete())
+            return build_refusal(f"node group {self.id} was not made by auto-provisioning")
+        return await self._guard_reads(self._delete())
 
     # ---- inside
 
-    async def _current(self) -> GroupObject:
-        group = await self._holdings.group(self.id)
+    async def _get_current(self) -> GroupObject:
+        group = await self._cache.get_group(self.id)
         if group is None:
             raise ProviderFailed(f"there is no node group {self.id} any more")
         return group
 
-    async def _changed(self, changing: Awaitable[Done | CallFailed]) -> Outcome:
+    async def _guard_reads(self, changing: Awaitable[Done | CallFailed]) -> Outcome:
         try:
             return await changing
         except ProviderFailed as failed:
-            # Only reads end so, before anything is changed.
+            # Only reads raise this error, before anything is changed.
             return CallFailed(kind=FailureKind.FAILED, message=str(failed))
 
     async def _resize(self, delta: int, expected: int) -> Done | CallFailed:
-        return await resize(self._holdings, self._group, from_expected(self._group, delta, expected=expected))
+        return await resize(self._cache, self._group, from_expected(self._group, delta, expected=expected))
 
     async def _decrease(self, delta: int, expected: int) -> Done | CallFailed:
         real = sum(1 for instance in await self.nodes() if is_real(instance))
         if expected + delta < real:
-            return refused(f"node group {self.id} has {real} nodes, and is not to be less than that")
+            return build_refusal(f"node group {self.id} has {real} nodes, and is not to be less than that")
         return await self._resize(delta, expected)
 
     async def _delete(self) -> Done | CallFailed:
-        await self._holdings.look_again(self.id)
-        group = await self._holdings.group(self.id)
+        await self._cache.reread_group(self.id)
+        group = await self._cache.get_group(self.id)
         if group is None:
             return Done()
-        if group.replicas or (await self._holdings.members()).of_group(self.id):
-            return refused(f"node group {self.id} is not empty")
+        if group.replicas or (await self._cache.get_machine_index()).of_group(self.id):
+            return build_refusal(f"node group {self.id} is not empty")
         meta = group.object.metadata
-        resource = (await self._holdings.served()).resource(type(group.object))
+        resource = (await self._cache.get_served()).resource(type(group.object))
         unchanged = DeleteOptions(uid=meta.uid, resource_version=meta.resource_version)
         try:
-            await self._holdings.client.delete(resource, meta.name, namespace=meta.namespace, options=unchanged)
+            await self._cache.client.delete(resource, meta.name, namespace=meta.namespace, options=unchanged)
         except NotFound:
             pass
         except CALL_FAILED as error:
             return failure_of(error)
-        await self._holdings.look_again(self.id)
+        await self._cache.reread_group(self.id)
         return Done()
 
-    async def _instances_of_machines(self) -> list[Instance]:
+    async def _list_instances(self) -> list[Instance]:
         found: list[Instance] = []
-        for machine in (await self._holdings.members()).of_group(self.id):
+        for machine in (await self._cache.get_machine_index()).of_group(self.id):
             reference = machine.status.node_ref
             node_id = ""
             if reference is not None and not machine.spec.provider_id:
-                node = await self._surroundings.node(reference.name)
+                node = await self._infrastructure_templates.get_node(reference.name)
                 node_id = node.spec.provider_id if node is not None else ""
-            one = instance_of(machine, node_provider_id=node_id)
-            if key_of(machine) in self._holdings.going:
-                one = structs.replace(one, state=InstanceState.DELETING)
-            found.append(one)
+            instance = instance_of(machine, node_provider_id=node_id)
+            if key_of(machine) in self._cache.deleting:
+                instance = structs.replace(instance, state=InstanceState.DELETING)
+            found.append(instance)
         return found
 
-    async def _labels_of_a_node(self) -> dict[str, str]:
-        for machine in (await self._holdings.members()).of_group(self.id):
+    async def _find_node_labels(self) -> dict[str, str]:
+        for machine in (await self._cache.get_machine_index()).of_group(self.id):
             if machine.status.node_ref is not None:
-                node = await self._surroundings.node(machine.status.node_ref.name)
+                node = await self._infrastructure_templates.get_node(machine.status.node_ref.name)
                 return node.metadata.labels if node is not None else {}
         return {}
 
@@ -210,16 +210,14 @@ class ClusterApiGroup:
 class TheoreticalClusterApiGroup(Theoretical):
     """A copy of a template that is not created yet."""
 
-    def __init__(
-        self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, holdings: ClusterApiCache
-    ) -> None:
+    def __init__(self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, cache: ClusterApiCache) -> None:
         self._namespace = template.metadata.namespace
         name = f"{MachineDeployment.kind_name()}/{self._namespace}/{blueprint.id}"
         super().__init__(name, min_size=0, max_size=blueprint.max_size)
         self._blueprint = blueprint
         self._template = template
         self._kind = kind
-        self._holdings = holdings
+        self._cache = cache
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         return node_of(self._blueprint, self._kind, group=self.id)
@@ -228,7 +226,7 @@ class TheoreticalClusterApiGroup(Theoretical):
         try:
             problem = await self._make()
             if problem is None:
-                await self._holdings.look_again(self.id)
+                await self._cache.reread_group(self.id)
         except ProviderFailed as failed:
             return CallFailed(kind=FailureKind.UNKNOWN, message=str(failed))
         if problem is not None:
@@ -237,27 +235,27 @@ class TheoreticalClusterApiGroup(Theoretical):
         return Created(id=self.id)
 
     async def _make(self) -> CallFailed | None:
-        """The template is read anew, whole: it may have been changed or taken away since the last refresh."""
-        resource = (await self._holdings.served()).resource(MachineDeployment)
-        client, name = self._holdings.client, self._template.metadata.name
+        """Create the copy. The template is read again: it may have been changed or deleted since the last refresh."""
+        resource = (await self._cache.get_served()).resource(MachineDeployment)
+        client, name = self._cache.client, self._template.metadata.name
         try:
             found: RawObject[MachineDeployment] = await client.get_with_raw(resource, name, namespace=self._namespace)
             if not is_nap_template(found.view) or found.view.spec.replicas:
-                return refused(f"MachineDeployment {name} is no machine type any more")
-            body = copy_of(found, self._blueprint, self._holdings.settings.keys)
+                return build_refusal(f"MachineDeployment {name} is no machine type any more")
+            body = copy_template(found, self._blueprint, self._cache.settings.keys)
             made: MachineDeployment = await client.create(
                 resource, msgspec.json.encode(body), namespace=self._namespace
             )
-            if lost := lost_taints(made, self._blueprint):
+            if lost := find_lost_taints(made, self._blueprint):
                 await client.delete(resource, made.metadata.name, namespace=self._namespace)
-                return refused(f"this Cluster API gives nodes no taints: {', '.join(lost)} would be missing")
+                return build_refusal(f"this Cluster API gives nodes no taints: {', '.join(lost)} would be missing")
         except NotFound:
-            return refused(f"machine type {name} is gone")
+            return build_refusal(f"machine type {name} is gone")
         except AlreadyExists as error:
             there: MachineDeployment | None = await read_if_there(
                 client.get(resource, self._blueprint.id, namespace=self._namespace)
             )
-            return None if there and is_copy_for(there, self._blueprint) else refused(str(error))
+            return None if there and is_copy_for(there, self._blueprint) else build_refusal(str(error))
         except CALL_FAILED as error:
             return failure_of(error)
         return None

@@ -67,7 +67,7 @@ def machine_type_of(
     )
 
 
-def problem_with(blueprint: Blueprint, template: Scalable, kind: MachineType) -> str:
+def find_blueprint_problem(blueprint: Blueprint, template: Scalable, kind: MachineType) -> str:
     """Why nodes of a copy could not be as asked; empty: they can."""
     declared = template.metadata.annotations.get(NAP_SYNCED_LABELS, "")
     there = labels_of(template)
@@ -83,13 +83,13 @@ def problem_with(blueprint: Blueprint, template: Scalable, kind: MachineType) ->
     return ""
 
 
-def copy_of(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: Keys) -> dict[str, Any]:
+def copy_template(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: Keys) -> dict[str, Any]:
     """The body of a MachineDeployment to create: nothing wanted yet, and with selectors of its own."""
     body: dict[str, Any] = msgspec.json.decode(template.raw)
     meta = body["metadata"]
     body.pop("status", None)
     body["metadata"] = {"name": blueprint.id, "namespace": meta["namespace"]}
-    body["metadata"].update({name: _own(meta.get(name)) for name in _OWN_META})
+    body["metadata"].update({name: _keep_own(meta.get(name)) for name in _OWN_META})
     profile = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: hash_profile(blueprint.labels, blueprint.taints)}
     mine = {keys.deployment_name: blueprint.id}
     _annotate(body["metadata"], blueprint, keys, made_of=meta["name"])
@@ -97,19 +97,19 @@ def copy_of(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: 
     spec = body["spec"]
     spec["replicas"] = 0
     selector = spec.setdefault("selector", {})
-    selector["matchLabels"] = {**_own(selector.get("matchLabels")), **mine}
+    selector["matchLabels"] = {**_keep_own(selector.get("matchLabels")), **mine}
     machines = spec.setdefault("template", {})
     machine_meta = machines.setdefault("metadata", {})
-    machine_meta["labels"] = {**_own(machine_meta.get("labels")), **profile, **blueprint.labels, **mine}
+    machine_meta["labels"] = {**_keep_own(machine_meta.get("labels")), **profile, **blueprint.labels, **mine}
     _place(machines.setdefault("spec", {}), blueprint, there=taints_of(template.view))
     return body
 
 
-def _own(words: Mapping[str, str] | None) -> dict[str, str]:
+def _keep_own(words: Mapping[str, str] | None) -> dict[str, str]:
     return {key: value for key, value in (words or {}).items() if not key.startswith(_BOOKKEEPING)}
 
 
-def lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
+def find_lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
     """Keys of taints that were asked for and did not stay: Cluster API knows them since 1.12."""
     there = taints_of(made)
     return [taint.key for taint in blueprint.taints if taint not in there]

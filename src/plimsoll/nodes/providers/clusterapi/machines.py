@@ -44,7 +44,7 @@ def is_going(machine: ClusterMachine) -> bool:
     return machine.metadata.deletion_timestamp is not None
 
 
-def key_in(provider_id: str) -> MachineKey | None:
+def parse_key(provider_id: str) -> MachineKey | None:
     """The machine of an id that this provider made up; None for an id of a cloud."""
     for prefix in (FAILED_PREFIX, PENDING_PREFIX):
         if provider_id.startswith(prefix):
@@ -59,7 +59,7 @@ def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Insta
     key = key_of(machine)
     node = machine.status.node_ref.name if machine.status.node_ref is not None else ""
     if machine.failure:
-        state, error = _failing(machine)
+        state, error = _find_failure(machine)
         return Instance(id=f"{FAILED_PREFIX}{key.namespace}_{key.name}", name=node, state=state, error=error)
     provider_id = machine.spec.provider_id or node_provider_id
     if not provider_id:
@@ -71,19 +71,19 @@ def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Insta
 
 def is_real(instance: Instance) -> bool:
     """Whether there is, and stays, an instance that is or becomes a node."""
-    return key_in(instance.id) is None and instance.state is not InstanceState.DELETING
+    return parse_key(instance.id) is None and instance.state is not InstanceState.DELETING
 
 
-def _failing(machine: ClusterMachine) -> tuple[InstanceState, InstanceError | None]:
+def _find_failure(machine: ClusterMachine) -> tuple[InstanceState, InstanceError | None]:
     if is_going(machine):
-        return InstanceState.DELETING, _error("DeletingFailed", machine)
+        return InstanceState.DELETING, _build_error("DeletingFailed", machine)
     if machine.status.node_ref is None:
-        return InstanceState.CREATING, _error("ProvisioningFailed", machine)
+        return InstanceState.CREATING, _build_error("ProvisioningFailed", machine)
     # It was a node once; what became of it the node itself shows.
     return InstanceState.UNSPECIFIED, None
 
 
-def _error(code: str, machine: ClusterMachine) -> InstanceError:
+def _build_error(code: str, machine: ClusterMachine) -> InstanceError:
     return InstanceError(error_class=ErrorClass.OTHER, code=code, message=machine.failure)
 
 
@@ -108,14 +108,14 @@ class MachineIndex:
     _of_group: Mapping[str, Sequence[MachineKey]]
 
     @classmethod
-    def of(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> MachineIndex:
+    def build(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> MachineIndex:
         known, objects = {key_of(cluster_machine): cluster_machine for cluster_machine in machines}, tuple(scalables)
         sets = {
             (scalable.metadata.namespace, scalable.metadata.name): scalable
             for scalable in objects
             if isinstance(scalable, MachineSet)
         }
-        group_of = {key: _owner(cluster_machine.metadata, sets) for key, cluster_machine in known.items()}
+        group_of = {key: _owner_of(cluster_machine.metadata, sets) for key, cluster_machine in known.items()}
         pools = [scalable for scalable in objects if isinstance(scalable, MachinePool)]
         ids = [
             (cluster_machine.spec.provider_id, key)
@@ -136,19 +136,19 @@ class MachineIndex:
             _sets=sets,
             _group_of=group_of,
             _pool_of={listed: group_id(pool) for pool in pools for listed in pool.spec.provider_id_list},
-            _by_id=_unique(ids),
-            _by_ending=_unique((_ending(provider_id), key) for provider_id, key in ids),
-            _by_node=_unique(refs),
+            _by_id=_index_unique(ids),
+            _by_ending=_index_unique((_id_suffix(provider_id), key) for provider_id, key in ids),
+            _by_node=_index_unique(refs),
             _of_group=of_group,
         )
 
     def machine_of(self, node: NodeRef) -> ClusterMachine | None:
-        pending_key = key_in(node.provider_id)
+        pending_key = parse_key(node.provider_id)
         if pending_key is not None:
             return self.machines.get(pending_key)
         for index, name in (
             (self._by_id, node.provider_id),
-            (self._by_ending, _ending(node.provider_id)),
+            (self._by_ending, _id_suffix(node.provider_id)),
             (self._by_node, node.name),
         ):
             if name and (key := index.get(name, _NOBODY)) != _NOBODY:
@@ -166,13 +166,13 @@ class MachineIndex:
 
     def owner_of(self, machine: ClusterMachine) -> str:
         """The same for a machine that may have come since; whose the machine sets are, was seen before."""
-        return _owner(machine.metadata, self._sets)
+        return _owner_of(machine.metadata, self._sets)
 
     def of_group(self, group: str) -> list[ClusterMachine]:
         return [self.machines[key] for key in self._of_group.get(group, ())]
 
 
-def _owner(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
+def _owner_of(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
     """The id of what a machine is made by; empty for one that was made by hand."""
     owners = {owner.kind: owner.name for owner in meta.owner_references}
     if name := owners.get(_SET):
@@ -184,12 +184,12 @@ def _owner(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
     return f"{_POOL}/{meta.namespace}/{owners[_POOL]}" if _POOL in owners else ""
 
 
-def _unique(pairs: Iterable[tuple[str, MachineKey]]) -> dict[str, MachineKey]:
+def _index_unique(pairs: Iterable[tuple[str, MachineKey]]) -> dict[str, MachineKey]:
     found: dict[str, MachineKey] = {}
     for name, key in pairs:
         found[name] = key if found.get(name, key) == key else _NOBODY
     return found
 
 
-def _ending(provider_id: str) -> str:
+def _id_suffix(provider_id: str) -> str:
     return provider_id.rpartition("/")[2]

@@ -20,7 +20,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
 from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE
 from plimsoll.nodes.providers.clusterapi.annotations import CAPACITY_PREFIX, is_propagated
-from plimsoll.nodes.providers.clusterapi.client import preferred_version, read, read_if_there
+from plimsoll.nodes.providers.clusterapi.client import find_preferred_version, read, read_if_there
 from plimsoll.nodes.providers.values import ATTACH_LIMITS, ProviderFailed
 from plimsoll.objects.api.meta import ObjectMeta, ResourceList
 from plimsoll.objects.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
@@ -55,13 +55,15 @@ class Infrastructure(Value):
     operating_system: str = ""
 
     @classmethod
-    def told_by(cls, document: object) -> Infrastructure:
+    def from_document(cls, document: object) -> Infrastructure:
         """What is not as the contract of Cluster API says is left out."""
-        status = _mapping(_mapping(document).get("status"))
+        status = _as_mapping(_as_mapping(document).get("status"))
         capacity = {
-            name: str(text) for name, text in _mapping(status.get("capacity")).items() if not _problem(str(text))
+            name: str(text)
+            for name, text in _as_mapping(status.get("capacity")).items()
+            if not _find_problem(str(text))
         }
-        system = _mapping(status.get("nodeInfo"))
+        system = _as_mapping(status.get("nodeInfo"))
         return cls(
             capacity=capacity,
             architecture=str(system.get("architecture") or ""),
@@ -69,7 +71,7 @@ class Infrastructure(Value):
         )
 
 
-NOTHING_TOLD: Final = Infrastructure()
+NO_INFRASTRUCTURE: Final = Infrastructure()
 
 
 class TemplateProblem(Value):
@@ -114,7 +116,7 @@ def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
 
 def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
     """Annotations beat the infrastructure's word, resource by resource. Processors and memory must be known."""
-    written = _written(found.metadata.annotations)
+    written = _read_capacity(found.metadata.annotations)
     if isinstance(written, TemplateProblem):
         return written
     capacity: ResourceList = {PODS: _MAX_PODS, **infrastructure.capacity, **written}
@@ -142,13 +144,13 @@ def taints_of(found: Scalable) -> tuple[Taint, ...]:
     taints.update(
         {
             (taint.key, taint.effect): taint
-            for taint in _taints_in(found.metadata.annotations.get(f"{CAPACITY_PREFIX}taints"))
+            for taint in _parse_taints(found.metadata.annotations.get(f"{CAPACITY_PREFIX}taints"))
         }
     )
     return tuple(taints.values())
 
 
-def _taints_in(text: str | None) -> Iterator[Taint]:
+def _parse_taints(text: str | None) -> Iterator[Taint]:
     """`k=v:Effect,k:Effect`; what is no taint is passed over."""
     for entry in (text or "").split(","):
         front, _, effect = entry.strip().partition(":")
@@ -158,7 +160,7 @@ def _taints_in(text: str | None) -> Iterator[Taint]:
             yield Taint(key=key, value=value, effect=effect)
 
 
-def _written(annotations: Mapping[str, str]) -> ResourceList | TemplateProblem:
+def _read_capacity(annotations: Mapping[str, str]) -> ResourceList | TemplateProblem:
     found: ResourceList = {}
     texts = {resource: annotations.get(f"{CAPACITY_PREFIX}{name}", "") for resource, name in _QUANTITIES}
     texts[PODS] = annotations.get(f"{CAPACITY_PREFIX}maxPods", "")
@@ -167,14 +169,14 @@ def _written(annotations: Mapping[str, str]) -> ResourceList | TemplateProblem:
     for resource, text in texts.items():
         if not text:
             continue
-        if problem := _problem(text):
+        if problem := _find_problem(text):
             return TemplateProblem(problem=f"{resource}: {problem}")
         if Quantity.parse(text):
             found[resource] = text
     return found
 
 
-def _problem(text: str) -> str:
+def _find_problem(text: str) -> str:
     try:
         quantity = Quantity.parse(text)
     except InvalidInput as error:
@@ -182,7 +184,7 @@ def _problem(text: str) -> str:
     return f"{text} is negative" if quantity.nano < 0 else ""
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
@@ -194,7 +196,7 @@ _PATIENCE: Final = 6
 
 
 class InfrastructureTemplates:
-    """Of the workload cluster's nodes it is known until the next refresh what they are.
+    """Reads infrastructure templates, and nodes of the workload cluster, which are cached until the next refresh.
 
     Machine templates never change, so their capacity is kept; one without capacity is read again now and then.
     """
@@ -202,7 +204,7 @@ class InfrastructureTemplates:
     def __init__(self, management: Client, workload: Client) -> None:
         self._management = management
         self._workload = workload
-        self._told: dict[str, Infrastructure] = {}
+        self._infrastructure: dict[str, Infrastructure] = {}
         self._asked_in: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._nodes: dict[str, Node | None] = {}
@@ -212,46 +214,46 @@ class InfrastructureTemplates:
         self._refreshes += 1
         self._nodes.clear()
 
-    async def infrastructure(self, found: Scalable) -> Infrastructure:
+    async def find_infrastructure(self, found: Scalable) -> Infrastructure:
         """Empty if the object does not exist or may not be read: annotations may be enough."""
         reference = found.spec.template.spec.infrastructure_ref
         if reference is None or not reference.kind or not reference.name:
-            return NOTHING_TOLD
-        api_version = await self._api_version(reference)
+            return NO_INFRASTRUCTURE
+        api_version = await self._find_api_version(reference)
         if not api_version:
-            return NOTHING_TOLD
+            return NO_INFRASTRUCTURE
         namespace = found.metadata.namespace
         path = f"/apis/{api_version}/namespaces/{namespace}/{reference.kind.lower()}s/{reference.name}"
         if self._is_worth_asking(path):
-            self._told[path] = await self._told_at(path)
+            self._infrastructure[path] = await self._read_infrastructure(path)
             self._asked_in[path] = self._refreshes
-        return self._told[path]
+        return self._infrastructure[path]
 
-    async def node(self, name: str) -> Node | None:
+    async def get_node(self, name: str) -> Node | None:
         if name not in self._nodes:
             self._nodes[name] = await read_if_there(self._workload.get(Node, name))
         return self._nodes[name]
 
     def _is_worth_asking(self, path: str) -> bool:
-        known = self._told.get(path)
+        known = self._infrastructure.get(path)
         if known is None:
             return True
         return not known.capacity and self._refreshes - self._asked_in[path] >= _PATIENCE
 
-    async def _api_version(self, reference: InfrastructureReference) -> str:
+    async def _find_api_version(self, reference: InfrastructureReference) -> str:
         group = reference.api_group
         if not group:
             return reference.api_version if "/" in reference.api_version else ""
         if not self._versions.get(group):
-            self._versions[group] = await preferred_version(self._management, group)
+            self._versions[group] = await find_preferred_version(self._management, group)
         version = self._versions[group]
         return f"{group}/{version}" if version else ""
 
-    async def _told_at(self, path: str) -> Infrastructure:
+    async def _read_infrastructure(self, path: str) -> Infrastructure:
         try:
-            return Infrastructure.told_by(await read(self._management.get_json(path)))
+            return Infrastructure.from_document(await read(self._management.get_json(path)))
         except ProviderFailed as failed:
             if not isinstance(failed.__cause__, ApiError | UnreadableAnswer):
                 raise
             log.info("provider.no_infrastructure_template", path=path, problem=str(failed))
-            return NOTHING_TOLD
+            return NO_INFRASTRUCTURE

@@ -16,7 +16,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache
 from plimsoll.nodes.providers.clusterapi.delete_nodes import MachineDeleter
 from plimsoll.nodes.providers.clusterapi.groups import ClusterApiGroup, TheoreticalClusterApiGroup
-from plimsoll.nodes.providers.clusterapi.machine_types import machine_type_of, problem_with
+from plimsoll.nodes.providers.clusterapi.machine_types import find_blueprint_problem, machine_type_of
 from plimsoll.nodes.providers.clusterapi.node_templates import InfrastructureTemplates, TemplateProblem
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 
@@ -38,32 +38,32 @@ _PLAIN: Final = ClusterApiSettings()
 
 
 class ClusterApiProvider:
-    """Reads are as of the last `refresh`, but for what was changed through it since."""
+    """The provider. Reads are as of the last `refresh`, plus the changes that it made since."""
 
     name = "clusterapi"
     naming = _NAMING
 
     def __init__(self, management: Client, workload: Client, settings: ClusterApiSettings = _PLAIN) -> None:
-        self._holdings = ClusterApiCache(management, settings)
-        self._surroundings = InfrastructureTemplates(management, workload)
-        self._deleter = MachineDeleter(self._holdings)
+        self._cache = ClusterApiCache(management, settings)
+        self._infrastructure_templates = InfrastructureTemplates(management, workload)
+        self._deleter = MachineDeleter(self._cache)
 
     async def refresh(self) -> None:
-        self._surroundings.forget()
-        await self._holdings.refresh()
+        self._infrastructure_templates.forget()
+        await self._cache.refresh()
 
     async def cleanup(self) -> None:
-        """There is nothing to close: the clients are their owner's."""
+        """Nothing to close: the clients belong to the caller."""
 
     async def node_groups(self) -> tuple[Group, ...]:
-        return tuple(self._existing(group_object) for group_object in (await self._holdings.groups()).values())
+        return tuple(self._build_group(group_object) for group_object in (await self._cache.get_groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        group = await self._holdings.group_of(node)
-        return None if group is None else self._existing(group)
+        group = await self._cache.group_of(node)
+        return None if group is None else self._build_group(group)
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
-        members = await self._holdings.members()
+        members = await self._cache.get_machine_index()
         return members.machine_of(node) is not None or bool(members.group_of(node))
 
     # ---- prices: Cluster API has none
@@ -74,24 +74,26 @@ class ClusterApiProvider:
     async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:  # noqa: ARG002 - the port's names
         return NotImplementedByProvider(call="Pricing")
 
-    # ---- groups that could be made
+    # ---- groups that could be created
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        found = [await self._kind(scalable) for scalable in (await self._holdings.nap_templates()).values()]
+        found = [
+            await self._build_machine_type(scalable) for scalable in (await self._cache.get_nap_templates()).values()
+        ]
         return tuple(machine_type for machine_type in found if not isinstance(machine_type, TemplateProblem))
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
-        template = (await self._holdings.nap_templates()).get(blueprint.machine_type)
+        template = (await self._cache.get_nap_templates()).get(blueprint.machine_type)
         if template is None:
-            return _illegal(f"there is no MachineDeployment {blueprint.machine_type} that is a machine type")
-        kind = await self._kind(template)
+            return _build_refusal(f"there is no MachineDeployment {blueprint.machine_type} that is a machine type")
+        kind = await self._build_machine_type(template)
         if isinstance(kind, TemplateProblem):
-            return _illegal(kind.problem)
-        if problem := problem_with(blueprint, template, kind):
-            return _illegal(problem)
+            return _build_refusal(kind.problem)
+        if problem := find_blueprint_problem(blueprint, template, kind):
+            return _build_refusal(problem)
         if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
-            return _illegal(f"{blueprint.id} cannot be the name of a MachineDeployment")
-        return TheoreticalClusterApiGroup(blueprint, template, kind=kind, holdings=self._holdings)
+            return _build_refusal(f"{blueprint.id} cannot be the name of a MachineDeployment")
+        return TheoreticalClusterApiGroup(blueprint, template, kind=kind, cache=self._cache)
 
     # ---- accelerators
 
@@ -103,16 +105,18 @@ class ClusterApiProvider:
 
     # ---- inside
 
-    def _existing(self, group: GroupObject) -> ClusterApiGroup:
-        return ClusterApiGroup(group, holdings=self._holdings, surroundings=self._surroundings, deleter=self._deleter)
+    def _build_group(self, group: GroupObject) -> ClusterApiGroup:
+        return ClusterApiGroup(
+            group, cache=self._cache, infrastructure_templates=self._infrastructure_templates, deleter=self._deleter
+        )
 
-    async def _kind(self, template: Scalable) -> MachineType | TemplateProblem:
-        infrastructure = await self._surroundings.infrastructure(template)
-        kind = machine_type_of(template, infrastructure, architecture=self._holdings.settings.architecture)
+    async def _build_machine_type(self, template: Scalable) -> MachineType | TemplateProblem:
+        infrastructure = await self._infrastructure_templates.find_infrastructure(template)
+        kind = machine_type_of(template, infrastructure, architecture=self._cache.settings.architecture)
         if isinstance(kind, TemplateProblem):
             log.info("provider.no_machine_type", template=template.metadata.name, problem=kind.problem)
         return kind
 
 
-def _illegal(why: str) -> CallFailed:
+def _build_refusal(why: str) -> CallFailed:
     return CallFailed(kind=FailureKind.REFUSED, message=f"illegal configuration: {why}")

@@ -40,7 +40,7 @@ class Caches:
         self._group_of: dict[str, Any] = {}
         self._missing: set[str] = set()
 
-    def refreshed(self) -> None:
+    def forget_all(self) -> None:
         self.groups.forget()
         self.machine_types.forget()
         self.templates.clear()
@@ -48,7 +48,7 @@ class Caches:
         self._group_of.clear()
         self._missing.clear()
 
-    def changed(self, group: str) -> None:
+    def forget_group(self, group: str) -> None:
         """Forget groups after a change; the groups of nodes stay cached."""
         self.groups.forget()
         self.templates.pop(group, None)
@@ -56,10 +56,10 @@ class Caches:
     # ---- groups of nodes
 
     def group_of(self, node: NodeRef) -> Any | None:
-        return self._group_of.get(_key(node))
+        return self._group_of.get(_key_of(node))
 
     def keep_group_of(self, node: NodeRef, group: Any) -> None:
-        self._group_of[_key(node)] = group
+        self._group_of[_key_of(node)] = group
 
     # ---- what the server does not have
 
@@ -70,5 +70,5 @@ class Caches:
         self._missing.add(method)
 
 
-def _key(node: NodeRef) -> str:
+def _key_of(node: NodeRef) -> str:
     return node.provider_id or node.name

@@ -64,7 +64,7 @@ class GrpcCalls(ChannelCalls):
         super().__init__(channel, configuration.timeout_s)
 
 
-def believing(address: str, authorities_pem: bytes | None, *, timeout_s: float) -> ChannelCalls:
+def open_channel(address: str, authorities_pem: bytes | None, *, timeout_s: float) -> ChannelCalls:
     """Calls to a server that authenticates itself by TLS and needs no client certificate; plain without authorities."""
     if authorities_pem is None:
         return ChannelCalls(grpc.aio.insecure_channel(address, options=_OPTIONS), timeout_s)

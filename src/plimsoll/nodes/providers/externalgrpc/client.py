@@ -43,7 +43,7 @@ class ExternalGrpcProvider:
 
     async def refresh(self) -> None:
         """What was known is forgotten even if the server cannot be asked."""
-        self._caches.refreshed()
+        self._caches.forget_all()
         await self._remote.read("Refresh")
 
     async def cleanup(self) -> None:

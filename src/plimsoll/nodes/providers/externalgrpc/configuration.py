@@ -43,21 +43,21 @@ class GrpcConfiguration:
 
 def read_configuration(path: Path) -> GrpcConfiguration:
     """The file, with the files that it names (relative to where we run); raises `InvalidInput`."""
-    documents = [document for _, document in read_documents(content_of(path, "file"), source=str(path))]
+    documents = [document for _, document in read_documents(read_content(path, "file"), source=str(path))]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InvalidInput("is not one map of address, key, cert, cacert and grpc_timeout", path=str(path))
-    return configuration_of(documents[0])
+    return parse_configuration(documents[0])
 
 
-def configuration_of(document: dict[str, Any]) -> GrpcConfiguration:
+def parse_configuration(document: dict[str, Any]) -> GrpcConfiguration:
     """Raises `InvalidInput` with the name of the field."""
     for name in document:
         if name not in _FIELDS:
             raise InvalidInput(f"is not known; known are {', '.join(_FIELDS)}", path=str(name))
-    texts = {name: _text(document, name) for name in ("address", "key", "cert", "cacert")}
+    texts = {name: _get_text(document, name) for name in ("address", "key", "cert", "cacert")}
     check_address(texts["address"])
-    timeout_s = _timeout_s(document.get(_TIMEOUT))
-    identity = _identity(key=texts["key"], cert=texts["cert"], cacert=texts["cacert"])
+    timeout_s = _parse_timeout_s(document.get(_TIMEOUT))
+    identity = _read_identity(key=texts["key"], cert=texts["cert"], cacert=texts["cacert"])
     return GrpcConfiguration(address=texts["address"], identity=identity, timeout_s=timeout_s)
 
 
@@ -79,7 +79,7 @@ def check_address(address: str, *, path: str = "address") -> None:
         raise InvalidInput(f"must be host:port, is {address!r}", path=path)
 
 
-def content_of(path: Path, name: str) -> bytes:
+def read_content(path: Path, name: str) -> bytes:
     """A file that `name` names; raises `InvalidInput`."""
     try:
         return path.read_bytes()
@@ -87,7 +87,7 @@ def content_of(path: Path, name: str) -> bytes:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}", path=name) from error
 
 
-def _timeout_s(value: Any) -> float:
+def _parse_timeout_s(value: Any) -> float:
     if value is None:
         return _TIMEOUT_S
     problem = find_problem(parse_duration_s, value)
@@ -99,7 +99,7 @@ def _timeout_s(value: Any) -> float:
     return seconds
 
 
-def _identity(*, key: str, cert: str, cacert: str) -> Identity | None:
+def _read_identity(*, key: str, cert: str, cacert: str) -> Identity | None:
     if not (key or cert or cacert):
         return None
     for name, given in (("cert", cert), ("key", key), ("cacert", cacert)):
@@ -107,14 +107,14 @@ def _identity(*, key: str, cert: str, cacert: str) -> Identity | None:
             # Cluster Autoscaler would continue without TLS here, which a user who names a key does not expect.
             raise InvalidInput("must be given too: cert, key and cacert go together", path=name)
     try:
-        pair = client_pair(content_of(Path(cert), "cert"), content_of(Path(key), "key"))
+        pair = client_pair(read_content(Path(cert), "cert"), read_content(Path(key), "key"))
     except InvalidInput as error:
         where = {"certificate": "cert"}.get(error.path, error.path)
         raise InvalidInput(error.problem, path=where) from error
-    return Identity(pair=pair, authorities_pem=content_of(Path(cacert), "cacert"))
+    return Identity(pair=pair, authorities_pem=read_content(Path(cacert), "cacert"))
 
 
-def _text(document: dict[str, Any], name: str) -> str:
+def _get_text(document: dict[str, Any], name: str) -> str:
     value = document.get(name)
     if value is None:
         return ""

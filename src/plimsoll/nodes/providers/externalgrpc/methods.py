@@ -44,7 +44,7 @@ class Calls(Protocol):
     async def close(self) -> None: ...
 
 
-def _methods(*services: Any) -> Iterator[Method]:
+def _list_methods(*services: Any) -> Iterator[Method]:
     for service in services:
         for method in service.methods:
             yield Method(
@@ -57,11 +57,11 @@ def _methods(*services: Any) -> Iterator[Method]:
 
 METHODS: Final[Mapping[str, Method]] = {
     method.name: method
-    for method in _methods(
+    for method in _list_methods(
         externalgrpc_pb2.DESCRIPTOR.services_by_name["CloudProvider"],
         extension_pb2.DESCRIPTOR.services_by_name["CloudProviderExt"],
     )
 }
 """The calls of a provider by name; names are unique across both services."""
-(BEST_OPTIONS,) = _methods(expander_pb2.DESCRIPTOR.services_by_name["Expander"])
+(BEST_OPTIONS,) = _list_methods(expander_pb2.DESCRIPTOR.services_by_name["Expander"])
 """The call of an expander."""

@@ -25,11 +25,11 @@ _POD: Final = f"{CORE}Pod"
 
 
 def node_bytes(node: Node) -> bytes:
-    return _written(_NODE, node)
+    return _encode(_NODE, node)
 
 
 def pod_bytes(pod: Pod) -> bytes:
-    return _written(_POD, pod)
+    return _encode(_POD, pod)
 
 
 def node_of(content: bytes) -> Node:
@@ -42,7 +42,7 @@ def pod_of(content: bytes) -> Pod:
     return _read(_POD, Pod, content)
 
 
-def _written(name: str, value: WireObject) -> bytes:
+def _encode(name: str, value: WireObject) -> bytes:
     # Through JSON, where times are texts and tuples are lists.
     return encode_message(name, msgspec.json.decode(msgspec.json.encode(value)))
 

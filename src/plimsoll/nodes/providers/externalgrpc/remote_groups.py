@@ -101,7 +101,7 @@ class RemoteGroup:
 
     async def delete(self) -> Outcome:
         outcome = await self._remote.change("DeleteNodeGroup", "Delete", id=self.id)
-        self._remote.caches.changed(self.id)
+        self._remote.caches.forget_group(self.id)
         return outcome
 
     async def _resize(self, name: str, what: str, delta: int, expected: int) -> Outcome:
@@ -138,7 +138,7 @@ class TheoreticalRemoteGroup(Theoretical):
         """The server gets the whole blueprint: it need not have kept the group it was asked about."""
         wanted = mapping.blueprint_message(self._blueprint)
         answer = await self._remote.change_with_answer("CreateNodeGroup", "Create", blueprint=wanted)
-        self._remote.caches.changed(self.id)
+        self._remote.caches.forget_group(self.id)
         if isinstance(answer, CallFailed | NotImplementedByProvider):
             return answer
         self.exists = True

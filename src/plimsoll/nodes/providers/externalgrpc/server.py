@@ -45,7 +45,7 @@ async def serve_provider(
     """Serve while the block runs; yields the port, which is chosen if 0 is given. Running calls may finish."""
     server = grpc.aio.server(options=_OPTIONS)
     names = (CLOUD_PROVIDER, EXTENSION) if with_extension else (CLOUD_PROVIDER,)
-    server.add_generic_rpc_handlers([_handlers(service, name) for name in names])
+    server.add_generic_rpc_handlers([_build_handlers(service, name) for name in names])
     port = _bind(server, configuration)
     await server.start()
     log.info("provider.listening", address=configuration.address, port=port, tls=configuration.identity is not None)
@@ -72,20 +72,22 @@ def _bind(server: Any, configuration: GrpcConfiguration) -> int:
         raise InvalidInput(f"cannot listen on {configuration.address}: {error}", path="address") from error
 
 
-def _handlers(service: ProviderService, name: str) -> Any:
+def _build_handlers(service: ProviderService, name: str) -> Any:
     methods = [method for method in METHODS.values() if method.service == name]
-    return grpc.method_handlers_generic_handler(name, {method.name: _handler(service, method) for method in methods})
+    return grpc.method_handlers_generic_handler(
+        name, {method.name: _build_handler(service, method) for method in methods}
+    )
 
 
-def _handler(service: ProviderService, method: Method) -> Any:
+def _build_handler(service: ProviderService, method: Method) -> Any:
     return grpc.unary_unary_rpc_method_handler(
-        _behaviour(service, method),
+        _build_behaviour(service, method),
         request_deserializer=method.request.FromString,
         response_serializer=method.response.SerializeToString,
     )
 
 
-def _behaviour(service: ProviderService, method: Method) -> Callable[[Any, Any], Awaitable[Any]]:
+def _build_behaviour(service: ProviderService, method: Method) -> Callable[[Any, Any], Awaitable[Any]]:
     async def answer(request: Any, context: Any) -> Any:
         try:
             return await service.answer(method, request)

@@ -122,16 +122,16 @@ class ProviderService:
     async def _increase_size(self, request: Any) -> Fields:
         _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
         group = await self._group(request.id)
-        return _done(await group.increase_size(request.delta, expected=await group.target_size()))
+        return _check_outcome(await group.increase_size(request.delta, expected=await group.target_size()))
 
     async def _decrease_target_size(self, request: Any) -> Fields:
         _check(request.delta < 0, f"size decrease must be negative, is {request.delta}")
         group = await self._group(request.id)
-        return _done(await group.decrease_target_size(request.delta, expected=await group.target_size()))
+        return _check_outcome(await group.decrease_target_size(request.delta, expected=await group.target_size()))
 
     async def _delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _done(await group.delete_nodes([mapping.node_ref(node) for node in request.nodes]))
+        return _check_outcome(await group.delete_nodes([mapping.node_ref(node) for node in request.nodes]))
 
     async def _nodes(self, request: Any) -> Fields:
         instances = await (await self._group(request.id)).nodes()
@@ -152,11 +152,11 @@ class ProviderService:
         if not await group.grows_atomically():
             raise RpcFailed(Code.UNIMPLEMENTED, f"node group {group.id} does not grow atomically")
         _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
-        return _done(await group.atomic_increase_size(request.delta, expected=request.expected))
+        return _check_outcome(await group.atomic_increase_size(request.delta, expected=request.expected))
 
     async def _force_delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _done(await group.force_delete_nodes([mapping.node_ref(node) for node in request.nodes]))
+        return _check_outcome(await group.force_delete_nodes([mapping.node_ref(node) for node in request.nodes]))
 
     async def _machine_types(self, _request: Any) -> Fields:
         types = _require(await self._provider.machine_types())
@@ -167,20 +167,20 @@ class ProviderService:
         }
 
     async def _new_node_group(self, request: Any) -> Fields:
-        group = await self._theoretical(request)
+        group = await self._build_theoretical(request)
         template = await group.template_node_info()
         known = b"" if isinstance(template, NotImplementedByProvider) else node_bytes(template)
         return {"nodeGroup": mapping.group_message(group), "nodeBytes": known}
 
     async def _create_node_group(self, request: Any) -> Fields:
-        created = _require(await (await self._theoretical(request)).create())
+        created = _require(await (await self._build_theoretical(request)).create())
         return {"id": created.id, "extraIds": created.extra_ids}
 
     async def _delete_node_group(self, request: Any) -> Fields:
         """A group that does not exist was deleted already."""
         for group in await self._provider.node_groups():
             if group.id == request.id:
-                return _done(await group.delete())
+                return _check_outcome(await group.delete())
         return {}
 
     # ---- inside
@@ -191,7 +191,7 @@ class ProviderService:
                 return group
         raise RpcFailed(Code.NOT_FOUND, f"there is no node group {name}")
 
-    async def _theoretical(self, request: Any) -> Group:
+    async def _build_theoretical(self, request: Any) -> Group:
         return _require(await self._provider.new_node_group(mapping.blueprint_of(request.blueprint)))
 
 
@@ -213,6 +213,6 @@ def _require(answer: T | CallFailed | NotImplementedByProvider) -> T:
     return answer
 
 
-def _done(outcome: Any) -> Fields:
+def _check_outcome(outcome: Any) -> Fields:
     _require(outcome)
     return {}

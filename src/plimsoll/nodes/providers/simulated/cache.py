@@ -66,7 +66,7 @@ class SimulatedCloudCache:
         self._cloud = await read(self._port.cloud())
         self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.machine_types())}
         self._groups = {group.metadata.name: group for group in groups}
-        self._machines = _by_group(machines)
+        self._machines = _group_machines(machines)
         self._index()
         self._templates = {name: kept for name, kept in self._templates.items() if name in self._groups}
         self._stale.clear()
@@ -76,38 +76,38 @@ class SimulatedCloudCache:
         """Forget a group after a change, or an attempt to change it."""
         self._stale.add(group)
 
-    async def groups(self) -> dict[str, NodeGroup]:
-        await self._ready()
+    async def get_groups(self) -> dict[str, NodeGroup]:
+        await self._ensure_loaded()
         for name in sorted(self._stale):
-            await self._look_again(name)
+            await self._reread_group(name)
         return self._groups
 
-    async def group(self, name: str) -> NodeGroup | None:
-        await self._ready()
+    async def get_group(self, name: str) -> NodeGroup | None:
+        await self._ensure_loaded()
         if name in self._stale:
-            await self._look_again(name)
+            await self._reread_group(name)
         return self._groups.get(name)
 
-    async def machines(self, group: str) -> tuple[Machine, ...]:
-        await self.group(group)
+    async def list_machines(self, group: str) -> tuple[Machine, ...]:
+        await self.get_group(group)
         return self._machines.get(group, ())
 
     async def group_of(self, node: NodeRef) -> str:
         """The group of a node, by its machine or else by its label; empty without a group."""
-        await self._ready()
+        await self._ensure_loaded()
         machine = self._machine_of(node)
         if machine is not None:
             return machine.spec.group
         labelled = node.labels.get(GROUP_LABEL, "")
-        return labelled if await self.group(labelled) is not None else ""
+        return labelled if await self.get_group(labelled) is not None else ""
 
     async def has_machine(self, node: NodeRef) -> bool:
-        await self._ready()
+        await self._ensure_loaded()
         return self._machine_of(node) is not None
 
-    async def members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
+    async def find_members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
         """Names of nodes to the group of each, and whether a machine is behind it; those of no group are missing."""
-        groups = await self.groups()
+        groups = await self.get_groups()
         found: dict[str, tuple[str, bool]] = {}
         for node in nodes:
             machine = self._machine_of(node)
@@ -116,35 +116,35 @@ class SimulatedCloudCache:
                 found[node.name] = (group, machine is not None)
         return found
 
-    async def sold(self) -> dict[str, SoldType]:
-        await self._ready()
+    async def get_machine_types(self) -> dict[str, SoldType]:
+        await self._ensure_loaded()
         return self._sold
 
-    async def zones(self) -> tuple[str, ...]:
-        await self._ready()
+    async def get_zones(self) -> tuple[str, ...]:
+        await self._ensure_loaded()
         assert self._cloud is not None
         return self._cloud.spec.zones
 
-    async def template(self, group: NodeGroup) -> Node | UnknownTemplate:
+    async def get_template(self, group: NodeGroup) -> Node | UnknownTemplate:
         """Asked for once for each shape that the group takes on."""
-        await self._ready()
+        await self._ensure_loaded()
         assert self._cloud is not None
         name, generation = group.metadata.name, self._cloud.metadata.generation
         shape = structs.replace(group.spec, min=0, max=0, target=0, deletions=())
         kept = self._templates.get(name)
         if kept is None or kept[:2] != (shape, generation):
-            kept = (shape, generation, await read(self._template(name)))
+            kept = (shape, generation, await read(self._read_template(name)))
             self._templates[name] = kept
         return kept[2]
 
     # ---- inside
 
-    async def _ready(self) -> None:
+    async def _ensure_loaded(self) -> None:
         if not self._is_there:
             await self.refresh()
 
-    async def _look_again(self, name: str) -> None:
-        found = await read(self._found(name))
+    async def _reread_group(self, name: str) -> None:
+        found = await read(self._find_group(name))
         machines = await read(self._port.machines(name))
         self._groups.pop(name, None)
         self._machines.pop(name, None)
@@ -154,13 +154,13 @@ class SimulatedCloudCache:
         self._index()
         self._stale.discard(name)
 
-    async def _found(self, name: str) -> NodeGroup | None:
+    async def _find_group(self, name: str) -> NodeGroup | None:
         try:
             return await self._port.node_group(name)
         except NoSuchGroup:
             return None
 
-    async def _template(self, name: str) -> Node | UnknownTemplate:
+    async def _read_template(self, name: str) -> Node | UnknownTemplate:
         try:
             return await self._port.template(name)
         except CloudRefused as error:
@@ -175,7 +175,7 @@ class SimulatedCloudCache:
         return self._by_id.get(node.provider_id) if node.provider_id else self._by_name.get(node.name)
 
 
-def _by_group(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...]]:
+def _group_machines(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...]]:
     found: dict[str, list[Machine]] = {}
     for machine in machines:
         found.setdefault(machine.spec.group, []).append(machine)
@@ -200,7 +200,7 @@ def instance_of(machine: Machine) -> Instance:
 
 
 def machine_type_of(sold: SoldType, *, zones: tuple[str, ...]) -> MachineType:
-    """As planning knows it; `zones` are all of the cloud's, for a type that is sold everywhere."""
+    """As planning knows it; `get_zones` are all of the cloud's, for a type that is sold everywhere."""
     whole = {"cpu": sold.cpu, "memory": sold.memory, "pods": sold.pods, **sold.gpu}
     return MachineType(
         name=sold.name,

@@ -56,79 +56,79 @@ class SimulatedGroup:
     # ---- reading
 
     async def target_size(self) -> int:
-        return (await self._current()).spec.target
+        return (await self._get_current()).spec.target
 
     async def grows_atomically(self) -> bool:
-        return (await self._current()).spec.atomic
+        return (await self._get_current()).spec.atomic
 
     async def nodes(self) -> tuple[Instance, ...]:
-        return tuple(instance_of(machine) for machine in await self._cache.machines(self._name))
+        return tuple(instance_of(machine) for machine in await self._cache.list_machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
-        template = await self._cache.template(await self._current())
+        template = await self._cache.get_template(await self._get_current())
         if not isinstance(template, UnknownTemplate):
             return template
         log.warning("provider.no_template", group=self.id, problem=template.problem)
         return NotImplementedByProvider(call="TemplateNodeInfo")
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
-        return structs.replace(defaults, zero_or_max=(await self._current()).spec.zero_or_max)
+        return structs.replace(defaults, zero_or_max=(await self._get_current()).spec.zero_or_max)
 
     # ---- changing
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
-        return await self._changed("IncreaseSize", self._cloud.increase_size(self._name, delta, expected=expected))
+        return await self._change("IncreaseSize", self._cloud.increase_size(self._name, delta, expected=expected))
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
         growing = self._cloud.atomic_increase_size(self._name, delta, expected=expected)
-        return await self._changed("AtomicIncreaseSize", growing)
+        return await self._change("AtomicIncreaseSize", growing)
 
     async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
         shrinking = self._cloud.decrease_target_size(self._name, delta, expected=expected)
-        return await self._changed("DecreaseTargetSize", shrinking)
+        return await self._change("DecreaseTargetSize", shrinking)
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        names = await self._still_there(nodes)
-        return await self._changed("DeleteNodes", self._cloud.delete_nodes(self._name, names)) if names else Done()
+        names = await self._find_remaining(nodes)
+        return await self._change("DeleteNodes", self._cloud.delete_nodes(self._name, names)) if names else Done()
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        names = await self._still_there(nodes)
+        names = await self._find_remaining(nodes)
         if not names:
             return Done()
-        return await self._changed("ForceDeleteNodes", self._cloud.force_delete_nodes(self._name, names))
+        return await self._change("ForceDeleteNodes", self._cloud.force_delete_nodes(self._name, names))
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         return CallFailed(kind=FailureKind.REFUSED, message=f"node group {self.id} exists already")
 
     async def delete(self) -> Outcome:
         """A group that is gone already was deleted by an earlier call."""
-        outcome = await self._changed("Delete", self._cloud.delete_group(self._name))
+        outcome = await self._change("Delete", self._cloud.delete_group(self._name))
         gone = isinstance(outcome, CallFailed) and outcome.kind is FailureKind.NO_SUCH_GROUP
         return Done() if gone else outcome
 
     # ---- inside
 
-    async def _current(self) -> NodeGroup:
-        group = await self._cache.group(self._name)
+    async def _get_current(self) -> NodeGroup:
+        group = await self._cache.get_group(self._name)
         if group is None:
             raise ProviderFailed(f"there is no node group {self.id} any more")
         return group
 
-    async def _changed(self, call: str, changing: Awaitable[None]) -> Outcome:
+    async def _change(self, call: str, changing: Awaitable[None]) -> Outcome:
         try:
             return await outcome_of(call, changing)
         finally:
             self._cache.invalidate(self._name)
 
-    async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
+    async def _find_remaining(self, nodes: Sequence[NodeRef]) -> list[str]:
         """The machines to delete. Machines that no longer exist are skipped; those of other groups are refused."""
         machines = await read(self._cloud.machines())
         known = {machine.spec.provider_id for machine in machines} | {machine.metadata.name for machine in machines}
-        return [node.name if node.name in known else node.provider_id for node in nodes if _names(node) & known]
+        return [node.name if node.name in known else node.provider_id for node in nodes if _names_of(node) & known]
 
 
-def _names(node: NodeRef) -> set[str]:
+def _names_of(node: NodeRef) -> set[str]:
     return {node.name, node.provider_id} - {""}
 
 
@@ -154,7 +154,7 @@ class TheoreticalSimulatedGroup(Theoretical):
         outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
         self._cache.invalidate(self.id)
         if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
-            there = await self._cache.group(self.id)
+            there = await self._cache.get_group(self.id)
             if there is not None and _is_same(there.spec, spec):
                 outcome = Done()
         if not isinstance(outcome, Done):

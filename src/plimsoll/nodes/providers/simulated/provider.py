@@ -51,18 +51,18 @@ class SimulatedProvider:
         """There is nothing to close."""
 
     async def node_groups(self) -> tuple[Group, ...]:
-        return tuple(self._existing(group) for group in (await self._cache.groups()).values())
+        return tuple(self._build_group(group) for group in (await self._cache.get_groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        group = await self._cache.group(await self._cache.group_of(node))
-        return None if group is None else self._existing(group)
+        group = await self._cache.get_group(await self._cache.group_of(node))
+        return None if group is None else self._build_group(group)
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
         return await self._cache.has_machine(node)
 
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
-        ids = {name: self._existing(group).id for name, group in (await self._cache.groups()).items()}
-        members = await self._cache.members(nodes)
+        ids = {name: self._build_group(group).id for name, group in (await self._cache.get_groups()).items()}
+        members = await self._cache.find_members(nodes)
         return {
             name: NodeOwner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()
         }
@@ -71,8 +71,8 @@ class SimulatedProvider:
 
     async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
         """The price of the node's group, else of the group's machine type, else of the machine type in its label."""
-        sold = await self._cache.sold()
-        group = await self._cache.group(node.labels.get(GROUP_LABEL, ""))
+        sold = await self._cache.get_machine_types()
+        group = await self._cache.get_group(node.labels.get(GROUP_LABEL, ""))
         kind = sold.get(group.spec.machine_type if group else node.labels.get(INSTANCE_TYPE, ""))
         price = group.spec.price if group and group.spec.price is not None else kind.price if kind else None
         return None if price is None else price * span.seconds / HOUR_S
@@ -83,19 +83,22 @@ class SimulatedProvider:
     # ---- groups that could be made
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        zones = await self._cache.zones()
-        return tuple(machine_type_of(machine_type, zones=zones) for machine_type in (await self._cache.sold()).values())
+        zones = await self._cache.get_zones()
+        return tuple(
+            machine_type_of(machine_type, zones=zones)
+            for machine_type in (await self._cache.get_machine_types()).values()
+        )
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
-        sold = (await self._cache.sold()).get(blueprint.machine_type)
+        sold = (await self._cache.get_machine_types()).get(blueprint.machine_type)
         if sold is None:
-            return _illegal(f"machine type {blueprint.machine_type} is not sold here")
-        kind = machine_type_of(sold, zones=await self._cache.zones())
+            return _build_refusal(f"machine type {blueprint.machine_type} is not sold here")
+        kind = machine_type_of(sold, zones=await self._cache.get_zones())
         for zone in blueprint.zones:
             if zone not in kind.zones:
-                return _illegal(f"machine type {kind.name} is not sold in zone {zone}")
+                return _build_refusal(f"machine type {kind.name} is not sold in zone {zone}")
         if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
-            return _illegal(f"{blueprint.id} cannot be the id of a group")
+            return _build_refusal(f"{blueprint.id} cannot be the id of a group")
         return TheoreticalSimulatedGroup(blueprint, kind, cloud=self._cloud, cache=self._cache)
 
     # ---- accelerators
@@ -104,14 +107,14 @@ class SimulatedProvider:
         return GPU_LABEL
 
     async def get_available_gpu_types(self) -> tuple[str, ...]:
-        sold = (await self._cache.sold()).values()
+        sold = (await self._cache.get_machine_types()).values()
         return tuple(
             sorted({machine_type.labels[GPU_LABEL] for machine_type in sold if machine_type.labels.get(GPU_LABEL)})
         )
 
-    def _existing(self, group: NodeGroup) -> SimulatedGroup:
+    def _build_group(self, group: NodeGroup) -> SimulatedGroup:
         return SimulatedGroup(group, cloud=self._cloud, cache=self._cache)
 
 
-def _illegal(why: str) -> CallFailed:
+def _build_refusal(why: str) -> CallFailed:
     return CallFailed(kind=FailureKind.REFUSED, message=f"illegal configuration: {why}")
