@@ -1,15 +1,15 @@
-"""The few loops that stay hot, written once: as machine code when numba has it ready, else as the Python they are.
+"""The hot loops, written once: they run as machine code if numba has compiled them, else as Python.
 
-Modules of the solver mark a kernel with `@kernel()`; what it takes stands in its annotations, which must be there at
-run time (no `from __future__ import annotations` in such a module): `IntVector` and its sisters, int, float, bool,
-named tuples of these. Or with `@kernel("result(arguments)")`, the signature in numba's words. A kernel takes
-C-contiguous, writable arrays, calls other kernels by name, divides by nothing that can be 0, and leaves no sum to
-numpy, which adds up in an order of its own: then both ways of running it give the same numbers, bit by bit.
-`allocates=False` says that a kernel makes no array, not even a passing one: its machine code then counts no references,
-which for the small ones that are called millions of times is most of what they do.
+A module of the solver marks a kernel with `@kernel()`. Its signature is read from the annotations, which must exist at
+run time (no `from __future__ import annotations` in such a module): `IntVector` and similar types, int, float, bool,
+and named tuples of these. `@kernel("result(arguments)")` gives the signature in numba's notation instead. A kernel
+takes C-contiguous, writable arrays, calls other kernels by name, never divides by 0, and does not sum with numpy, which
+uses its own order of additions. So both ways of running it give the same numbers, bit by bit. `allocates=False`: the
+kernel creates no array, not even a temporary one. Its machine code then counts no references, which would be most of
+the work of small kernels that are called millions of times.
 
-Compiling takes tens of seconds, loading the result from disk a fraction of one. `PLIMSOLL_KERNELS` says what to do:
-`plain` never asks numba, `numba` compiles what is called, `auto` (the default) uses machine code if the cache on disk
+Compiling takes tens of seconds, loading the result from disk a fraction of one. `PLIMSOLL_KERNELS` selects the mode:
+`plain` never uses numba, `numba` compiles what is called, `auto` (the default) uses machine code if the cache on disk
 is warm or as soon as `compile_all` has finished, and Python until then. `python -m plimsoll.solver.kernels` warms the
 cache.
 
@@ -60,12 +60,12 @@ Choice = Literal["plain", "numba", "auto"]
 VARIABLE: Final = "PLIMSOLL_KERNELS"
 PACKAGE: Final = "plimsoll.solver"
 _MARK: Final = "\n@kernel("
-"""Files with this in it are the sources of machine code."""
+"""Files that contain this are sources of machine code."""
 _READY: Final = "ready"
 
 
 class Kernel(Generic[P, R]):
-    """A function with two ways to run. Calling it takes the one that is ready."""
+    """A function that runs as machine code if that is ready, else as Python."""
 
     def __init__(self, plain: Callable[P, R], signature: str | None, *, allocates: bool = True) -> None:
         self.plain: Final = plain
@@ -80,7 +80,7 @@ class Kernel(Generic[P, R]):
         return self.plain(*args, **kwargs)
 
     def get_compiled(self) -> Callable[P, R]:
-        """The machine code, from the cache on disk or made now."""
+        """The machine code, loaded from the cache on disk or compiled now."""
         with _compiling:
             if self._fast is None:
                 self._fast = _compile(self)
@@ -99,10 +99,10 @@ def kernel(signature: str | None = None, *, allocates: bool = True) -> Callable[
 
 
 def compile_all() -> int:
-    """Compile every kernel of the solver, leave them on disk, and from now on use them; how many there are.
+    """Compile every kernel of the solver, store the code on disk and use it from now on; returns their number.
 
-    With a warm cache there is nothing to compile: what is called is loaded when it is called first. May run in a
-    thread beside a planner, which goes on with Python. Without numba there is nothing to do: 0.
+    With a warm cache nothing is compiled: a kernel is loaded when it is called first. It may run in a thread beside a
+    planner, which continues with Python. Without numba it returns 0.
     """
     if not _is_numba_installed():
         return 0
@@ -119,13 +119,13 @@ def compile_all() -> int:
 
 
 def is_cache_warm() -> bool:
-    """Whether machine code of every kernel lies on disk, so that loading is all there is to do."""
+    """Whether machine code of every kernel is on disk, so that it only has to be loaded."""
     return _is_numba_installed() and (find_cache_directory() / _READY).exists() and _is_writable(find_cache_directory())
 
 
 @contextmanager
 def force_choice(choice: Choice) -> Iterator[None]:
-    """Within the block, kernels run this way whatever the environment says. For tests and measurements."""
+    """Within the block, kernels run this way regardless of the environment."""
     before = _switch.choice
     _switch.choice = choice
     try:
@@ -150,7 +150,7 @@ class _Switch:
 
     @functools.cached_property
     def _warm(self) -> bool:
-        """Looked at once: a cache that another process warms later counts from the next start on."""
+        """Checked once: a cache that another process warms later is used after the next start."""
         return is_cache_warm()
 
 
@@ -163,9 +163,9 @@ def _read_choice() -> Choice:
 
 @functools.cache
 def find_cache_directory() -> Path:
-    """Where machine code of just these sources, versions and this processor lies.
+    """The directory of machine code for these sources, these versions and this processor.
 
-    A directory for each: numba looks whether a kernel's own file has changed, not whether a kernel it calls has.
+    Each combination has its own: numba checks whether the file of a kernel changed, but not those of kernels it calls.
     """
     digest = hashlib.sha256()
     folder = Path(__file__).parent
@@ -200,7 +200,7 @@ def _describe_processor() -> str:
 
 
 def _is_writable(directory: Path) -> bool:
-    """Whether files can be made there: otherwise numba does not even read what it cached."""
+    """Whether files can be created there: otherwise numba does not even read its cache."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -240,8 +240,8 @@ def _find_machine_type(hint: Any, numba: Any) -> Any:
 def _compile(kernel_: Kernel[P, R]) -> Callable[P, R]:
     numba: Any = importlib.import_module("numba")
     if is_cache_warm():
-        # The machine code of what a kernel calls is part of its own: loading it needs none of them.
-        # Where it is missing after all, compiling fails, and is tried again with all of them.
+        # The machine code of called kernels is part of the caller's: loading it needs none of them.
+        # If it is missing after all, compiling fails and is tried again with all of them.
         with suppress(numba.core.errors.NumbaError):
             return _compile_kernel(kernel_, numba, calling={})
     function = cast("types.FunctionType", kernel_.plain)

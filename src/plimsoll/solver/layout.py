@@ -18,7 +18,7 @@ Fingerprints = NDArray[np.uint64]
 
 
 class Demand(NamedTuple):
-    """What is still to be packed, and what may still be opened. Kernels count it down."""
+    """Items left to pack and bins left to open. Kernels decrease it."""
 
     left: IntVector
     """[C]."""
@@ -30,7 +30,7 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The part of a packing that can be done, and where its classes and types stand in the whole.
+    """The feasible part of a packing problem, with the original numbers of its classes and types.
 
     Resources that no class takes are left out.
     """
@@ -70,7 +70,7 @@ def build_layout(problem: PackingProblem) -> Layout:
 
 
 def compute_max_per_bin(problem: PackingProblem) -> Ints:
-    """[T, C]: most items of a class in one bin of a type; 0 where none goes."""
+    """[T, C]: the largest number of items of a class in one bin of a type; 0 if none fits."""
     alone = np.where(problem.exclusive.any(axis=1), 1, problem.per_bin)
     fit = np.where(problem.allowed, np.maximum(np.minimum(problem.counts, alone), 0), 0)
     for takes, capacity in zip(problem.requests.T, problem.capacity.T, strict=True):
@@ -80,7 +80,7 @@ def compute_max_per_bin(problem: PackingProblem) -> Ints:
 
 
 def _raise_above_zero(price: Floats) -> Floats:
-    """Bins for nothing are worth as much as can be said; dividing by 0 says nothing."""
+    """Prices above 0, so that free bins can be divided by."""
     return np.maximum(price.astype(np.float64), 1e-9 * max(float(price.max(initial=0.0)), 1e-3))
 
 
@@ -100,7 +100,7 @@ def _sort_by_content(problem: PackingProblem, types: Ints, classes: Ints) -> tup
 
 
 def _compute_fingerprints(*columns: Ints) -> Fingerprints:
-    """[N]: a number for each row that only equal rows share, for all we need."""
+    """[N]: a hash per row; in practice only equal rows share it."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in np.column_stack(columns).astype(np.int64).T:
         found = _mix_bits(found * np.uint64(0x9E3779B97F4A7C15) + column.view(np.uint64))

@@ -26,9 +26,9 @@ class Solved:
 
     objective: float
     primal: Floats
-    """One for each column."""
+    """The primal value per column."""
     dual: Floats
-    """One for each row."""
+    """The dual value per row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class LinearProgram:
         self._highs.setOptionValue("simplex_strategy", 4 if method == "primal" else 1)
 
     def add_columns(self, cost: Floats, *, upper: Floats | None = None, entries: Sparse | None = None) -> None:
-        """Columns from nought upwards."""
+        """Add columns with lower bound 0."""
         count = len(cost)
         starts, indices, values = _build_arrays(entries, count)
         top = np.full(count, INFINITE) if upper is None else upper
@@ -79,11 +79,11 @@ class LinearProgram:
         self._highs.addRows(count, lower, upper, len(indices), starts, indices, values)
 
     def change_rows(self, lower: Floats, upper: Floats) -> None:
-        """Other sides for all the rows there are."""
+        """Replace the bounds of all rows."""
         self._highs.changeRowsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
 
     def solve(self) -> Solved | None:
-        """None when the limit of iterations was met, or there is no solution."""
+        """The solution; None if there is none or the limit of iterations was reached."""
         self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None

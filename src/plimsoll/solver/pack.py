@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Ints, Packing, PackingProblem
 
 MIXED_CLASSES: Final = 500
-"""More are packed in cells."""
+"""The largest number of classes that is packed mixed; more are packed in cells."""
 COLUMN_CLASSES: Final = 500
-"""More are too many rows for a master program."""
+"""The largest number of classes for a master program."""
 
 
 FEW_ITEMS: Final = 50_000
 """More fill so many bins that column generation loses little by rounding, while cells fill them one by one."""
 CELL_ITEMS: Final = 200_000
 SINGLE_PAIRS: Final = 10_000
-"""Up to so many classes times types each type is tried alone."""
+"""Up to this number of classes times types, each type is tried alone."""
 CHEAPER: Final = 1e-9
-"""Relative: less is the same money."""
+"""The relative difference below which costs are equal."""
 
 
 def pack(problem: PackingProblem, effort: Effort) -> Solution:
-    """All that can be placed, at little cost; the bound is of what is placed, and never above the cost."""
+    """A cheap packing of all items that fit. The bound is for the placed items and never above the cost."""
     classes = int(np.count_nonzero(problem.counts))
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
     bound = _bound(problem, packed, effort)
@@ -57,7 +57,7 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
 
 
 def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:
-    """What is packed in bins of one type, where that is cheaper."""
+    """The packing, or one with bins of a single type if that is cheaper."""
     served = replace(problem, counts=problem.counts - packed.left)
     best = packed
     fewest = _count_fewest_bins(served)

@@ -24,23 +24,23 @@ ROWS_AT_ONCE: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What things are worth, as far as the program saw them."""
+    """Dual values of items and resources, for the types in the program."""
 
     types: tuple[int, ...]
-    """Those in the program."""
+    """The types in the program."""
     worth: Floats
-    """[C]: one item."""
+    """[C]: the value of one item."""
     resource: Floats
-    """[those types, R]: a unit of a resource in a bin of that type."""
+    """[types in the program, R]: the value of a unit of a resource in a bin of that type."""
 
     def total(self, relaxation: Relaxation) -> float:
-        """All items together."""
+        """The value of all items."""
         return float(relaxation.counts @ self.worth)
 
 
 @dataclass(slots=True)
 class _Shares:
-    """Columns and rows by what they stand for, in the order in which they were added."""
+    """Columns and rows by their meaning, in the order in which they were added."""
 
     types: list[int] = field(default_factory=list)
     bins: list[int] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _Shares:
     classes: list[Ints] = field(default_factory=list)
     """Classes of the shares in `types[i]`."""
     capped: list[set[int]] = field(default_factory=list)
-    """Those of them that have their row."""
+    """The classes that have a cap row."""
 
 
 class AssignmentProgram:
@@ -91,7 +91,7 @@ class AssignmentProgram:
         self._method = "primal"
 
     def propose(self, rounds: int) -> Proposal | None:
-        """Solve, and cap what lies in bins beyond what whole items allow; None when the effort is spent."""
+        """Solve, and cap shares that exceed what whole items allow; None if the effort is used up."""
         solved = self._program.solve()
         for _ in range(rounds):
             if solved is None or not self._cap(solved):
@@ -114,7 +114,7 @@ class AssignmentProgram:
         )
 
     def _cap(self, solved: Solved) -> bool:
-        """Rows for the shares that need more bins than there are; False when none does."""
+        """Add rows for shares that need more bins than there are; returns whether any was added."""
         relaxation, shares = self._market, self._shares
         found: list[tuple[float, int, int]] = []
         for index, type_ in enumerate(shares.types):

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 SAFETY: Final = 1e-9
 """Relative: far above what sums of floats lose, far below the precision needed of a bound."""
 CLOSE: Final = 1e-3
-"""Relative: what a quick bound may leave lying; with `PROVING` rounds or more it is `EXACT`."""
+"""The relative gap at which a quick bound stops; with `PROVING` rounds or more it is `EXACT`."""
 EXACT: Final = 1e-6
 PROVING: Final = 100
 CLASSES: Final = 500
-"""The assignment program sees at most so many; more are merged into `CELLS`."""
+"""The number of classes in the assignment program; more are merged into `CELLS`."""
 CELLS: Final = 128
 FIRST_TYPES: Final = 6
 TYPES_AT_ONCE: Final = 8
 SUMS: Final = 200
-"""So many sums of prices are looked at."""
+"""The number of sums of prices that are checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What everything costs at least, and what items are worth by the reckoning that shows it."""
+    """A lower bound of the cost, and the item values that prove it."""
 
     cost: float
     worth: Floats
@@ -50,13 +50,13 @@ class Bound:
 def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> float:
     """Never above the cost of any packing of all items that fit some type; 0 when there are none.
 
-    A bound that has reached `enough` is not made any better.
+    A bound that has reached `enough` is not improved.
     """
     return compute_bound(problem, effort=effort, enough=enough).cost
 
 
 def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> Bound:
-    """The same with its worths, which are near to what they are in the best packing."""
+    """The bound with its item values, which are close to those of the best packing."""
     worth = np.zeros(len(problem.counts))
     relaxation = relax(problem)
     if relaxation is None:
@@ -67,12 +67,12 @@ def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = ma
 
 
 def _bound_by_dearest_item(relaxation: Relaxation) -> float:
-    """One bin at least, of a type that takes the most demanding item."""
+    """The price of one bin of a type that takes the most demanding item."""
     return float(np.where(relaxation.fit > 0, relaxation.price[:, None], np.inf).min(axis=0).max())
 
 
 def _bound_by_volume(relaxation: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
-    """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
+    """One value per resource for all bins; if that is not enough, one per resource and type."""
     uniform = solve_resource_prices(relaxation.counts @ relaxation.sizes, relaxation.capacity, relaxation.price)[
         None, :
     ]
@@ -87,7 +87,7 @@ def _bound_by_volume(relaxation: Relaxation, effort: Effort, enough: float) -> t
 
 
 def solve_volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
-    """Worths of resources that make the volume dearest while no empty bin is worth more than its price."""
+    """Resource values that maximize the value of the volume while no empty bin is worth more than its price."""
     program = LinearProgram(iterations=effort.simplex_iterations)
     program.add_columns(-volume / max(float(volume.max()), SAFETY))
     program.add_rows(np.full(len(price), -INFINITE), price, Sparse.of_dense(capacity))
@@ -97,14 +97,14 @@ def solve_volume_values(volume: Floats, capacity: Floats, price: Floats, effort:
 def _bound_by_assignment(
     relaxation: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
 ) -> tuple[float, Floats]:
-    """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
+    """The best bound of the program while it is extended by the types that its dual values make too attractive."""
     program, inside = AssignmentProgram(few, effort), np.zeros(len(relaxation.price), dtype=np.bool_)
     slack = EXACT if effort.rounds >= PROVING else CLOSE
     best, worth = 0.0, np.zeros(len(relaxation.counts))
     for _ in range(2 + effort.rounds // 4):
         program.add_types(types)
         inside[types] = True
-        # What caps bring to cells is lost on their classes.
+        # Caps improve the bound of cells, but not of their classes.
         proposal = program.propose(rounds=2 + effort.rounds // 8 if few is relaxation else 0)
         if proposal is None:
             break
@@ -122,7 +122,7 @@ def _bound_by_assignment(
 
 
 def _certify(relaxation: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
-    """A valid bound; and for each type, what a bin of it could hold at most, over its price.
+    """A valid bound; and per type, the largest value that a bin can hold, divided by its price.
 
     For any worths u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
     as many as fit times what v exceeds u times their size. Every u that is at hand is tried on every type.
@@ -142,7 +142,7 @@ def _lift(relaxation: Relaxation, proposal: Proposal) -> Proposal:
 
 
 def _merge_classes(relaxation: Relaxation) -> Relaxation:
-    """The market itself, or its classes merged into cells of like ones: good enough to propose worths, no more."""
+    """The relaxation itself, or its classes merged into cells: good enough to propose values, but no bound."""
     if len(relaxation.counts) <= CLASSES:
         return relaxation
     kinds = number_rows((relaxation.fit > 0).T)
@@ -150,7 +150,7 @@ def _merge_classes(relaxation: Relaxation) -> Relaxation:
     counts: Floats = np.bincount(cell, weights=relaxation.counts).astype(np.float64)
 
     def mean(amounts: Floats) -> Floats:
-        """Over the items of each cell; amounts and means are [any, classes or cells]."""
+        """The mean over the items of each cell; amounts and means are [any, classes or cells]."""
         sums = [np.bincount(cell, weights=row * relaxation.counts) for row in amounts]
         return np.array(sums) / counts
 
@@ -165,7 +165,7 @@ def _merge_classes(relaxation: Relaxation) -> Relaxation:
 
 
 def _choose_first_types(relaxation: Relaxation, support: Ints) -> Ints:
-    """Those that the volume asks for, those that much demand would choose alone, and one at least for every class."""
+    """Types of the volume bound, types that much demand would choose alone, and at least one per class."""
     alone = np.where(relaxation.fit > 0, relaxation.price[:, None] / np.maximum(relaxation.fit, SAFETY), np.inf)
     own = alone.argmin(axis=0)
     weight = np.bincount(own, weights=relaxation.counts * alone.min(axis=0), minlength=len(relaxation.price))
@@ -177,7 +177,7 @@ def _choose_first_types(relaxation: Relaxation, support: Ints) -> Ints:
 def find_reachable_sum(price: Floats, bound: float) -> float:
     """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to compute.
 
-    That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.
+    It is hard if there are too many sums, or if the price of the cheapest bin is tiny compared to the sum.
     """
     prices = np.unique(price)
     if len(prices) == 1:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Flags, Floats, Ints, PackingProblem
 
 SHARED_KEYS: Final = 8
-"""So many keys count as resources, those with the most items first; the others are left out of bounds."""
+"""The number of keys that count as resources, those with the most items first; bounds ignore the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Relaxation:
     """Amounts are floats here, each resource in units of the largest bin."""
 
     classes: Ints
-    """[C]: what the question calls them."""
+    """[C]: the class numbers of the problem."""
     sizes: Floats
     """[C, R]"""
     counts: Floats
@@ -36,11 +36,11 @@ class Relaxation:
     price: Floats
     """[T]"""
     fit: Floats
-    """[T, C]: so many of one class at most in one bin; 0 where it may not lie."""
+    """[T, C]: the largest number of items of one class in one bin; 0 if they are not allowed."""
 
 
 def relax(problem: PackingProblem) -> Relaxation | None:
-    """None when nothing asks for a bin."""
+    """The relaxation; None if no item needs a bin."""
     fit = compute_max_per_bin(problem)
     fit[_find_closed_types(problem)] = 0
     free = (fit[problem.price <= 0] > 0).any(axis=0)
@@ -82,7 +82,7 @@ def _find_closed_types(problem: PackingProblem) -> Flags:
 
 
 def _add_key_resources(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
-    """Keys that several classes share, as resources of which a bin has one; for one class alone `fit` says as much."""
+    """Keys that several classes share, as resources of which a bin has one; for one class `fit` is enough."""
     requests, capacity = problem.requests[classes], problem.capacity
     keys = problem.exclusive[classes]
     shared = np.flatnonzero(keys.sum(axis=0) > 1)
@@ -95,7 +95,7 @@ def _add_key_resources(problem: PackingProblem, classes: Ints) -> tuple[Ints, In
 
 
 def find_undominated_types(capacity: Ints, price: Floats, takes: Flags) -> Ints:
-    """Types without one that costs no more, is no smaller, and takes what they take. Of equals the first stays."""
+    """Types that no other type dominates in price, capacity and accepted classes. Of equal types the first stays."""
     useful = np.flatnonzero(takes.any(axis=1))
     capacity, price = capacity[useful], price[useful]
     kind = number_rows(takes[useful])

@@ -20,7 +20,7 @@ from plimsoll.solver.kernels import (
 )
 
 EXCHANGES: Final = 4
-"""For one bin at most; the first brings it within a thousandth of the plan."""
+"""The number of exchanges per bin; the first one brings it within a thousandth of the plan."""
 OVERFULL: Final = 1000.0
 """The weight of a bin too full by its whole size, against the squared distance from the plan."""
 
@@ -35,26 +35,26 @@ class CellItems(NamedTuple):
     units: FloatVector
     """[R]."""
     weights: FloatVector
-    """[R]: what a unit of each resource is worth."""
+    """[R]: the value of a unit of each resource."""
     values: FloatVector
-    """[C]: what an item takes, at these weights."""
+    """[C]: the value of an item at these weights."""
     per_bin: IntVector
     """[C]."""
     keys: FlagMatrix
     """[C, K]: classes that share a key exclude each other."""
     starts: IntVector
-    """[cells + 1]: where a cell's classes begin."""
+    """[cells + 1]: the first class of each cell."""
     means: FloatMatrix
-    """[cells, R]: of `sizes`, by item."""
+    """[cells, R]: the mean of `sizes` over items."""
 
 
 class Bin(NamedTuple):
-    """What is being filled."""
+    """The bin that is being filled."""
 
     free: IntVector
     """[R]."""
     taken: FlagVector
-    """[K]: keys."""
+    """[K]: keys in the bin."""
     content: IntVector
     """[C]."""
 
@@ -98,7 +98,7 @@ def find_closest(cell_items: CellItems, cell: int, error: FloatVector, left: Int
 
 @kernel()
 def exchange(cell_items: CellItems, cells: IntVector, error: FloatVector, left: IntVector, bin_: Bin) -> bool:
-    """One item for one of its cell that lies outside, where that helps most; False when it helps nowhere."""
+    """Exchange the item of the bin that helps most for another of its cell; False if no exchange helps."""
     least = 0.0
     for r in range(error.size):
         least += (error[r] * cell_items.weights[r]) ** 2 + OVERFULL * max(-bin_.free[r], 0) / cell_items.units[r]
@@ -133,7 +133,7 @@ def exchange(cell_items: CellItems, cells: IntVector, error: FloatVector, left: 
 
 @kernel()
 def find_superfluous(cell_items: CellItems, bin_: Bin) -> int:
-    """Of a bin too full: the least valuable item without which it is not, or else the most valuable one."""
+    """The least valuable item whose removal makes an overfull bin fit, or else the most valuable one."""
     least, most = -1, -1
     for inside in np.nonzero(bin_.content)[0]:
         class_ = int(inside)
@@ -149,7 +149,7 @@ def find_superfluous(cell_items: CellItems, bin_: Bin) -> int:
 
 @kernel()
 def top_up(cell_items: CellItems, classes: IntVector, left: IntVector, bin_: Bin) -> None:
-    """Whatever fits of these classes, the most valuable first."""
+    """Add items of these classes that fit, the most valuable first."""
     while True:
         fits = (left[classes] > 0) & (bin_.content[classes] < cell_items.per_bin[classes])
         for r in range(bin_.free.size):
@@ -163,7 +163,7 @@ def top_up(cell_items: CellItems, classes: IntVector, left: IntVector, bin_: Bin
 
 @kernel()
 def put(cell_items: CellItems, class_: int, items: int, left: IntVector, bin_: Bin) -> None:
-    """Into the bin, or out of it again: then its keys are free."""
+    """Put items into the bin, or remove them and release their keys."""
     left[class_] -= items
     bin_.content[class_] += items
     for r in range(bin_.free.size):

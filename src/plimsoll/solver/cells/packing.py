@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 CLASSES: Final = 100
-"""So many or fewer are packed as they are."""
+"""Up to this number of classes, cells are not used."""
 FEWEST_CELLS: Final = 64
 CLASSES_PER_CELL: Final = 200
-"""The fewer cells, the better they are planned for, and the more members there are to choose from."""
+"""Fewer cells are planned better and give more members to choose from."""
 PLAN_GAP: Final = 0.25
 CARRIED_OUT: Final = 0.95
-"""Of the planned bins; the last ones would have to take what is left over."""
+"""The share of planned bins that is carried out; the last ones would have to take the remainder."""
 LEVELS: Final = 12
 
 
 def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
-    """Everything that can be placed, as `mixed` places it."""
+    """A packing of everything that `mixed` can place."""
     fillings: list[BinPattern] = []
     left = problem
     for _ in range(LEVELS):
@@ -76,7 +76,7 @@ def _pack_most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPat
 
 
 def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
-    """Of the cells, better than is asked of the whole: what is lost here nothing brings back."""
+    """The plan of the cells, with a smaller gap than the whole, because losses here cannot be recovered."""
     packed = pack_mixed(coarse, effort)
     return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).patterns
 
@@ -105,7 +105,7 @@ def _fill_bin(problem: PackingProblem, cell_items: CellItems, planned: BinPatter
 def _top_up_bin(
     problem: PackingProblem, cell_items: CellItems, made: BinPattern, left: Ints, takes: Flags
 ) -> BinPattern:
-    """The bin with whatever still fits once all have their own. Bins are kept as fillings: each is long, and sparse."""
+    """The bin with further items that still fit. Bins are stored as patterns, because contents are sparse."""
     inside, items = list(made.classes), np.array(made.items, dtype=np.int64)
     content = np.zeros(len(left), dtype=np.int64)
     content[inside] = items
@@ -122,7 +122,7 @@ def _build_pattern(type_: int, bin_: Bin) -> BinPattern:
 
 
 def _build_coarse_problem(problem: PackingProblem, takes: Flags, cell: Ints) -> PackingProblem:
-    """A packing of cells: the mean of what their items ask, rounded up."""
+    """The problem of packing cells: the mean of the requests of their items, rounded up."""
     counts = np.bincount(cell, weights=problem.counts).astype(np.int64)
     sums = [np.bincount(cell, weights=row * problem.counts) for row in problem.requests.T.astype(np.float64)]
     samples = np.unique(cell, return_index=True)[1]
@@ -140,7 +140,7 @@ def _build_coarse_problem(problem: PackingProblem, takes: Flags, cell: Ints) -> 
 
 
 def _build_cell_items(problem: PackingProblem, cell: Ints, effort: Effort) -> CellItems:
-    """Of classes in the order of their cells."""
+    """The items of classes in the order of their cells."""
     sizes = _compute_sizes(problem)
     share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
     unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
@@ -166,7 +166,7 @@ def _compute_sizes(problem: PackingProblem) -> Floats:
 
 
 def _number_kinds(problem: PackingProblem, takes: Flags) -> Ints:
-    """Classes of one kind may lie in the same bins with the same others."""
+    """[C]: kinds of classes. Classes of one kind fit the same bins beside the same other classes."""
     flags = number_rows(np.concatenate([takes.T, problem.exclusive], axis=1))
     kinds: Ints = np.unique(np.stack([flags, problem.per_bin]), axis=1, return_inverse=True)[1].ravel()
     return kinds

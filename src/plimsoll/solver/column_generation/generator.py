@@ -35,29 +35,29 @@ if TYPE_CHECKING:
 DIVES_AT: Final = ((0.95, 0.5), (0.8, 0.25), (0.6, 0.25))
 """A dive rounds up fractions from the first on, when the master has left no more than the second of the gap."""
 NEAR: Final = 3
-"""So many packings near the bound are made before any program is solved."""
+"""The number of packings near the bound before the first program is solved."""
 PERTURBATION: Final = 0.1
 GOLDEN: Final = 0.6180339887498949
 DIVES: Final = 40
 """Solutions a dive takes at most."""
 BETTER: Final = 1e-6
-"""Relative: a filling worth so much more than its price is worth a column."""
+"""A pattern becomes a column if its value exceeds its price by this relative amount."""
 CENTRE: Final = 0.5
-"""Weight of the worths that looked best so far: a master's own swing about and ask for useless fillings."""
+"""The weight of the best dual values so far: those of a master oscillate and lead to useless patterns."""
 HASTY: Final = 1.0
-"""A gap that any packing of a rest meets: it is polished only with `PROVING` rounds or more."""
+"""A gap that any packing of a remainder meets: it is improved only with `PROVING` rounds or more."""
 PROVING: Final = 100
 ALL_ASKED: Final = 5
-"""Every so many rounds all types are asked for a filling, between them only those that looked most promising then."""
+"""The number of rounds between pricing all types; in between only the most promising ones are priced."""
 PROMISING: Final = 20
 EXACT_PAIRS: Final = 1_000
-"""Up to so many classes times types an exact knapsack is asked where the rounded ones know nothing better."""
+"""Up to this number of classes times types, exact knapsacks are used if the rounded ones find nothing."""
 BRANCHES_AT_ONCE: Final = 200
-"""Of one exact knapsack; all of them together have the effort's branches."""
+"""The branches of one exact knapsack; all together have the branches of the effort."""
 
 
 def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, bound: Bound | None = None) -> Packing:
-    """Whatever the incumbent places, at a lower cost if one is found; else the incumbent itself."""
+    """A cheaper packing of the items of the incumbent if one is found, else the incumbent."""
     served = replace(problem, counts=problem.counts - incumbent.left)
     if effort.rounds < 1 or not incumbent.patterns:
         return incumbent
@@ -89,10 +89,10 @@ def _choose_better(problem: PackingProblem, found: Packing, best: Packing) -> Pa
 
 
 def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, worth: Floats) -> Iterator[Packing]:
-    """Packings by what items are worth to the bound, and by worths a little off it.
+    """Packings by the item values of the bound, and by values close to these.
 
-    They are seldom better than the incumbent, sometimes much; and a master that knows their fillings starts where it
-    would otherwise come after some thirty rounds.
+    They are seldom better than the incumbent, but sometimes much better. A master that knows their patterns saves about
+    thirty rounds.
     """
     if not worth.any():
         return
@@ -103,7 +103,7 @@ def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, wo
 
 
 def _build_perturbation(count: int, round_number: int) -> Floats:
-    """Factors about 1, evenly strewn, different in each round; in the first all are 1."""
+    """Factors around 1, evenly distributed, different in each round; all 1 in the first round."""
     steps = np.arange(1, count + 1) * (GOLDEN * round_number)
     factors: Floats = 1 + PERTURBATION * (2 * (steps - np.floor(steps)) - 1) * (round_number > 0)
     return factors
@@ -121,11 +121,11 @@ class _Generator:
         self._all_types = np.arange(len(self.layout.types))
         self._master = MasterProgram(self.layout, iterations=effort.simplex_iterations)
         self._centre: Floats | None = None
-        """The worths that gave the highest bound so far."""
+        """The dual values with the highest bound so far."""
         self._bound = 0.0
 
     def learn(self, fillings: Iterable[BinPattern]) -> None:
-        """Columns that are known before any is asked for."""
+        """Add known patterns as columns."""
         instance = self.layout.instance
         class_at = np.full(len(self._problem.counts), -1)
         class_at[self.layout.classes] = np.arange(len(self.layout.classes))
@@ -138,9 +138,10 @@ class _Generator:
         self._master.add(type_at[[bin_pattern.type for bin_pattern in known]], contents)
 
     def generate_columns(self, bound: Bound, *, close: float) -> Floats | None:
-        """Until the master is close to a bound, no filling beats those known, or the rounds are spent; the last worths.
+        """Add columns until the master is close to a bound, no pattern is better, or the rounds end.
 
-        Asks by worths between the master's own and the best known, at first the bound's.
+        Returns the last dual values. Pricing uses values between those of the master and the best known ones, at first
+        those of the bound.
         """
         if not self._bound:
             self._bound, self._centre = bound.cost, bound.worth[self.layout.classes] if bound.worth.any() else None
@@ -164,7 +165,7 @@ class _Generator:
         return worth
 
     def _ask_all(self, asked: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
-        """As `_ask` of all types: that gives a bound, too (Farley's). Where nothing is new, by the master's worths."""
+        """Price all types, which also gives Farley's bound. If nothing is new, use the dual values of the master."""
         added, dearness = self._ask(asked, solution, self._all_types)
         if not added and self._centre is not None:
             asked = solution.worth
@@ -189,7 +190,7 @@ class _Generator:
         return fillings
 
     def _ask(self, asked: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
-        """New columns from the knapsacks; whether there were any, and what bins could hold at most over their price."""
+        """Add columns from the knapsacks; returns whether there were any, and the largest values per price of bins."""
         instance = self.layout.instance
         contents = np.zeros((len(types), instance.fit.shape[1]), dtype=np.int64)
         ceilings = find_best_contents(
@@ -227,7 +228,7 @@ class _Generator:
         return min(packed, key=lambda packing: (int(packing.left.sum()), packing.cost)).patterns
 
     def _to_pattern(self, type_: int, bins: int, content: Ints) -> BinPattern:
-        """In the numbers of the question."""
+        """A pattern in the numbers of the problem."""
         classes = self.layout.classes
         order = np.flatnonzero(content)
         order = order[np.argsort(classes[order])]

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Floats, Ints
 
 WHOLE: Final = 1e-6
-"""An amount so little below a whole number is one."""
+"""An amount this close below a whole number counts as whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterSolution:
-    """A solution."""
+    """A solution of the master program."""
 
     cost: float
     amounts: Floats
-    """One for each column, in fractions of bins."""
+    """The fractional number of bins per column."""
     worth: Floats
-    """[C]: what one more item would cost."""
+    """[C]: the dual value of an item: the cost of one more."""
     price: Floats
-    """[T]: of a bin, with what its part of scarce room is worth."""
+    """[T]: the price of a bin, including the value of the limits that it uses."""
 
 
 class MasterProgram:
@@ -44,7 +44,7 @@ class MasterProgram:
         self._contents = np.zeros((0, len(layout.classes)), dtype=np.int64)
 
     def add(self, types: Ints, contents: Ints) -> bool:
-        """Columns that were not there yet; False when there was none."""
+        """Add new columns; returns whether there were any."""
         new = []
         for at, type_ in enumerate(types.tolist()):
             key = type_, contents[at].tobytes()
@@ -62,7 +62,7 @@ class MasterProgram:
         return bool(new)
 
     def solve(self, demand: Demand) -> MasterSolution | None:
-        """None when known fillings do not do, or the effort is spent."""
+        """The solution; None if the known patterns are infeasible or the effort is used up."""
         self._program.change_rows(*self._build_sides(demand))
         solved = self._program.solve()
         if solved is None:

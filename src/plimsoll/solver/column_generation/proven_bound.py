@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
 
 CLASSES: Final = 500
-"""More are too many rows for a master program; then there is no bound but that of `bounds`."""
+"""The largest number of classes for a master program; beyond it the bound of `bounds` is used."""
 KEYS: Final = 8
-"""So many keys count, those with the most items first; leaving out the others only makes the bound smaller."""
+"""The number of keys that count, those with the most items first; ignoring the others only lowers the bound."""
 BRANCHES: Final = 5
 """This part of the effort's branches is for knapsacks: one over it."""
 AT_ONCE: Final = 100
@@ -42,13 +42,13 @@ BETTER: Final = 1e-7
 CLOSE: Final = 1e-5
 """Relative: nearer to the master's cost no bound is sought."""
 CENTRE: Final = 0.5
-"""Weight of the worths that gave the best bound so far: a master's own swing about."""
+"""The weight of the dual values with the best bound so far: those of a master oscillate."""
 
 
 def prove_bound(problem: PackingProblem, effort: Effort, *, known: float, enough: float) -> float:
     """Never above the cost of any packing of all items that fit some type, and never below `known`, which is a bound.
 
-    It ends when it cannot get above what is known, or has reached what is `enough`.
+    It ends if it cannot exceed `known`, or has reached `enough`.
     """
     reduced, _ = _reduce_problem(problem)
     if not 0 < len(reduced.counts) <= CLASSES:
@@ -144,12 +144,12 @@ class _Proof:
             else:
                 if self._at_once >= self._branches:
                     break
-                # No content that was found beats those known; whether one exists takes a longer look.
+                # No better content was found; only exact knapsacks can tell whether one exists.
                 self._at_once *= 4
         return best
 
     def _begin(self) -> None:
-        """Columns with which everything has a bin: of each class alone, and what usual worths make of all."""
+        """Initial columns with which all items have a bin: each class alone, and packings by the usual item values."""
         own = np.where(self._shelf.fit > 0, self._shelf.price[:, None] / np.maximum(self._shelf.fit, 1), np.inf)
         types = own.argmin(axis=0)
         self._master.add(types, np.diag(self._shelf.fit[types, np.arange(len(types))]))
@@ -160,7 +160,7 @@ class _Proof:
             self._master.add(self._types, contents)
 
     def _round(self, asked: Floats, solution: MasterSolution) -> tuple[bool, float]:
-        """Whether there are new columns, and what these worths prove."""
+        """Whether there are new columns, and the bound that these values prove."""
         worth = build_item_values(asked)
         contents, ceilings = self._round_contents(worth)
         dearness = ceilings / self._shelf.price

@@ -33,24 +33,24 @@ from plimsoll.solver.problem import UNBOUNDED, Flags, Floats, Ints
 
 
 class RemovalStatus(IntEnum):
-    """What became of a node."""
+    """The outcome for a node."""
 
     UNTRIED = 0
     REMOVED = 1
     NO_ROOM = 2
-    """An item of it fits nowhere else; `Removals.stuck` says of which class."""
+    """One of its items fits nowhere else; `Removals.stuck` is the class of that item."""
     LIMITED = 3
-    """A shared limit has nothing left for it."""
+    """A shared limit is exhausted."""
     NOT_WORTH_IT = 4
     SURVIVOR = 5
-    """Meant to stay from the start."""
+    """Selected to stay."""
     FIXED = 6
     """Not removable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSet:
-    """N nodes and the items on them that could lie elsewhere, as C classes."""
+    """N nodes and their movable items, as C classes."""
 
     requests: Ints
     """[C, R]"""
@@ -71,7 +71,7 @@ class NodeSet:
     receives: Flags | None = None
     """[N]: whether items may be moved there; all, if not given."""
     per_bin: Ints | None = None
-    """[C]: at most so many in one node, those that lie there included."""
+    """[C]: the cap of items in one node, including those that are there."""
     exclusive: Flags | None = None
     """[C, K]: a node takes one item of all that share a key."""
     taken: Flags | None = None
@@ -86,18 +86,18 @@ class Limits:
 
     removals: int = UNBOUNDED
     use: Ints | None = None
-    """[N, L]: what removing a node takes of a limit."""
+    """[N, L]: the use of each limit by the removal of a node."""
     spare: Ints | None = None
-    """[L]: what is left of it."""
+    """[L]: the remainder of each limit."""
     disruption: Floats | None = None
-    """[N]: how much removing a node disturbs."""
+    """[N]: the disruption cost of removing a node."""
     least_saving: float = 0.0
-    """A node goes only if its price is at least this for each unit of disruption."""
+    """A node is removed only if its price is at least this per unit of disruption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removals:
-    """Nodes that go, in the order they were emptied, and the moves that make it so."""
+    """Removed nodes in the order in which they were emptied, and the moves of their items."""
 
     removed: Ints
     moves: Ints
@@ -107,13 +107,13 @@ class Removals:
     stuck: Ints
     """[N]: the class that found no room, -1 elsewhere."""
     free: Ints
-    """[N, R]: afterwards; of removed nodes as if they stood empty of what moved."""
+    """[N, R]: free resources afterwards; for removed nodes, without the moved items."""
     bound: float | None = None
-    """Hourly price under which no set of these nodes holds everything (fractions of nodes allowed)."""
+    """A lower bound of the hourly price of nodes that hold everything, fractions of nodes allowed."""
 
 
 def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: int = 200_000) -> Removals:
-    """Empty nodes that give least for their price into those that are to stay. Nothing moves twice."""
+    """Empty the nodes with the least capacity for their price into nodes that stay. Nothing moves twice."""
     used = _compute_used(cluster)
     cover = _Cover.of(cluster, used, iterations)
     order = cover.order(cluster)
@@ -138,14 +138,14 @@ def remove_in_order(cluster: NodeSet, candidates: Ints, limits: Limits | None = 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cover:
-    """Fractions of nodes, by type, that cover all that is used, for the least money."""
+    """The cheapest fractions of nodes per type that cover all used resources."""
 
     type_of: Ints
     """[N]"""
     keep: Floats
-    """[types]: how many of each."""
+    """[types]: the number of nodes to keep."""
     worth: Floats
-    """[types]: what its capacity is worth at the prices of resources."""
+    """[types]: the value of the capacity at the resource prices."""
     bound: float
 
     @classmethod
@@ -171,7 +171,7 @@ class _Cover:
     def order(self, cluster: NodeSet) -> Ints:
         """Removable nodes: most expensive for what they are worth first, then those with fewest items.
 
-        Before all of them those that receive nothing, which are no use as survivors.
+        Nodes that cannot receive items come first, because they are useless as survivors.
         """
         items = np.concatenate(([0], np.cumsum(cluster.movable[:, 1])))[cluster.starts]
         worth = self.worth[self.type_of]
@@ -232,7 +232,7 @@ def _build_removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, wor
     free = nodes[:, FREE : FREE + resources].copy()
     gone = order[statuses[order] == RemovalStatus.REMOVED]
     if len(moves):
-        # What leaves a node stands together: a node is emptied once.
+        # The moves from one node are consecutive: a node is emptied once.
         begins = np.flatnonzero(np.diff(moves[:, 1], prepend=-1))
         free[moves[begins, 1]] += np.add.reduceat(cluster.requests[moves[:, 0]] * moves[:, 3:4], begins, axis=0)
     return Removals(removed=gone, moves=moves, statuses=statuses, stuck=notes[1, :count].copy(), free=free)
@@ -264,7 +264,7 @@ def _find_worthwhile(cluster: NodeSet, limits: Limits) -> Flags:
 
 
 def _compute_used(cluster: NodeSet) -> Ints:
-    """[N, R]: what the items of each node take."""
+    """[N, R]: the resources used by the items of each node."""
     used = np.zeros(cluster.free.shape, dtype=np.int64)
     occupied = np.flatnonzero(np.diff(cluster.starts))
     if len(occupied):

@@ -48,7 +48,7 @@ ARRAYS: Final = "Tuple((i8[::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[:,::1], i8[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovableItems:
-    """What lies on nodes and can move, and the limits that moving runs into."""
+    """Movable items on nodes, and the limits of removals."""
 
     starts: Ints
     lines: Ints
@@ -157,7 +157,7 @@ def _move(
     what: tuple[int, int, int],
     terms: tuple[Ints, Ints],
 ) -> bool:
-    """Items of one class off a node; whether all found room."""
+    """Move the items of one class off a node; returns whether all found room."""
     cls, items, node = what
     smallest, notes = terms
     classes, allowed, _ = question
@@ -222,7 +222,7 @@ def _is_within(use: Ints, spare: Ints, node: int) -> bool:
 
 @kernel(f"i8({ARRAYS}, {TABLE}, i8)", allocates=False)
 def _count_items(arrays: Arrays, table: Table, node: int) -> int:
-    """So many items lie on the node: no fewer than there will be moves."""
+    """The number of items on the node, which is at least the number of moves."""
     starts, lines, _, _, _, _ = arrays
     nodes, log = table
     items = 0
@@ -237,7 +237,7 @@ def _count_items(arrays: Arrays, table: Table, node: int) -> int:
 
 @kernel("i8[::1](i8[:,::1], i8[:,::1])")
 def _compute_least(classes: Ints, lines: Ints) -> Ints:
-    """[R]: the least of each resource any item needs."""
+    """[R]: the smallest request of any item per resource."""
     resources = classes[0, RESOURCES] if classes.shape[0] > 0 else 0
     least = np.full(resources, UNBOUNDED << 20, dtype=np.int64)
     for line in range(lines.shape[0]):

@@ -20,7 +20,7 @@ from plimsoll.solver.problem import UNBOUNDED, Effort, Flags, Floats, Ints
 
 MOST_VARIABLES: Final = 2_000
 MOST_LEFT: Final = 200
-"""Items left that are worth the search, whatever their share."""
+"""Up to this number of left items a search is worth it, regardless of their share."""
 _MOST_GROUPS: Final = 64
 _MOST_PAIRS: Final = 200_000
 """Pairs of a class and a row that are looked at to see which of them can be variables."""
@@ -35,14 +35,14 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Everything has a node."""
+    """All items are placed."""
 
     filled: FillResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impossible:
-    """Nothing can place it all."""
+    """No assignment places all items."""
 
     proof: Proof
 
@@ -57,11 +57,11 @@ SearchResult = Placed | Impossible | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodes:
-    """Of rows from `first` on, M of them: nodes that are not there, but may be. L limits are shared by all of them."""
+    """M rows from `first` on that stand for nodes that may be added. They share L limits."""
 
     first: int
     price: Floats
-    """[M]: of one node; the less is paid the better."""
+    """[M]: the price of one node, which is minimized."""
     use: Ints
     """[M, L]: what one node takes of a limit."""
     room: Ints
@@ -69,7 +69,7 @@ class NewNodes:
 
 
 def is_worth_searching(counts: Ints, left: Ints) -> bool:
-    """Whether so few are left that a search may help: 200 items, or one in twenty."""
+    """Whether few enough items are left for a search: 200 items, or one in twenty."""
     missing, total = int(left.sum()), int(counts.sum())
     return missing > 0 and (missing <= MOST_LEFT or 20 * missing <= total)
 
@@ -101,7 +101,7 @@ def place_or_prove(
 def _search(
     demand: FillDemand, standing: ExistingNodes, rooms: Ints, effort: Effort, opening: NewNodes | None
 ) -> SearchResult:
-    """With rows of several nodes the program knows only their sums: its no is a proof, its yes has to be tried."""
+    """For rows of several nodes the program checks only sums: a negative result is a proof, a positive one is not."""
     classes, rows = np.nonzero(rooms > 0)
     program = _Program.of(demand, standing, rooms)
     if opening is not None:
@@ -128,7 +128,7 @@ class _Program:
     entries: tuple[Ints, Ints, Floats]
     """(pair, row of the program, value), ascending."""
     price: Floats
-    """[pairs]: nothing but for nodes that are opened."""
+    """[pairs]: the price of opened nodes, else 0."""
 
     @classmethod
     def of(cls, demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> _Program:
@@ -208,7 +208,7 @@ class _Program:
         highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
         highs.run()
         status = highs.getModelStatus()
-        # A plan that is not shown to be the cheapest is a plan.
+        # A solution without proof of optimality is good enough.
         solved = highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         return status, np.array(highs.getSolution().col_value, dtype=np.float64) if solved else None
 
@@ -299,7 +299,7 @@ def _get_multiplicity(standing: ExistingNodes) -> Ints:
 
 
 def _split_rows(standing: ExistingNodes, apart: Ints) -> ExistingNodes:
-    """Every node a row of its own."""
+    """The nodes with one row per node."""
     taken = None if standing.taken is None else standing.taken[apart]
     return ExistingNodes(free=standing.free[apart], kind=standing.kind[apart], taken=taken)
 
@@ -311,7 +311,7 @@ def _split_opening(opening: NewNodes, apart: Ints) -> NewNodes:
 
 
 def _expand_caps(demand: FillDemand, apart: Ints) -> FillDemand:
-    """The demand, its caps speaking of rows that were taken apart."""
+    """The demand with its caps expanded to the split rows."""
     if demand.tighter is None or not len(demand.tighter):
         return demand
     caps = [

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 ITEMS: Final = 40
 CLASSES: Final = 12
 CONTENTS: Final = 1_000
-"""More are too many columns."""
+"""The largest number of contents, which become columns."""
 BRANCHES: Final = 100
 """This part of the effort's branches is for the program: one over it."""
 STEPS: Final = 10_000
-"""Contents, whole or in part, that are looked at."""
+"""The number of complete and partial contents that are visited."""
 CHEAPER: Final = 1e-6
-"""Relative: less is the same money."""
+"""The relative difference below which costs are equal."""
 
 
 def is_small(problem: PackingProblem) -> bool:
@@ -41,9 +41,9 @@ def is_small(problem: PackingProblem) -> bool:
 
 
 def pack_cheapest(problem: PackingProblem, incumbent: Packing, effort: Effort) -> Packing:
-    """What the incumbent places, for the least money; the incumbent itself where nothing cheaper is found.
+    """The cheapest packing of the items of the incumbent; the incumbent itself if nothing cheaper is found.
 
-    Then there is nothing cheaper, unless contents were too many, or the counted effort ended first.
+    In that case nothing cheaper exists, unless there were too many contents or the effort was used up.
     """
     served = replace(problem, counts=problem.counts - incumbent.left)
     listed = _list_contents(served)
@@ -90,7 +90,7 @@ class _Bin:
 
     def __init__(self, problem: PackingProblem, type_: int, most: list[int], steps: int) -> None:
         self.steps = steps
-        """That may still be taken; below nought the list is not complete."""
+        """The steps that are left; below 0 the list is not complete."""
         self._capacity: list[int] = problem.capacity[type_].tolist()
         self._most = most
         size = (problem.requests / np.maximum(problem.capacity[type_], 1)).max(axis=1, initial=0)
@@ -107,7 +107,7 @@ class _Bin:
         return self._descend(0, self._capacity, frozenset())
 
     def _descend(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:
-        """With this much free, and these keys in the bin."""
+        """All contents with these free resources and these keys in the bin."""
         self.steps -= 1
         if self.steps <= 0:
             return
@@ -163,7 +163,7 @@ def _solve_times(problem: PackingProblem, listed: _Listed, cost: float, effort: 
     whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
     highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
     highs.run()
-    # A packing that is not shown to be the cheapest is a packing.
+    # A solution without proof of optimality is good enough.
     if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return np.zeros(size, dtype=np.int64)
     return np.round(np.array(highs.getSolution().col_value)).astype(np.int64)
@@ -184,7 +184,7 @@ def _build_solver(effort: Effort) -> Any:
 
 
 def _fill_bins(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
-    """Bin by bin, as many items as there are: contents together may have room for more."""
+    """Fill bins with the available items; contents together may have room for more."""
     left = counts.copy()
     found = []
     for at in np.flatnonzero(times > 0).tolist():

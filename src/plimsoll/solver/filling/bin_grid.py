@@ -1,4 +1,4 @@
-"""Nodes in a grid by what they have free, so that an item finds a node that fits, and suits, without looking at all.
+"""Nodes in a grid by their free resources, so that an item finds a suitable node without checking all of them.
 
 A grid has 32 x 32 bins: half-octaves of free cpu (column 0 of every amount) by half-octaves of free memory (column 1).
 An item looks along the diagonal of its own shape first, from its own bin upwards, then along the ones beside it: what
@@ -22,7 +22,7 @@ from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
 NEXT: Final = 0
 BEFORE: Final = 1
 BIN: Final = 2
-"""Where the row hangs in the grid; -1 if nowhere."""
+"""The bin of the grid that holds the row; -1 if none."""
 MANY: Final = 3
 ORIGIN: Final = 4
 """The row it was split from, or itself."""
@@ -31,18 +31,18 @@ KIND: Final = 5
 LOG: Final = 6
 """Its last log entry; 0 if nothing was put there."""
 MET: Final = 7
-"""The turn in which something was put there last: it took all it could then."""
+"""The round in which items were put there last: the row took all it could."""
 FREE: Final = 8
-"""From here on what one node has free, then words of keys taken."""
+"""From here on the free resources of one node, then the bit words of taken keys."""
 
 ROWS: Final = 0
 ENTRIES: Final = 1
 OPENED: Final = 2
 TURN: Final = 3
-"""Line 0 of a log counts: rows in use, the next entry, bins opened, and turns (each class that looks takes its own)."""
+"""Line 0 of a log counts: rows in use, the next entry, bins opened, and rounds (one per class that is placed)."""
 
 MOST: Final = 0
-"""Columns of a class: at most so many in a node, its bin by cpu and by memory, the row to try first, and how many of
+"""Columns of a class: its cap per node, its bin by cpu and by memory, the row to try first, and how many of
 the amounts that follow are resources; the rest are words of keys."""
 BIN_A: Final = 1
 BIN_B: Final = 2
@@ -118,7 +118,7 @@ def unlink(nodes: Ints, grid: Grid, row: int) -> None:
 
 @kernel("void(i8[:,::1], i8[::1], i8, i8[::1])", allocates=False)
 def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
-    """Hang the row where it belongs, unless it has less free than what needs least of some resource."""
+    """Link the row to its bin, unless it has less free than the smallest request of some resource."""
     unlink(nodes, grid, row)
     for resource in range(smallest.shape[0]):
         if smallest[resource] > 0 and nodes[row, FREE + resource] < smallest[resource]:
@@ -128,7 +128,7 @@ def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
 
 @kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)", allocates=False)
 def count_room(question: Question, nodes: Ints, cls: int, row: int) -> int:
-    """How many more of the class one node of the row takes."""
+    """The number of further items of the class that one node of the row takes."""
     classes, allowed, caps = question
     if not allowed[nodes[row, KIND], cls]:
         return 0
@@ -151,7 +151,7 @@ def count_room(question: Question, nodes: Ints, cls: int, row: int) -> int:
 
 @kernel("void(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, i8)", allocates=False)
 def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -> None:
-    """So many of the class into each node of the row."""
+    """Put items of the class into each node of the row."""
     resources = classes[cls, RESOURCES]
     for resource in range(resources):
         nodes[row, FREE + resource] -= items * classes[cls, NEED + resource]
@@ -169,7 +169,7 @@ def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -
 
 @kernel("i8(i8[:,::1], i8[:,::1], i8, i8)", allocates=False)
 def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
-    """A new row, alike but for standing for so many nodes, and not linked yet."""
+    """A new row that stands for this number of the nodes; it is not linked yet."""
     new: int = log[0, ROWS]
     log[0, ROWS] = new + 1
     for column in range(nodes.shape[1]):
@@ -181,9 +181,9 @@ def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
 
 @kernel("i8(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, UniTuple(i8, 2))", allocates=False)
 def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tuple[int, int]) -> int:
-    """As many of the items as the row has room for, so many in each node; how many those were.
+    """Put as many of the items as fit onto the row, at most a given number per node; returns their number.
 
-    Full nodes keep the row; the one with the rest, then those left untouched, become new rows behind all others.
+    Full nodes keep the row. The node with the remainder and the untouched nodes become new rows at the end.
     """
     items = amount[0]
     per_node = min(amount[1], items)
@@ -205,7 +205,7 @@ def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tupl
 
 @kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)", allocates=False)
 def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool:
-    """Whether one item would fit by its amounts. Most rows that are looked at fail here, so this comes first."""
+    """Whether the resources of one item fit. Most rows fail here, so this check comes first."""
     if nodes[row, MET] == turn:
         return False
     for resource in range(classes[cls, RESOURCES]):
@@ -217,7 +217,7 @@ def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool
 
 @kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
 def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
-    """Items of a class into rows of the grid, shape by shape; how many found no room."""
+    """Put items of a class into rows of the grid, diagonal by diagonal; returns the number without room."""
     cls, items = what
     classes = question[0]
     nodes, log = table
@@ -246,7 +246,7 @@ def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, in
 
 @kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
 def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints) -> int:
-    """Items of a class into one row of the grid; it, and parts split off it, then hang where they belong."""
+    """Put items of a class into one row of the grid, and link it and its split parts to their bins."""
     cls, row, items = what
     nodes, log = table
     end = log[0, ROWS]
@@ -260,7 +260,7 @@ def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int,
 
 @kernel("i8(i8[:,::1], i8[:,::1], i8, i8[:,::1])", allocates=False)
 def unroll(nodes: Ints, log: Ints, rows: int, out: Ints) -> int:
-    """Write (row, class, items in each node) for all that lies on rows; how many lines. An empty `out`: only count."""
+    """Write (row, class, items per node) for all rows; returns the number of lines. An empty `out`: only count."""
     lines = 0
     for row in range(rows):
         entry = nodes[row, LOG]
@@ -276,7 +276,7 @@ def unroll(nodes: Ints, log: Ints, rows: int, out: Ints) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Where bins begin. The largest amount falls into the last of 32."""
+    """The lower edges of bins. The largest amount falls into the last of 32."""
 
     array: Ints
     """[2, 31]"""
@@ -297,7 +297,7 @@ class Edges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemClasses:
-    """Classes as kernels want them: at least two resources, and keys as bits."""
+    """Classes in the form of the kernels: at least two resources, and keys as bits."""
 
     requests: Ints
     keys: Ints
@@ -331,14 +331,14 @@ class ItemClasses:
 
 
 def select_two_axes(amounts: Ints) -> Ints:
-    """Amounts with a column for cpu and one for memory, whatever there is of them, in an array of our own."""
+    """A copy of the amounts with a column for cpu and one for memory, even if the input has fewer."""
     missing = max(0, 2 - amounts.shape[1])
     padded = np.pad(amounts, ((0, 0), (0, missing))) if missing else np.array(amounts)
     return np.ascontiguousarray(padded, dtype=np.int64)
 
 
 def pack_key_bits(flags: Flags) -> Ints:
-    """Flags [n, K] as bits of whole numbers [n, W]; none at all if there are no keys."""
+    """Flags [n, K] as bits of integers [n, W]; no columns if there are no keys."""
     words = -(-flags.shape[1] // _BITS)
     out = np.zeros((len(flags), words), dtype=np.int64)
     for key in range(flags.shape[1]):
@@ -347,7 +347,7 @@ def pack_key_bits(flags: Flags) -> Ints:
 
 
 def build_table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Table:
-    """Rows for nodes, one each and of kind 0, with spare ones behind them and an empty log."""
+    """One row of kind 0 per node, followed by spare rows, and an empty log."""
     count = len(free)
     nodes = np.zeros((count + spare_rows, FREE + free.shape[1] + keys.shape[1]), dtype=np.int64)
     nodes[:, (NEXT, BEFORE, BIN, MET)] = -1

@@ -42,24 +42,24 @@ class FillDemand:
     """C classes of items. Column 0 of amounts is cpu, column 1 memory."""
 
     requests: Ints
-    """[C, R]: what one item takes."""
+    """[C, R]: the request of one item."""
     counts: Ints
     """[C]"""
     allowed: Flags
     """[kinds of nodes, C]"""
     per_bin: Ints | None = None
-    """[C]: at most so many of this demand in one node."""
+    """[C]: the cap of items of this demand in one node."""
     exclusive: Flags | None = None
     """[C, K]: a node takes one item of all that share a key."""
     tighter: Ints | None = None
-    """[n, 3]: (class, row of nodes, at most so many in each of its nodes), where that is less than `per_bin`."""
+    """[n, 3]: (class, row of nodes, cap per node), where the cap is below `per_bin`."""
     hints: Ints | None = None
     """[C]: the row to try first, -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingNodes:
-    """N rows of nodes that stand; a row is as many nodes alike as its multiplicity says."""
+    """N rows of existing nodes; a row stands for `multiplicity` equal nodes."""
 
     free: Ints
     """[N, R]"""
@@ -84,10 +84,10 @@ class FillResult:
     placements: Ints
     """[P, 3]: (row of these M, class, items in each of its nodes), ascending, each pair of row and class once."""
     left: Ints
-    """[C]: items without a node."""
+    """[C]: items that were not placed."""
 
     def count_placed(self) -> Ints:
-        """[C]: items that found a node."""
+        """[C]: placed items."""
         rows, classes, items = self.placements.T
         placed = np.zeros(len(self.left), dtype=np.int64)
         np.add.at(placed, classes, self.multiplicity[rows] * items)
@@ -108,7 +108,7 @@ def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) ->
 
 
 def order_most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers: Ints | None = None) -> Ints:
-    """Classes by tier if given, then fewest nodes they may lie on, capped ones, larger ones, and last their index."""
+    """Classes by tier if given, then by fewest allowed nodes, capped before uncapped, larger first, then by index."""
     classes = len(demand.counts)
     nodes_by_kind = np.zeros(len(demand.allowed), dtype=np.int64)
     np.add.at(nodes_by_kind, nodes.kind, 1 if nodes.multiplicity is None else nodes.multiplicity)
@@ -123,9 +123,9 @@ def order_most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers
 
 
 def compute_size_shares(requests: Ints, total: Ints) -> Ints:
-    """[C]: the share of the total one item takes of its scarcest resource, in whole parts so that ties are ties."""
+    """[C]: the largest share of the total of any resource that one item takes, as integers so that ties are exact."""
     amounts = np.maximum(total, 1).astype(np.float64)
-    # What asks for more than a thousand times the total is as large as anything gets.
+    # Shares are capped at a thousand times the total.
     parts = np.minimum((requests / amounts).max(axis=1, initial=0.0), 1024.0)
     return np.asarray(np.round(parts * 2.0**52), dtype=np.int64)
 
@@ -164,7 +164,7 @@ def _fill_in_order(
 
 @kernel("void(i8[::1], i8[:,::1], i8, i8)", allocates=False)
 def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
-    """Set, or take back, what rows still take of the class. `tighter` ascends by class."""
+    """Set or reset the caps of rows for the class. `tighter` ascends by class."""
     low = 0
     high = tighter.shape[0]
     while low < high:

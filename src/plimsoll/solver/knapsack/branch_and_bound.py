@@ -21,11 +21,11 @@ from plimsoll.solver.knapsack.lp_knapsack import (
 )
 
 DEPTH: Final = 400
-"""Branches that wait at the same time; where there would be more, their bound is taken for an answer."""
+"""The number of open branches; beyond it, their bound is used as the result."""
 NEAR: Final = 1e-5
-"""Relative: a branch whose bound is no more than this above the best is not followed."""
+"""A branch whose bound exceeds the best value by no more than this, relatively, is not followed."""
 WHOLE: Final = 1e-7
-"""An amount so near a whole number is one."""
+"""An amount this close to a whole number counts as whole."""
 
 
 @kernel()
@@ -121,7 +121,7 @@ def find_most_fractional(amounts: FloatVector) -> int:
 
 @kernel()
 def branch(low: IntMatrix, high: IntMatrix, at: int, class_: int, below: int) -> None:
-    """Two branches in place of one: at most `below` of the class, and, to be looked at first, more than that."""
+    """Replace a branch by two: at most `below` items of the class, and more than that, which is followed first."""
     low[at + 1, :] = low[at]
     high[at + 1, :] = high[at]
     high[at, class_] = below

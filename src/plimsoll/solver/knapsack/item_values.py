@@ -23,14 +23,14 @@ CAPPED_PAIRS: Final = 20_000
 
 
 def compute_value_vectors(instance: PackingInstance, least: Floats) -> list[Floats]:
-    """Geometric mean, cost alone, resource prices."""
+    """The item values: geometric mean, cost alone, resource prices."""
     alone = compute_cost_alone(instance)
     by_resource = np.maximum(least, 1e-6 * alone)
     return [np.sqrt(alone * by_resource), alone, by_resource]
 
 
 def build_capped_first_values(instance: PackingInstance, counts: Ints, least: Floats) -> list[ItemValues]:
-    """Worths that put classes first of which a bin takes fewer than have room in it; none where there are none."""
+    """Item values that put capped classes first; empty if no class is capped."""
     if instance.fit.size > CAPPED_PAIRS:
         return []
     room = _count_room_alone(instance)
@@ -47,7 +47,7 @@ def build_capped_first_values(instance: PackingInstance, counts: Ints, least: Fl
 
 
 def _count_room_alone(instance: PackingInstance) -> Ints:
-    """[T, C]: how many of a class have room in an empty bin where it may lie, whatever else is said of it."""
+    """[T, C]: the number of items of a class that fit into an empty bin by resources alone; 0 if not allowed."""
     room = np.where(instance.fit > 0, UNBOUNDED, 0)
     for takes, capacity in zip(instance.takes, instance.capacity.T, strict=True):
         taking = np.flatnonzero(takes > 0)
@@ -63,7 +63,7 @@ def compute_cost_alone(instance: PackingInstance) -> Floats:
 
 
 def compute_least_cost(instance: PackingInstance, counts: Ints) -> Floats:
-    """[C]: what an item costs at least, as all of them together cost: what it takes, at the resources' prices."""
+    """[C]: the least cost of an item as a part of all: its request at the resource prices."""
     demand = np.array([math.fsum(row * counts) for row in instance.sizes])
     prices = solve_resource_prices(demand, instance.spaces, instance.price)
     least = np.zeros(counts.size)
@@ -73,7 +73,7 @@ def compute_least_cost(instance: PackingInstance, counts: Ints) -> Floats:
 
 
 def build_item_values(values: Floats, least: Floats | None = None, *, judged: Floats | None = None) -> ItemValues:
-    """Scaled, so that tolerances mean the same everywhere; nothing is worth nothing, or it would stay behind."""
+    """Item values scaled to at most 1, so that tolerances are comparable; no value is 0, or items would be left."""
     unit = max(float(values.max(initial=0.0)), 1e-300)
     least = np.zeros(values.size) if least is None else least
     scaled = np.maximum(values / unit, 1e-7)
@@ -82,7 +82,7 @@ def build_item_values(values: Floats, least: Floats | None = None, *, judged: Fl
 
 
 def solve_resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:
-    """Prices that make the demand dearest while no bin's space is worth more than the bin: simplex, a row a type."""
+    """Resource prices that maximize the value of the demand while no bin is worth more than its price, by simplex."""
     rows, columns = spaces.shape
     table = np.zeros((rows + 1, columns + 1))
     table[:rows, :columns] = spaces

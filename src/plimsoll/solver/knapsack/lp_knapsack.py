@@ -21,14 +21,14 @@ from plimsoll.solver.kernels import (
 )
 
 TINY: Final = 1e-9
-"""Below this a scaled amount, price or value is nothing."""
+"""Scaled amounts, prices and values below this count as 0."""
 
 
 class PackingInstance(NamedTuple):
     """The fixed side of a packing, laid out for kernels: C classes, T types, R resources, K keys, L limits."""
 
     takes: IntMatrix
-    """[R, C]: what one item takes."""
+    """[R, C]: the request of one item."""
     sizes: FloatMatrix
     """[R, C]: the same in units of the largest bin."""
     capacity: IntMatrix
@@ -36,7 +36,7 @@ class PackingInstance(NamedTuple):
     spaces: FloatMatrix
     """[T, R]: the same in units of the largest bin."""
     fit: IntMatrix
-    """[T, C]: most items of a class in one bin of a type, everything considered that concerns one class."""
+    """[T, C]: the largest number of items of a class in one bin of a type, by all rules about one class."""
     keys: FlagMatrix
     """[C, K]: classes that share a key exclude each other."""
     keyed: FlagVector
@@ -48,20 +48,20 @@ class PackingInstance(NamedTuple):
 
 
 class ItemValues(NamedTuple):
-    """What an item of each class is worth in a pattern."""
+    """The value of an item of each class in a pattern."""
 
     values: FloatVector
     """[C]: above 0, at most 1."""
     order: IntVector
     """[C]: classes by falling value."""
     least: FloatVector
-    """[C]: what an item costs at least, in money, whatever bin it lies in."""
+    """[C]: the least cost of an item in any bin."""
     judged: FloatVector
-    """[C]: by what contents of different types are compared; at most `values`, by which they are made."""
+    """[C]: the values that compare contents of different types; at most `values`."""
 
 
 class Basis(NamedTuple):
-    """Where a simplex stands: R basic variables; variable c < C is a class, C + r the slack of row r."""
+    """The state of a simplex: R basic variables; variable c < C is a class, C + r the slack of row r."""
 
     basic: IntVector
     """[R]: which variable a row stands for."""
@@ -70,7 +70,7 @@ class Basis(NamedTuple):
     inverse: FloatMatrix
     """[R, R]."""
     side: FloatVector
-    """[C]: +1 at nothing, -1 at its upper bound, 0 basic or not to be had."""
+    """[C]: +1 at 0, -1 at its upper bound, 0 if basic or not available."""
 
 
 @kernel()
@@ -79,7 +79,8 @@ def find_best_content(
 ) -> tuple[float, float]:
     """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
 
-    `prices` become what a unit of each resource is worth in it: with them `ceiling` says so of fewer items.
+    `prices` become what a unit of each resource is worth in it: with them `compute_ceiling` gives a bound for fewer
+    items.
     """
     prices[:] = 0.0
     most = np.minimum(left, instance.fit[type_])
@@ -132,7 +133,7 @@ def sum_values(values: FloatVector, content: IntVector) -> float:
 
 @kernel()
 def keep_one_of_a_key(instance: PackingInstance, order: IntVector, most: IntVector) -> None:
-    """Of classes that exclude each other the most valuable stays; of the others none may be had."""
+    """Of classes that exclude each other keep the most valuable; the others are not available."""
     taken = np.zeros(instance.keys.shape[1], dtype=np.bool_)
     for c in order:
         if most[c] == 0 or not instance.keyed[c]:
@@ -163,13 +164,13 @@ def keep_within(instance: PackingInstance, order: IntVector, content: IntVector,
 
 @kernel()
 def helps(instance: PackingInstance, class_: int, free: IntVector) -> bool:
-    """Whether an item of the class lies on a resource of which too much is taken."""
+    """Whether an item of the class uses a resource that is exceeded."""
     return bool(np.any((free < 0) & (instance.takes[:, class_] > 0)))
 
 
 @kernel()
 def find_fitting(instance: PackingInstance, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
-    """Classes of which one more would fit."""
+    """Classes of which one more item fits."""
     fits = content < most
     for r in range(free.size):
         fits &= instance.takes[r] <= free[r]
@@ -178,7 +179,7 @@ def find_fitting(instance: PackingInstance, most: IntVector, content: IntVector,
 
 @kernel(allocates=False)
 def fill(instance: PackingInstance, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
-    """Put into the gap what fits, class by class in this order."""
+    """Add items that fit into the gap, class by class in this order."""
     rows = free.size
     for c in order:
         more = most[c] - content[c]
@@ -193,7 +194,7 @@ def fill(instance: PackingInstance, order: IntVector, most: IntVector, content: 
 
 @kernel()
 def sort_by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
-    """These classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
+    """These classes by falling value per request, resources weighted by their prices in this bin."""
     density = np.zeros(classes.size)
     for i in range(classes.size):
         weight = TINY
@@ -206,7 +207,7 @@ def sort_by_density(instance: PackingInstance, worth: ItemValues, prices: FloatV
 
 @kernel()
 def sort_falling(values: FloatVector) -> IntVector:
-    """Where the values stand, from the largest down; of equal ones the first first."""
+    """The indices of the values from the largest to the smallest; ties keep their order."""
     return np.argsort(-values, kind="mergesort")
 
 
@@ -214,7 +215,7 @@ def sort_falling(values: FloatVector) -> IntVector:
 def compute_ceiling(
     instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector
 ) -> float:
-    """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
+    """An upper bound of the value of any content, for any resource prices: the space plus the surplus of items."""
     bound = 0.0
     for r in range(prices.size):
         bound += prices[r] * instance.spaces[type_, r]
@@ -237,7 +238,7 @@ def solve_relaxation(
     amounts: FloatVector,
     prices: FloatVector,
 ) -> float:
-    """Most value in fractions: bounded simplex. Writes amounts and the resources' prices; no content is worth more."""
+    """The largest fractional value, an upper bound, by bounded simplex. Writes amounts and resource prices."""
     rows, classes = space.size, most.size
     basis = Basis(np.arange(rows) + classes, space.copy(), np.zeros((rows, rows)), np.zeros(classes))
     for r in range(rows):
@@ -270,7 +271,7 @@ def solve_relaxation(
 
 @kernel()
 def compute_surplus(values: FloatVector, sizes: FloatMatrix, prices: FloatVector, surplus: FloatVector) -> None:
-    """What an item of each class is worth above what it takes."""
+    """Write the value of an item of each class above the price of its request."""
     surplus[:] = values
     for r in range(prices.size):
         if prices[r] != 0.0:
@@ -279,7 +280,7 @@ def compute_surplus(values: FloatVector, sizes: FloatMatrix, prices: FloatVector
 
 @kernel(allocates=False)
 def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> None:
-    """What one more unit of each resource would bring in this basis."""
+    """Write the value of one more unit of each resource in this basis."""
     rows = prices.size
     for r in range(rows):
         price = 0.0
@@ -291,7 +292,7 @@ def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> N
 
 @kernel()
 def choose_entering_variable(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
-    """The variable whose change brings most, a slack's included; -1 when none brings anything."""
+    """The variable with the largest gain, slacks included; -1 if there is none."""
     gains = surplus * side
     entering = int(np.argmax(gains))
     best = gains[entering]
@@ -303,7 +304,7 @@ def choose_entering_variable(surplus: FloatVector, side: FloatVector, prices: Fl
 
 @kernel()
 def compute_column(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> FloatVector:
-    """What a unit of the variable takes of each basic one."""
+    """The change of each basic variable per unit of the variable."""
     rows = inverse.shape[0]
     column = np.zeros(rows)
     classes = sizes.shape[1]

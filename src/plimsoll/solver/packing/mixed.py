@@ -34,9 +34,9 @@ from plimsoll.solver.packing.local_search import (
 from plimsoll.solver.problem import BinPattern, Effort, Floats, Ints, Packing, PackingProblem
 
 SHAKEN_BINS: Final = 48
-"""So many bins are opened again at most."""
+"""The number of bins that local search repacks."""
 TRIES_TIMES_BINS: Final = 2_000
-"""Tries are worth less the more bins there are."""
+"""The limit of attempts times bins of local search."""
 MOST_TRIES: Final = 100
 FEWEST_TRIES: Final = 16
 PATIENCE: Final = 30
@@ -77,7 +77,7 @@ class _Plan:
 
 
 class _Runs:
-    """Several runs over one packing, which differ in what items are worth and what bins are said to cost."""
+    """Several runs over one problem, with different item values and bin prices."""
 
     def __init__(self, layout: Layout, effort: Effort, values: Floats | None) -> None:
         self.layout = layout
@@ -97,7 +97,7 @@ class _Runs:
         return ((worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
 
     def iterate_limit_prices(self) -> Iterator[tuple[ItemValues, Floats]]:
-        """Bins cost, in part or altogether, what they take of the room; items are worth their price, or one each."""
+        """Prices of bins that include their use of the limits; items are valued by price or equally."""
         instance, room = self.layout.instance, self.layout.demand.room
         if not room.size:
             return
@@ -110,13 +110,13 @@ class _Runs:
             yield each_alike, price
 
     def iterate_favouring(self, left: Ints) -> Iterator[tuple[ItemValues, Floats]]:
-        """What was left behind last time is worth more next time."""
+        """Raise the values of items that were left in the last run."""
         values = self.worths[0].values * np.where(left > 0, 4.0, 1.0)
         self.worths[0] = build_item_values(values, self.least)
         yield self.worths[0], self.layout.instance.price
 
     def choose_best(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
-        """Run until it is good enough; the best of these and the one there was."""
+        """The best of the given plan and of these runs, which stop once a plan is good enough."""
         for worth, price in runs:
             if self._is_good_enough(best):
                 break
@@ -144,7 +144,7 @@ class _Runs:
 
 
 def _build_packing(problem: PackingProblem, layout: Layout, rows: list[PatternRow]) -> Packing:
-    """In the words of the question: equal fillings joined, in the order of types and contents."""
+    """The packing in the numbers of the problem: equal patterns joined, ordered by type and content."""
     left = problem.counts.astype(np.int64)
     bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
     for row in rows:
