@@ -75,7 +75,7 @@ class TidbAutoscalerParts:
         sources = Sources(
             client=client,
             pds=pds,
-            planner=self._planner(pds),
+            planner=self._build_planner(pds),
             nodes=nodes,
             caller=dependencies.caller,
             secrets=secrets,
@@ -104,7 +104,7 @@ class TidbAutoscalerParts:
             resync_s=dependencies.settings.resync_s,
         )
 
-    def _planner(self, pds: PdAccess) -> Planner:
+    def _build_planner(self, pds: PdAccess) -> Planner:
         dependencies = self._dependencies
         if dependencies.settings.planner:
             return HttpPlanner(dependencies.settings.planner, web=dependencies.web)

@@ -146,7 +146,7 @@ class ComponentReconciler:
         act_context = ActContext(
             observed=self._context.observed,
             component=self._component,
-            highest_usage=self._highest_usage(),
+            highest_usage=self._find_highest_usage(),
             now=self._context.now,
         )
         actuator = Actuator(
@@ -196,7 +196,7 @@ class ComponentReconciler:
         except ApiError as error:
             log.warning("endpoint_slice.not_written", namespace=metadata.namespace, problem=str(error))
 
-    def _highest_usage(self) -> Fraction:
+    def _find_highest_usage(self) -> Fraction:
         """The allowed disk usage after a store was removed."""
         scaled = scaled_component(self._context.effective, Component.TIKV)
         rule = scaled.rules.get("storage") if scaled is not None else None

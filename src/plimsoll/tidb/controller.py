@@ -65,24 +65,24 @@ class TidbController:
             self._reconcile,
             clock=clock,
             entropy=entropy,
-            all_keys=self._keys,
+            all_keys=self._list_keys,
             settings=ControllerSettings(
                 resync_s=resync_s, resync_jitter=0.0, queue=QueueSettings(backoff=BACKOFF, retries_per_s=0)
             ),
         )
-        enqueue_on(self._scalers, self.controller, _of_changed_autoscaler)
-        enqueue_on(informers.informer_for(TidbCluster), self.controller, self._of_changed_cluster)
+        enqueue_on(self._scalers, self.controller, _map_changed_autoscaler)
+        enqueue_on(informers.informer_for(TidbCluster), self.controller, self._map_changed_cluster)
 
     def services(self) -> list[Service]:
         return [Service(name=self.controller.name, run=self.controller.run)]
 
-    def _keys(self) -> Iterable[Key]:
+    def _list_keys(self) -> Iterable[Key]:
         return [Key(scaler.metadata.namespace, scaler.metadata.name) for scaler in self._scalers.cache.list()]
 
     async def _reconcile(self, key: Key) -> Done | Again:
         result = await self._autoscaler.run(key.namespace, key.name)
         if result is not None and result.failures:
-            raise self._advice_missing(key, result)
+            raise self._build_advice_missing(key, result)
         self._missing_advice.pop(key, None)
         if result is None:
             return Done()
@@ -91,7 +91,7 @@ class TidbController:
         log.debug("pass.ended", current=build_sentences(result))
         return Done()
 
-    def _advice_missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:
+    def _build_advice_missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:
         """Logged when it changes. While a new cluster starts up it is not a warning."""
         problem = "; ".join(result.failures)
         current = problem, result.awaits_cluster
@@ -101,7 +101,7 @@ class TidbController:
         self._missing_advice[key] = current
         return AdviceMissing(problem)
 
-    def _of_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
+    def _map_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
         """The autoscalers of the cluster, and of the base cluster that it was created for."""
         states = states_in(change)
         if _is_of_no_matter(change):
@@ -114,7 +114,7 @@ class TidbController:
         ]
 
 
-def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
+def _map_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
     """The autoscaler, unless only its status was written."""
     return () if _is_of_no_matter(change) else of_itself(change)
 
@@ -122,11 +122,11 @@ def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
 def _is_of_no_matter(change: Change[Any]) -> bool:
     if not isinstance(change, Updated):
         return False
-    before, after = (_matters(wire_object) for wire_object in states_in(change))
+    before, after = (_relevant_fields(wire_object) for wire_object in states_in(change))
     return before == after
 
 
-def _matters(view: WireObject) -> tuple[object, ...]:
+def _relevant_fields(view: WireObject) -> tuple[object, ...]:
     """What a reconcile depends on. TidbClusters have no status subresource: every write is a new generation."""
     metadata = view.metadata
     current = metadata.uid, metadata.deletion_timestamp, metadata.labels

@@ -23,7 +23,7 @@ _PINGCAP: Final = "pingcap.com"
 _FROM_TIDB_OPERATOR: Final = "TiDB Operator"
 
 
-def _pingcap(plural: str, *, source: str) -> CustomResource:
+def _build_pingcap_resource(plural: str, *, source: str) -> CustomResource:
     return CustomResource(plural=plural, group=_PINGCAP, versions=("v1alpha1",), source=source)
 
 
@@ -86,7 +86,7 @@ TIDB: Final = Requirements(
     ),
     custom_resources=(
         # TiDB Operator brings it no more since 1.6.2.
-        _pingcap("tidbclusterautoscalers", source=FROM_PLIMSOLL),
-        _pingcap("tidbclusters", source=_FROM_TIDB_OPERATOR),
+        _build_pingcap_resource("tidbclusterautoscalers", source=FROM_PLIMSOLL),
+        _build_pingcap_resource("tidbclusters", source=_FROM_TIDB_OPERATOR),
     ),
 )

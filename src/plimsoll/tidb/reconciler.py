@@ -200,7 +200,7 @@ class TidbReconciler:
         finalized = await self._finalization.finalize(
             observed.autoscaler,
             [raw.view for raw in observed.clusters],
-            base=_state_of_base(observed),
+            base=_find_base_state(observed),
             end_drain=self._dependencies.drainers.end_drain(observed),
         )
         if not isinstance(finalized, DrainFirst):
@@ -214,7 +214,7 @@ class TidbReconciler:
         )
 
 
-def _state_of_base(observed: Observed) -> BaseState:
+def _find_base_state(observed: Observed) -> BaseState:
     if observed.is_namespace_closed:
         return BaseState.OUT_OF_SIGHT
     return BaseState.GONE if observed.base is None else BaseState.THERE

@@ -97,12 +97,12 @@ async def read_runtime_config(client: Client, namespace: str) -> RuntimeConfig:
         options=options,
         paused=pause_in(found.metadata.annotations),
         problem=problem,
-        configured_at=_moment(found.metadata.annotations.get(CONFIGURED_AT, "")),
+        configured_at=_parse_time(found.metadata.annotations.get(CONFIGURED_AT, "")),
         version=found.metadata.resource_version,
     )
 
 
-def _moment(written: str) -> datetime | None:
+def _parse_time(written: str) -> datetime | None:
     try:
         return msgspec.convert(written, Time)
     except msgspec.ValidationError:
@@ -113,7 +113,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
     """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
     changes = canonical(wanted.options)
     _check_running(changes)
-    unset = [_known(name).name for name in wanted.unset]
+    unset = [_get_flag(name).name for name in wanted.unset]
 
     async def attempt() -> ConfigDiff:
         before = await read_runtime_config(client, namespace)
@@ -140,11 +140,11 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for spelling, value in options.items():
         flag = known_flag(spelling)
-        found[spelling if flag is None else flag.name] = value if flag is None else _plain(flag, value)
+        found[spelling if flag is None else flag.name] = value if flag is None else _to_plain(flag, value)
     return found
 
 
-def _plain(flag: Flag, value: Any) -> Any:
+def _to_plain(flag: Flag, value: Any) -> Any:
     """Numbers and switches as such; what cannot be read stays as it is, and is complained about where it is judged."""
     if isinstance(value, str) and flag.kind == "count" and value.strip().isdecimal():
         return int(value)
@@ -153,7 +153,7 @@ def _plain(flag: Flag, value: Any) -> Any:
     return value
 
 
-def _known(name: str) -> Flag:
+def _get_flag(name: str) -> Flag:
     flag = known_flag(name)
     if flag is None:
         raise InvalidInput("unknown option; plimsoll run nodes --list-flags lists them", path=name)

@@ -100,13 +100,13 @@ def flags_of(struct: type) -> Iterator[tuple[str, Flag]]:
             yield field.name, field.metadata[_METADATA]
 
 
-def _field(flag: Flag) -> Any:
+def _build_field(flag: Flag) -> Any:
     return dataclasses.field(default=flag.default, metadata={_METADATA: flag})
 
 
 def duration(name: str, default_s: float, *, description: str) -> Any:
     flag = Flag(name=name, kind="duration", description=description, default=float(default_s), parse=parse_duration_s)
-    return _field(flag)
+    return _build_field(flag)
 
 
 def switch(name: str, *, default: bool, description: str, aliases: tuple[str, ...] = ()) -> Any:
@@ -118,25 +118,25 @@ def switch(name: str, *, default: bool, description: str, aliases: tuple[str, ..
         parse=parse_switch,
         aliases=aliases,
     )
-    return _field(flag)
+    return _build_field(flag)
 
 
 def count(name: str, default: int | None, *, description: str, least: int = 0) -> Any:
     def parse(value: Any) -> int:
         return parse_count(value, least=least)
 
-    return _field(Flag(name=name, kind="count", description=description, default=default, parse=parse))
+    return _build_field(Flag(name=name, kind="count", description=description, default=default, parse=parse))
 
 
 def ratio(name: str, default: float, *, description: str, most: float = math.inf) -> Any:
     def parse(value: Any) -> float:
         return parse_number(value, most=most)
 
-    return _field(Flag(name=name, kind="number", description=description, default=default, parse=parse))
+    return _build_field(Flag(name=name, kind="number", description=description, default=default, parse=parse))
 
 
 def text(name: str, default: str, *, description: str) -> Any:
-    return _field(Flag(name=name, kind="text", description=description, default=default, parse=parse_text))
+    return _build_field(Flag(name=name, kind="text", description=description, default=default, parse=parse_text))
 
 
 def choice(name: str, default: str, among: tuple[str, ...], *, description: str) -> Any:
@@ -144,7 +144,7 @@ def choice(name: str, default: str, among: tuple[str, ...], *, description: str)
         return parse_choice(value, among)
 
     kind = " | ".join(value for value in among if value)
-    return _field(Flag(name=name, kind=kind, description=description, default=default, parse=parse))
+    return _build_field(Flag(name=name, kind=kind, description=description, default=default, parse=parse))
 
 
 def listed(name: str, *, description: str, item: Parse | None = None, commas: bool = True) -> Any:
@@ -153,17 +153,19 @@ def listed(name: str, *, description: str, item: Parse | None = None, commas: bo
     def parse(value: Any) -> tuple[Any, ...]:
         return tuple((item or parse_text)(written) for written in parse_list(value, commas=commas))
 
-    return _field(Flag(name=name, kind="list", description=description, default=(), parse=parse))
+    return _build_field(Flag(name=name, kind="list", description=description, default=(), parse=parse))
 
 
 def total(name: str, *, unit: str, description: str) -> Any:
     """MIN:MAX of the whole cluster, unset by default."""
-    return _field(Flag(name=name, kind=f"MIN:MAX {unit}", description=description, default=None, parse=parse_bounds))
+    return _build_field(
+        Flag(name=name, kind=f"MIN:MAX {unit}", description=description, default=None, parse=parse_bounds)
+    )
 
 
 def parsed(name: str, default: Any, *, kind: str, parse: Parse, description: str, aliases: tuple[str, ...] = ()) -> Any:
     flag = Flag(name=name, kind=kind, description=description, default=default, parse=parse, aliases=aliases)
-    return _field(flag)
+    return _build_field(flag)
 
 
 # ---- reading values
@@ -174,7 +176,7 @@ def parse_bounds(value: Any) -> Bounds:
     parts = parse_text(value).split(":")
     if len(parts) != 2:
         raise InvalidValue(f'{quote(value)} is not MIN:MAX, like "0:320"')
-    return _bounds(parts[0], parts[1])
+    return _build_bounds(parts[0], parts[1])
 
 
 def parse_group_bounds(value: Any) -> NamedBounds:
@@ -182,7 +184,7 @@ def parse_group_bounds(value: Any) -> NamedBounds:
     parts = parse_text(value).split(":", 2)
     if len(parts) != 3 or not parts[2]:
         raise InvalidValue(f'{quote(value)} is not MIN:MAX:ID of a node group, like "0:10:pool-a"')
-    return NamedBounds(parts[2], _bounds(parts[0], parts[1]))
+    return NamedBounds(parts[2], _build_bounds(parts[0], parts[1]))
 
 
 def parse_disruption_budget(value: Any) -> str:
@@ -199,10 +201,10 @@ def parse_accelerator_bounds(value: Any) -> NamedBounds:
     parts = parse_text(value).rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         raise InvalidValue(f'{quote(value)} is not TYPE:MIN:MAX, like "nvidia.com/gpu:0:8"')
-    return NamedBounds(parts[0], _bounds(parts[1], parts[2]))
+    return NamedBounds(parts[0], _build_bounds(parts[1], parts[2]))
 
 
-def _bounds(least: str, most: str) -> Bounds:
+def _build_bounds(least: str, most: str) -> Bounds:
     bounds = Bounds(parse_count(least), parse_count(most))
     if bounds.most is not None and bounds.least > bounds.most:
         raise InvalidValue(f"the minimum {bounds.least} is above the maximum {bounds.most}")

@@ -167,7 +167,7 @@ _WITHOUT_EFFECT: Final = {
 """Flags that are declared, checked and kept like others, and have no effect."""
 
 
-def _declared() -> Iterator[Flag]:
+def _declare_flags() -> Iterator[Flag]:
     for part in PARTS.values():
         for _, flag in flags.flags_of(part):
             note = _WITHOUT_EFFECT.get(flag.name)
@@ -184,7 +184,7 @@ def _declared() -> Iterator[Flag]:
         )
 
 
-FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declared(), key=lambda flag: flag.name)}
+FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declare_flags(), key=lambda flag: flag.name)}
 """All flags by canonical name, sorted."""
 _BY_SPELLING: Final[Mapping[str, Flag]] = {
     spelling: flag for flag in FLAGS.values() for spelling in (flag.name, *flag.aliases)
@@ -206,12 +206,12 @@ def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy
 
 def known_flag(name: str) -> Flag | None:
     """The flag of this name or alias, with or without dashes."""
-    return _BY_SPELLING.get(_bare(name))
+    return _BY_SPELLING.get(_strip_dashes(name))
 
 
 def accepted_only(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
     """The given flags that have no effect here, for a warning at start."""
-    known = (_BY_SPELLING.get(_bare(name)) for name, value in mapping.items() if value is not None)
+    known = (_BY_SPELLING.get(_strip_dashes(name)) for name, value in mapping.items() if value is not None)
     return tuple(flag for flag in known if flag is not None and flag.state is State.ACCEPTED)
 
 
@@ -228,7 +228,7 @@ class _Reading:
         self.problems.append((f"{self._path}.{name}" if self._path else name, problem))
 
     def take(self, name: Any, value: Any) -> None:
-        spelling = _bare(name)
+        spelling = _strip_dashes(name)
         flag = _BY_SPELLING.get(spelling)
         if flag is None:
             near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
@@ -304,7 +304,7 @@ class _Reading:
             self.wrong("expander", "grpc needs grpc-expander-url")
 
 
-def _bare(name: Any) -> str:
+def _strip_dashes(name: Any) -> str:
     """The name without leading dashes, which people copy from command lines."""
     return str(name).lstrip("-")
 
@@ -319,7 +319,7 @@ def flags_of_policy(policy: Policy) -> dict[str, Any]:
         for field, flag in flags.flags_of(struct):
             value = getattr(getattr(policy, part), field)
             if value != flag.default:
-                found[flag.name] = _written(flag, value)
+                found[flag.name] = _format_value(flag, value)
     return dict(sorted(found.items()))
 
 
@@ -343,9 +343,9 @@ def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> 
     return dataclasses.replace(Policy(), **parts)
 
 
-def _written(flag: Flag, value: Any) -> Any:
+def _format_value(flag: Flag, value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_item(flag, item) for item in value]
+        return [_format_item(flag, item) for item in value]
     if isinstance(value, Bounds):
         return f"{value.least}:{value.most}"
     if flag.kind == "duration":
@@ -353,7 +353,7 @@ def _written(flag: Flag, value: Any) -> Any:
     return value
 
 
-def _item(flag: Flag, value: Any) -> Any:
+def _format_item(flag: Flag, value: Any) -> Any:
     if not isinstance(value, NamedBounds):
         return value
     sizes = f"{value.bounds.least}:{value.bounds.most}"

@@ -100,8 +100,8 @@ class Limits:
     def bounds(self) -> dict[str, Bounds]:
         """By resource, in millicores and bytes; for an accelerator by its type. What is not limited is missing."""
         found = {
-            CPU: _joined(self.cores_total, self.min_cpu, self.max_cpu, MILLI),
-            MEMORY: _joined(self.memory_total, self.min_memory, self.max_memory, GIB),
+            CPU: _join_bounds(self.cores_total, self.min_cpu, self.max_cpu, MILLI),
+            MEMORY: _join_bounds(self.memory_total, self.min_memory, self.max_memory, GIB),
             **{named_bounds.name: named_bounds.bounds for named_bounds in self.gpu_total},
         }
         return {name: bounds for name, bounds in found.items() if bounds != Bounds()}
@@ -113,7 +113,7 @@ class Limits:
         return _COMPATIBLE_NODES_PER_SCALEUP if planner is Planner.COMPATIBLE else 0
 
 
-def _joined(total: Bounds | None, least: int | None, most: int | None, unit: int) -> Bounds:
+def _join_bounds(total: Bounds | None, least: int | None, most: int | None, unit: int) -> Bounds:
     """Both spellings of one limit; they are equal where both are given."""
     given = total or Bounds()
     lower = given.least if least is None else least
@@ -225,7 +225,7 @@ class GroupRules:
         return {named_bounds.name: named_bounds.bounds for named_bounds in self.nodes}
 
 
-def _expander(value: object) -> str:
+def _parse_expander(value: object) -> str:
     return value_parsing.parse_choice(value, EXPANDERS)
 
 
@@ -235,7 +235,7 @@ class PlanningOptions:
 
     expander: tuple[str, ...] = listed(
         "expander",
-        item=_expander,
+        item=_parse_expander,
         description=(
             "How a scale-up is chosen among those possible; several names are tried in order. Without "
             "it: cost where prices are known, else least-waste."

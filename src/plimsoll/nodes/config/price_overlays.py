@@ -20,7 +20,7 @@ def read_overlay(mapping: Mapping[str, Any], *, path: str = "price-overlay") -> 
     problems: list[tuple[str, str]] = []
     found: dict[str, Overlay] = {}
     for name, said in mapping.items():
-        read = _overlay(said)
+        read = _parse_overlay(said)
         if read is None:
             problems.append((f"{path}.{name}", "must be a price, {price: number} or {factor: number}, none negative"))
         else:
@@ -30,7 +30,7 @@ def read_overlay(mapping: Mapping[str, Any], *, path: str = "price-overlay") -> 
     return found
 
 
-def _overlay(value: Any) -> Overlay | None:
+def _parse_overlay(value: Any) -> Overlay | None:
     if isinstance(value, dict):
         field = next(iter(value), "")
         if len(value) != 1 or field not in {"price", "factor"} or not _is_amount(value[field]):

@@ -87,8 +87,8 @@ def profiles_in(data: bytes, *, source: str) -> tuple[SchedulerProfile, ...]:
     version, kind = str(document.get("apiVersion")), document.get("kind")
     if kind != _KIND or not version.startswith(_GROUP):
         raise InvalidInput(f"is {kind} of {version}, not {_KIND} of {_GROUP}v1", path=source)
-    listed = _listed(document, "profiles", path=source)
-    found = tuple(_profile(profile, path=f"{source}: profiles[{index}]") for index, profile in enumerate(listed))
+    listed = _get_list(document, "profiles", path=source)
+    found = tuple(_read_profile(profile, path=f"{source}: profiles[{index}]") for index, profile in enumerate(listed))
     names = [profile.scheduler for profile in found]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -96,38 +96,38 @@ def profiles_in(data: bytes, *, source: str) -> tuple[SchedulerProfile, ...]:
     return found
 
 
-def _profile(written: Any, *, path: str) -> SchedulerProfile:
+def _read_profile(written: Any, *, path: str) -> SchedulerProfile:
     one = _map(written, path=path)
     plugins = _map(one.get("plugins"), path=f"{path}.plugins")
     arguments = {
         str(config.get("name")): (_map(config.get("args"), path=f"{place}.args"), f"{place}.args")
-        for place, config in _places(one, "pluginConfig", path=path)
+        for place, config in _iterate_entries(one, "pluginConfig", path=path)
     }
     spread, spread_path = arguments.get(SPREAD, ({}, path))
     affinity, affinity_path = arguments.get(NODE_AFFINITY, ({}, path))
     fit, fit_path = arguments.get(RESOURCES, ({}, path))
     return SchedulerProfile(
         scheduler=str(one.get("schedulerName") or DEFAULT_SCHEDULER),
-        off=_off(plugins, path=f"{path}.plugins"),
+        off=_find_disabled(plugins, path=f"{path}.plugins"),
         default_spread=_default_spread(spread, path=spread_path),
-        added_terms=_added_terms(affinity, path=affinity_path),
-        ignored_resources=_names(fit, "ignoredResources", path=fit_path),
-        ignored_resource_groups=_names(fit, "ignoredResourceGroups", path=fit_path),
+        added_terms=_read_added_terms(affinity, path=affinity_path),
+        ignored_resources=_read_names(fit, "ignoredResources", path=fit_path),
+        ignored_resource_groups=_read_names(fit, "ignoredResourceGroups", path=fit_path),
     )
 
 
 # ---- plugins
 
 
-def _off(plugins: Json, *, path: str) -> frozenset[str]:
+def _find_disabled(plugins: Json, *, path: str) -> frozenset[str]:
     """What is said of the filters alone goes before what is said of all extension points."""
     known = _MAY_BE_OFF | _ALWAYS_ON
     on = known
     for point in ("multiPoint", "filter"):
         place = f"{path}.{point}"
         part = _map(plugins.get(point), path=place)
-        disabled = [str(plugin.get("name")) for _, plugin in _places(part, "disabled", path=place)]
-        enabled = [str(plugin.get("name")) for _, plugin in _places(part, "enabled", path=place)]
+        disabled = [str(plugin.get("name")) for _, plugin in _iterate_entries(part, "disabled", path=place)]
+        enabled = [str(plugin.get("name")) for _, plugin in _iterate_entries(part, "enabled", path=place)]
         for index, name in enumerate(enabled):
             if name not in known | _NO_BEARING:
                 message = f"{name} is not known here: what it lets through cannot be simulated"
@@ -143,10 +143,10 @@ def _off(plugins: Json, *, path: str) -> frozenset[str]:
 
 def _default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstraint, ...]:
     """The system's own defaults are wishes, which never keep a pod from a node: only a list of its own counts."""
-    listed = _listed(arguments, "defaultConstraints", path=path)
+    listed = _get_list(arguments, "defaultConstraints", path=path)
     if listed and arguments.get("defaultingType") != "List":
         raise InvalidInput("needs defaultingType: List", path=f"{path}.defaultConstraints")
-    found = _converted(listed, tuple[TopologySpreadConstraint, ...], path=f"{path}.defaultConstraints")
+    found = _convert(listed, tuple[TopologySpreadConstraint, ...], path=f"{path}.defaultConstraints")
     for index, constraint in enumerate(found):
         place = f"{path}.defaultConstraints[{index}]"
         if constraint.label_selector is not None:
@@ -156,22 +156,22 @@ def _default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstr
     return tuple(constraint for constraint in found if constraint.when_unsatisfiable == _DO_NOT)
 
 
-def _added_terms(arguments: Json, *, path: str) -> tuple[NodeSelectorTerm, ...]:
+def _read_added_terms(arguments: Json, *, path: str) -> tuple[NodeSelectorTerm, ...]:
     added = _map(arguments.get("addedAffinity"), path=f"{path}.addedAffinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     place = f"{path}.addedAffinity.{required}"
-    found: NodeSelector = _converted(_map(added.get(required), path=place), NodeSelector, path=place)
+    found: NodeSelector = _convert(_map(added.get(required), path=place), NodeSelector, path=place)
     return found.node_selector_terms
 
 
-def _names(arguments: Json, key: str, *, path: str) -> frozenset[str]:
-    return frozenset(_converted(_listed(arguments, key, path=path), tuple[str, ...], path=f"{path}.{key}"))
+def _read_names(arguments: Json, key: str, *, path: str) -> frozenset[str]:
+    return frozenset(_convert(_get_list(arguments, key, path=path), tuple[str, ...], path=f"{path}.{key}"))
 
 
 # ---- reading
 
 
-def _converted(value: Any, kind: Any, *, path: str) -> Any:
+def _convert(value: Any, kind: Any, *, path: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -184,15 +184,15 @@ def _map(value: Any, *, path: str) -> Json:
     return value or {}
 
 
-def _listed(parent: Mapping[str, Any], key: str, *, path: str) -> list[Any]:
+def _get_list(parent: Mapping[str, Any], key: str, *, path: str) -> list[Any]:
     value = parent.get(key)
     if value is not None and not isinstance(value, list):
         raise InvalidInput("must be a list", path=f"{path}.{key}")
     return value or []
 
 
-def _places(parent: Mapping[str, Any], key: str, *, path: str) -> Iterator[tuple[str, Json]]:
-    entries: Iterable[Any] = _listed(parent, key, path=path)
+def _iterate_entries(parent: Mapping[str, Any], key: str, *, path: str) -> Iterator[tuple[str, Json]]:
+    entries: Iterable[Any] = _get_list(parent, key, path=path)
     for index, entry in enumerate(entries):
         place = f"{path}.{key}[{index}]"
         yield place, _map(entry, path=place)

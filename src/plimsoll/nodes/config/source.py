@@ -75,8 +75,8 @@ class ConfigMapConfig:
         self._options = options
         # Each by its name: the program needs no right to read other ConfigMaps of its namespace.
         self._namespace = str(options.get("namespace", "kube-system"))
-        self._ours = _named(CONFIG_MAP, informers, namespace=self._namespace)
-        self._preferred = _named(PRIORITIES, informers, namespace=self._namespace)
+        self._ours = _watch_named(CONFIG_MAP, informers, namespace=self._namespace)
+        self._preferred = _watch_named(PRIORITIES, informers, namespace=self._namespace)
         self._naming = naming
         self._overlay = overlay or {}
         self._read: tuple[dict[str, Any], Policy] | None = None
@@ -88,10 +88,10 @@ class ConfigMapConfig:
 
     def current(self) -> ActiveConfig:
         problems: list[str] = []
-        policy = self._policy(problems)
+        policy = self._read_policy(problems)
         ours = self._ours.cache.get(CONFIG_MAP, self._namespace)
         paused = "" if ours is None else pause_in(ours.metadata.annotations)
-        priorities, priority_problem = self._priorities(problems)
+        priorities, priority_problem = self._read_priorities(problems)
         for problem in problems:
             if problem not in self._reported:
                 log.warning("configuration.not_used", problem=problem)
@@ -104,13 +104,13 @@ class ConfigMapConfig:
             priority_problem=priority_problem,
         )
 
-    def _policy(self, problems: list[str]) -> Policy:
+    def _read_policy(self, problems: list[str]) -> Policy:
         """The policy of flags and the ConfigMap, which overrides flags."""
         known = self._read
         given = dict(self._options)
         written = self._ours.cache.get(CONFIG_MAP, self._namespace)
         try:
-            asked = _overridden(given, options_in(written))
+            asked = _override(given, options_in(written))
             if known is None or known[0] != asked:
                 known = (asked, read_options(asked))
         except (InvalidInput, InvalidOptions) as error:
@@ -121,7 +121,7 @@ class ConfigMapConfig:
         self._read = known
         return known[1]
 
-    def _priorities(self, problems: list[str]) -> tuple[dict[int, tuple[str, ...]], Reason | None]:
+    def _read_priorities(self, problems: list[str]) -> tuple[dict[int, tuple[str, ...]], Reason | None]:
         written = self._preferred.cache.get(PRIORITIES, self._namespace)
         text = "" if written is None else written.data.get(PRIORITIES_KEY, "")
         if not text:
@@ -135,11 +135,11 @@ class ConfigMapConfig:
             return {}, Reason(code="PriorityConfigMapInvalid", message=problem)
 
 
-def _named(name: str, informers: SharedInformerFactory, *, namespace: str) -> Informer[ConfigMap]:
+def _watch_named(name: str, informers: SharedInformerFactory, *, namespace: str) -> Informer[ConfigMap]:
     return informers.informer_for(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
 
 
-def _overridden(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     """Whatever the spelling: `enable-node-autoprovisioning` of the ConfigMap goes before `node-autoprovisioning`."""
     names = {flag.name for flag in map(known_flag, added) if flag is not None}
     kept = {

@@ -164,7 +164,7 @@ class Actuator:
             if patch is None or cluster.metadata.deletion_timestamp is not None:
                 continue
             try:
-                await self._writer(cluster.metadata.name).patch(patch)
+                await self._build_writer(cluster.metadata.name).patch(patch)
             except (Conflict, NotFound):
                 # The next reconcile follows.
                 continue
@@ -184,7 +184,7 @@ class Actuator:
             log.warning("cluster.not_followed", namespace=metadata.namespace, name=metadata.name, problem=str(error))
             return None
 
-    def _writer(self, name: str) -> ClusterWriter:
+    def _build_writer(self, name: str) -> ClusterWriter:
         """The writer of a cluster, with the version that this reconcile wrote last."""
         if name not in self._writers:
             self._writers[name] = ClusterWriter(self._client, self._context.cluster(name).metadata)
@@ -243,11 +243,11 @@ class Actuator:
 
     async def _resize(self, act: Resize) -> ActResult:
         patch = {**_build_change_time(self._context.now), **_build_replicas(self._context.component, act.replicas)}
-        await self._writer(act.group).patch(patch)
+        await self._build_writer(act.group).patch(patch)
         return ActResult(act=act, cluster=act.group)
 
     async def _take_out(self, act: TakeOut) -> ActResult:
-        written, drain = self._writer(act.group), _store_drain(self._context, act.group)
+        written, drain = self._build_writer(act.group), _store_drain(self._context, act.group)
         drained = await self._drainer.take_out(drain, now=self._context.now, write_record=written.write_record)
         if isinstance(drained, Drained):
             if drained.is_disk_free:
@@ -257,7 +257,7 @@ class Actuator:
         return _drain_result(act, drained)
 
     async def _bring_back(self, act: BringBack) -> ActResult:
-        written, drain = self._writer(act.group), _store_drain(self._context, act.group)
+        written, drain = self._build_writer(act.group), _store_drain(self._context, act.group)
         cancelled = await self._drainer.bring_back(drain, wanted=act.replicas, write_record=written.write_record)
         if isinstance(cancelled, PdFailed):
             reason = Reason(code=PD_UNKNOWN, message=cancelled.problem)
@@ -278,7 +278,7 @@ class Actuator:
         """Delete a TidbCluster; for TiKV only when PD has no store of it left."""
         cluster = self._context.cluster(act.group)
         if self._context.component is Component.TIKV:
-            write_record = self._writer(act.group).write_record
+            write_record = self._build_writer(act.group).write_record
             drained = await self._drainer.drain_all(
                 _store_drain(self._context, act.group), now=self._context.now, write_record=write_record
             )
@@ -286,7 +286,7 @@ class Actuator:
                 return _drain_result(act, drained)
         metadata = cluster.metadata
         try:
-            options = DeleteOptions(uid=metadata.uid, resource_version=self._writer(act.group).version)
+            options = DeleteOptions(uid=metadata.uid, resource_version=self._build_writer(act.group).version)
             await self._client.delete(TidbCluster, metadata.name, namespace=metadata.namespace, options=options)
         except NotFound:
             log.debug("cluster.gone_already", namespace=metadata.namespace, name=metadata.name)

@@ -122,13 +122,13 @@ class Finalization:
     ) -> Released | DrainFirst | DeletionWaits:
         """One step of the deletion. `clusters` are those that it created and that still exist."""
         policy = read_deletion_policy(autoscaler.metadata.annotations)
-        others = await self._owned_beside(autoscaler, clusters)
+        others = await self._list_owned_beside(autoscaler, clusters)
         if policy is DeletionPolicy.ORPHAN:
             return await self._orphan(autoscaler, [*clusters, *others], end_drain)
         if base is BaseState.OUT_OF_SIGHT and policy is not DeletionPolicy.FORCE:
-            return DeletionWaits(message=_closed_namespace_message(autoscaler))
+            return DeletionWaits(message=_format_closed_namespace(autoscaler))
         if not clusters and others and policy is not DeletionPolicy.FORCE:
-            return DeletionWaits(message=_other_base_message(others))
+            return DeletionWaits(message=_format_other_base(others))
         if not clusters:
             return await self._release(autoscaler, "nothing that it created is left")
         if base is BaseState.GONE:
@@ -138,7 +138,7 @@ class Finalization:
             return await self._delete(autoscaler, clusters)
         return DrainFirst(clusters=tuple(sorted(cluster.metadata.name for cluster in clusters)))
 
-    async def _owned_beside(
+    async def _list_owned_beside(
         self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]
     ) -> list[TidbCluster]:
         """Clusters that the garbage collector would delete and that were not created for the present base cluster."""
@@ -207,7 +207,7 @@ class Finalization:
         return Released(message=message)
 
 
-def _closed_namespace_message(autoscaler: TidbClusterAutoScaler) -> str:
+def _format_closed_namespace(autoscaler: TidbClusterAutoScaler) -> str:
     namespace = autoscaler.spec.cluster.namespace
     return (
         f"namespace {namespace} does not allow the autoscaler or cannot be read: its groups there cannot be drained; "
@@ -215,7 +215,7 @@ def _closed_namespace_message(autoscaler: TidbClusterAutoScaler) -> str:
     )
 
 
-def _other_base_message(clusters: Sequence[TidbCluster]) -> str:
+def _format_other_base(clusters: Sequence[TidbCluster]) -> str:
     first = clusters[0].metadata
     base = first.labels.get(BASE_CLUSTER, "another")
     return f"{first.name} was created for the cluster {base}: set spec.cluster to it, so that it can be drained"

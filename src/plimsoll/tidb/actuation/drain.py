@@ -80,7 +80,7 @@ class Drainer:
             observed = await call.look(with_health=True, is_active=self._is_active)
             if isinstance(observed, PdFailed):
                 return Unknown(problem=observed.problem)
-            step = self._next(call.drain, observed, now)
+            step = self._choose_next(call.drain, observed, now)
             if isinstance(step, Drained | DrainInProgress | Blocked):
                 return step
             ended = await call.take(step, now)
@@ -116,7 +116,7 @@ class Drainer:
                 return failed
         return PdFailed(problem=f"{drain.cluster} needs more steps to undo than one reconcile takes", status=200)
 
-    def _next(self, drain: StoreDrain, observed: ObservedStores, now: datetime) -> DrainStep:
+    def _choose_next(self, drain: StoreDrain, observed: ObservedStores, now: datetime) -> DrainStep:
         if not self._is_active:
             return next_guarding_step(drain, observed, settings=self._settings, now=now)
         return next_step(drain, observed, settings=self._settings, now=now)
@@ -139,15 +139,15 @@ class _Call:
     # ---- reading
 
     async def look(self, *, with_health: bool, is_active: bool) -> ObservedStores | PdFailed:
-        stores = await self._stores()
+        stores = await self._read_stores()
         if isinstance(stores, PdFailed):
             return stores
-        evicting = await self._listed_evictions() if is_active else frozenset[int]()
+        evicting = await self._list_evictions() if is_active else frozenset[int]()
         if isinstance(evicting, PdFailed):
             return evicting
         store = store_to_drain(self.drain, stores)
         is_asked = with_health and store is not None and store.state != OFFLINE
-        health = await self._health() if is_asked else None
+        health = await self._read_health() if is_asked else None
         if isinstance(health, PdFailed):
             return health
         return ObservedStores(
@@ -159,7 +159,7 @@ class _Call:
             unlisted=self._unlisted,
         )
 
-    async def _stores(self) -> tuple[ObservedStore, ...] | PdFailed:
+    async def _read_stores(self) -> tuple[ObservedStore, ...] | PdFailed:
         listed = await self._pd.stores()
         if isinstance(listed, PdFailed):
             return listed
@@ -187,7 +187,7 @@ class _Call:
                 found.append(_observe_store(store))
         return found
 
-    async def _listed_evictions(self) -> frozenset[int] | PdFailed:
+    async def _list_evictions(self) -> frozenset[int] | PdFailed:
         """Evictions in PD. Unless they are known, it is not known whether one would be ours.
 
         A PD without schedulers has none.
@@ -195,7 +195,7 @@ class _Call:
         listed = await self._pd.evicting()
         return frozenset() if isinstance(listed, PdFailed) and listed.is_gone else listed
 
-    async def _health(self) -> RegionHealth | PdFailed:
+    async def _read_health(self) -> RegionHealth | PdFailed:
         """Region health.
 
         A PD too old for placement rules or for a check has no such page; other errors are reported.

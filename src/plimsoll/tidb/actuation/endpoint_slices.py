@@ -65,12 +65,12 @@ class SliceSync(Value):
 
 async def sync_endpoint_slices(client: Client, serving: ServedGroups) -> SliceSync:
     """Update the slices of the cluster's Service. Errors of the API server are raised."""
-    existing = {endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in await _slices(client, serving)}
+    existing = {endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in await _list_slices(client, serving)}
     is_needed = bool(existing) or any(serving.replicas.values())
     service = await _find_service(client, serving) if is_needed else None
     if service is None:
         return SliceSync(servers=0, wrote=False)
-    pods = await _pods(client, serving)
+    pods = await _list_pods(client, serving)
     wanted = build_slices(service, pods)
     wrote = False
     for name, body in wanted.items():
@@ -90,19 +90,19 @@ def build_slices(service: Service, pods: Sequence[Pod]) -> dict[str, dict[str, A
     bodies: dict[str, dict[str, Any]] = {}
     for family in families:
         endpoints = [
-            _endpoint(pod, address)
+            _build_endpoint(pod, address)
             for pod in sorted(pods, key=lambda pod: pod.metadata.name)
-            if (address := _address(pod, family))
+            if (address := _find_address(pod, family))
         ]
         if endpoints and family in _NAMES:
             name = f"{service.metadata.name}-{_NAMES[family]}"
-            bodies[name] = _body(service, name, family=family, endpoints=endpoints[:MOST_IN_A_SLICE]) | {
-                "ports": [_port(service_port, pods) for service_port in service.spec.ports]
+            bodies[name] = _build_body(service, name, family=family, endpoints=endpoints[:MOST_IN_A_SLICE]) | {
+                "ports": [_build_port(service_port, pods) for service_port in service.spec.ports]
             }
     return bodies
 
 
-def _body(service: Service, name: str, *, family: str, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_body(service: Service, name: str, *, family: str, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
     owner = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -123,7 +123,7 @@ def _body(service: Service, name: str, *, family: str, endpoints: list[dict[str,
     }
 
 
-def _endpoint(pod: Pod, address: str) -> dict[str, Any]:
+def _build_endpoint(pod: Pod, address: str) -> dict[str, Any]:
     metadata = pod.metadata
     endpoint: dict[str, Any] = {
         "addresses": [address],
@@ -133,7 +133,7 @@ def _endpoint(pod: Pod, address: str) -> dict[str, Any]:
     return endpoint | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
 
 
-def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
+def _build_port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
     """The port of a slice.
 
     A named target port is looked up in the pods; without a target the Service's own port is used.
@@ -150,7 +150,7 @@ def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
     return slice_port | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
-def _address(pod: Pod, family: str) -> str:
+def _find_address(pod: Pod, family: str) -> str:
     addresses = [pod_ip.ip for pod_ip in pod.status.pod_ips] or [pod.status.pod_ip]
     return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), "")
 
@@ -169,7 +169,7 @@ async def _find_service(client: Client, serving: ServedGroups) -> Service | None
         return None
 
 
-async def _pods(client: Client, serving: ServedGroups) -> list[Pod]:
+async def _list_pods(client: Client, serving: ServedGroups) -> list[Pod]:
     clusters = sorted(name for name, replicas in serving.replicas.items() if replicas > 0)
     if not clusters:
         return []
@@ -178,7 +178,7 @@ async def _pods(client: Client, serving: ServedGroups) -> list[Pod]:
     return [pod for pod in listed.items if serving.serves(pod)]
 
 
-async def _slices(client: Client, serving: ServedGroups) -> list[EndpointSlice]:
+async def _list_slices(client: Client, serving: ServedGroups) -> list[EndpointSlice]:
     labels = f"{SERVICE_NAME}={serving.service},{MANAGED_BY}={MANAGER}"
     listed = await client.list(EndpointSlice, Selection(namespace=serving.namespace, labels=labels))
     return list(listed.items)
@@ -188,14 +188,14 @@ async def _write_slice(client: Client, body: dict[str, Any], existing: EndpointS
     if existing is None:
         await client.create(EndpointSlice, body, namespace=namespace)
         return True
-    if _comparable(msgspec.convert(body, EndpointSlice, strict=False)) == _comparable(existing):
+    if _comparison_key(msgspec.convert(body, EndpointSlice, strict=False)) == _comparison_key(existing):
         return False
     change = {key: body[key] for key in ("endpoints", "ports")}
     await client.merge_patch(EndpointSlice, existing.metadata.name, change, namespace=namespace)
     return True
 
 
-def _comparable(endpoint_slice: EndpointSlice) -> tuple[object, ...]:
+def _comparison_key(endpoint_slice: EndpointSlice) -> tuple[object, ...]:
     return endpoint_slice.endpoints, endpoint_slice.ports
 
 

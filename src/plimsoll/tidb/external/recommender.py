@@ -96,7 +96,7 @@ async def _call(
     question: RecommendationRequest, *, caller: Caller, secrets: SecretReader, exceptions: AddressExceptions
 ) -> Response | RequestFailed:
     endpoint = question.endpoint
-    tls = await _tls(question, secrets)
+    tls = await _build_tls_context(question, secrets)
     addresses = await caller.resolve(endpoint.host, endpoint.port)
     if isinstance(addresses, RequestFailed):
         return addresses
@@ -139,7 +139,7 @@ def _read(question: RecommendationRequest, answer: Response) -> int | Recommenda
 # ---- TLS
 
 
-async def _tls(question: RecommendationRequest, secrets: SecretReader) -> ssl.SSLContext | None:
+async def _build_tls_context(question: RecommendationRequest, secrets: SecretReader) -> ssl.SSLContext | None:
     """The TLS context. Raises `PlimsollError`: no call is made with less security than the Secret should give."""
     named = question.endpoint.tls_secret
     if named is None:

@@ -66,12 +66,12 @@ def observe_component(
     return ObservedComponent(
         component=component,
         scaled=scaled_component(effective, component),
-        base=_base(observed.base, component, registered=registered, entries=_entries(observed, component)),
+        base=_build_base(observed.base, component, registered=registered, entries=_read_entries(observed, component)),
         groups=tuple(
             _group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))
             for raw in clusters_of(observed, component)
         ),
-        status=_entries(observed, component),
+        status=_read_entries(observed, component),
     )
 
 
@@ -97,17 +97,17 @@ def read_store_ids(cluster: TidbCluster) -> frozenset[int]:
 
 def lacks_store_status(cluster: RawObject[TidbCluster]) -> bool:
     """Whether only PD knows which of its stores are Up."""
-    return "stores" not in _part(cluster, "status", Component.TIKV)
+    return "stores" not in _get_part(cluster, "status", Component.TIKV)
 
 
-def _base(
+def _build_base(
     cluster: RawObject[TidbCluster],
     component: Component,
     *,
     registered: Mapping[str, int],
     entries: Mapping[str, GroupScalingStatus],
 ) -> ObservedBase:
-    own, status = component_of_cluster(cluster.view, component), _status(cluster.view, component)
+    own, status = component_of_cluster(cluster.view, component), _get_status(cluster.view, component)
     replicas = own.replicas if own is not None else 0
     entry = entries.get(component.homogeneous_type)
     is_recorded = entry is not None and entry.replicas == replicas
@@ -130,20 +130,20 @@ def _group(
     cluster: RawObject[TidbCluster], component: Component, *, registered: Mapping[str, int], pods: Iterable[Pod]
 ) -> ObservedGroup:
     metadata, own = cluster.metadata, component_of_cluster(cluster.view, component)
-    status = _status(cluster.view, component)
+    status = _get_status(cluster.view, component)
     key = metadata.labels.get(GROUP, "") or EXTERNAL
     changed = read_change_time(metadata.annotations)
     return ObservedGroup(
         name=metadata.name,
         key=key,
-        created=_created(metadata.creation_timestamp, changed),
+        created=_find_creation_time(metadata.creation_timestamp, changed),
         replicas=own.replicas if own is not None else 0,
-        resource_type=_resource_type(cluster, component, key),
-        size=_size(own),
+        resource_type=_find_resource_type(cluster, component, key),
+        size=_read_size(own),
         running=status.stateful_set.replicas if status.stateful_set is not None else None,
         registered=_count_registered(cluster, component, registered),
         last_change=changed,
-        unschedulable_since=_waiting_since(pods),
+        unschedulable_since=_find_waiting_since(pods),
         drain_record=read_drain_record(metadata.annotations),
         offline=_count_in_state(cluster, component, _LEAVING),
         present=_count_present(cluster, component),
@@ -151,7 +151,7 @@ def _group(
     )
 
 
-def _created(written: datetime | None, changed: datetime | None) -> datetime:
+def _find_creation_time(written: datetime | None, changed: datetime | None) -> datetime:
     """The creation time by the server's clock or ours, whichever is earlier.
 
     A clock that is ahead must not keep a cluster young.
@@ -159,7 +159,7 @@ def _created(written: datetime | None, changed: datetime | None) -> datetime:
     return min((moment for moment in (written, changed) if moment is not None), default=_LONG_AGO)
 
 
-def _size(own: TidbComponent | None) -> Size | None:
+def _read_size(own: TidbComponent | None) -> Size | None:
     if own is None:
         return None
     try:
@@ -169,7 +169,7 @@ def _size(own: TidbComponent | None) -> Size | None:
     return Size(cpu_milli=read.cpu_milli, memory_bytes=read.memory_bytes, storage_bytes=read.storage_bytes)
 
 
-def _resource_type(cluster: RawObject[TidbCluster], component: Component, key: str) -> str:
+def _find_resource_type(cluster: RawObject[TidbCluster], component: Component, key: str) -> str:
     """The type in the labels of its instances, otherwise the end of the group's name."""
     own = component_of_cluster(cluster.view, component)
     try:
@@ -184,7 +184,7 @@ def _count_registered(cluster: RawObject[TidbCluster], component: Component, kno
         if lacks_store_status(cluster):
             return known.get(cluster.metadata.name)
         return sum(store.state == _UP for store in cluster.view.status.tikv.stores.values())
-    status = _part(cluster, "status", component)
+    status = _get_part(cluster, "status", component)
     members = status.get("members")
     if isinstance(members, dict):
         return sum(isinstance(member, dict) and member.get("health") is True for member in members.values())
@@ -205,7 +205,7 @@ def _count_in_state(cluster: RawObject[TidbCluster], component: Component, state
     return sum(store.state in states for store in stores)
 
 
-def _waiting_since(pods: Iterable[Pod]) -> datetime | None:
+def _find_waiting_since(pods: Iterable[Pod]) -> datetime | None:
     """Since when the first of the pods has been unschedulable."""
     moments = [
         condition.last_transition_time or pod.metadata.creation_timestamp
@@ -218,16 +218,16 @@ def _waiting_since(pods: Iterable[Pod]) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _entries(observed: Observed, component: Component) -> dict[str, GroupScalingStatus]:
+def _read_entries(observed: Observed, component: Component) -> dict[str, GroupScalingStatus]:
     status = observed.autoscaler.status
     return status.tidb if component is Component.TIDB else status.tikv
 
 
-def _status(cluster: TidbCluster, component: Component) -> TidbComponentStatus:
+def _get_status(cluster: TidbCluster, component: Component) -> TidbComponentStatus:
     return cluster.status.tidb if component is Component.TIDB else cluster.status.tikv
 
 
-def _part(cluster: RawObject[TidbCluster], *path: str) -> dict[str, Any]:
+def _get_part(cluster: RawObject[TidbCluster], *path: str) -> dict[str, Any]:
     """The map at a path of the raw object; empty if there is none."""
     found: Any = msgspec.json.decode(cluster.raw)
     for step in path:

@@ -54,11 +54,11 @@ def merge_results(own: Iterable[ComponentResult], former: Iterable[ComponentResu
     """One result per component, with the results of groups of a former cluster merged in."""
     found = {result.component: result for result in own}
     for component_result in former:
-        found[component_result.component] = _joined(found.get(component_result.component), component_result)
+        found[component_result.component] = _join_results(found.get(component_result.component), component_result)
     return tuple(found[component] for component in Component if component in found)
 
 
-def _joined(own: ComponentResult | None, former: ComponentResult) -> ComponentResult:
+def _join_results(own: ComponentResult | None, former: ComponentResult) -> ComponentResult:
     """The merged result. Where both have a group of one name, the status is that of the present cluster."""
     own = own or ComponentResult(component=former.component)
     theirs = former.clusters.keys() - own.clusters.keys() - own.decision.status.keys()

@@ -43,54 +43,54 @@ async def read_node_capacity(client: Client, *, namespace: str) -> NodeCapacity:
         log.warning("node_room.unknown", problem=str(error))
         return NO_CAPACITY
     document = documents[0] if documents and isinstance(documents[0], dict) else {}
-    return parse_node_capacity(document, _options(found.metadata.annotations.get(OPTIONS, "")))
+    return parse_node_capacity(document, _parse_options(found.metadata.annotations.get(OPTIONS, "")))
 
 
 def parse_node_capacity(document: Json, options: Json) -> NodeCapacity:
     """From a status and the options in force; both may be incomplete."""
     listed = document.get("nodeGroups")
     groups = [value for value in listed if isinstance(value, dict)] if isinstance(listed, list) else []
-    counts = _part(_part(_part(document, "clusterWide"), "health"), "nodeCounts")
-    limit = _number(options.get("max-nodes-total"))
+    counts = _get_part(_get_part(_get_part(document, "clusterWide"), "health"), "nodeCounts")
+    limit = _get_number(options.get("max-nodes-total"))
     return NodeCapacity(
-        in_groups=sum(_left_in(_part(group, "health")) for group in groups),
-        in_new_groups=_left_in_new_groups(groups, options),
+        in_groups=sum(_count_left_in(_get_part(group, "health")) for group in groups),
+        in_new_groups=_count_left_in_new_groups(groups, options),
         limit=limit or None,
-        broken=_number(_part(_part(counts, "registered"), "unready").get("total")) or 0,
+        broken=_get_number(_get_part(_get_part(counts, "registered"), "unready").get("total")) or 0,
     )
 
 
-def _left_in(health: Json) -> int:
+def _count_left_in(health: Json) -> int:
     """Nodes that a group may still get.
 
     Ordered nodes count until they are ready, so that ordering one does not lower the count.
     """
-    limit = _number(health.get("maxSize"))
+    limit = _get_number(health.get("maxSize"))
     if limit is None:
         return 0
-    registered = _part(_part(health, "nodeCounts"), "registered")
-    counted = (registered.get("ready"), _part(registered, "unready").get("total"), registered.get("beingDeleted"))
-    numbers = [_number(value) for value in counted]
+    registered = _get_part(_get_part(health, "nodeCounts"), "registered")
+    counted = (registered.get("ready"), _get_part(registered, "unready").get("total"), registered.get("beingDeleted"))
+    numbers = [_get_number(value) for value in counted]
     if numbers[0] is None:
-        target = _number(health.get("cloudProviderTarget", 0))
+        target = _get_number(health.get("cloudProviderTarget", 0))
         return 0 if target is None else max(0, limit - target)
     return max(0, limit - sum(number or 0 for number in numbers))
 
 
-def _left_in_new_groups(groups: list[Json], options: Json) -> int:
+def _count_left_in_new_groups(groups: list[Json], options: Json) -> int:
     if options.get("node-autoprovisioning") is not True:
         return 0
     prefix = options.get("autoprovisioning-prefix", PREFIX)
     names = [str(group.get("name", "")).rpartition("/")[2] for group in groups]
     own = sum(name.startswith((f"{prefix}_", f"{prefix}-")) for name in names)
-    limit = _number(options.get("max-node-groups", MOST_GROUPS)) or 0
-    own_limit = _number(options.get("max-autoprovisioned-node-group-count", MOST_OWN_GROUPS)) or 0
+    limit = _get_number(options.get("max-node-groups", MOST_GROUPS)) or 0
+    own_limit = _get_number(options.get("max-autoprovisioned-node-group-count", MOST_OWN_GROUPS)) or 0
     left = min(limit - len(groups), own_limit - own)
-    size = _number(options.get("autoprovisioned-group-max-size")) or MOST_NODES
+    size = _get_number(options.get("autoprovisioned-group-max-size")) or MOST_NODES
     return max(0, left) * size
 
 
-def _options(text: str) -> Json:
+def _parse_options(text: str) -> Json:
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -98,10 +98,10 @@ def _options(text: str) -> Json:
     return found if isinstance(found, dict) else {}
 
 
-def _part(whole: Json, key: str) -> Json:
+def _get_part(whole: Json, key: str) -> Json:
     value = whole.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: Any) -> int | None:
+def _get_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -128,7 +128,7 @@ class Observer:
         namespace_of_cluster = namespace_of_base(scaler.view)
         if namespace_of_cluster not in {scaler.metadata.namespace, *open_namespaces}:
             # A namespace that does not admit it is not read: its status would reveal what exists there.
-            is_there = await self._annotations(namespace_of_cluster) is not None
+            is_there = await self._read_annotations(namespace_of_cluster) is not None
             return Observed(scaler=scaler, open_namespaces=open_namespaces, is_namespace_closed=is_there)
         name_of_base = scaler.view.spec.cluster.name
         base = await self._get(TidbCluster, name_of_base, namespace_of_cluster) if name_of_base else None
@@ -144,14 +144,14 @@ class Observer:
             clusters=made,
             taken=frozenset(raw.metadata.name for raw in clusters),
             older_autoscalers=find_older_autoscalers(
-                scaler.view, await self._allowed(namespace_of_cluster, [raw.view for raw in others])
+                scaler.view, await self._list_allowed(namespace_of_cluster, [raw.view for raw in others])
             ),
             open_namespaces=open_namespaces,
-            pods={raw.metadata.name: pods for raw in made if (pods := await self._pods_of(raw.metadata)) is not None},
-            former=await self._former(scaler, clusters, others),
+            pods={raw.metadata.name: pods for raw in made if (pods := await self._list_pods(raw.metadata)) is not None},
+            former=await self._find_former(scaler, clusters, others),
         )
 
-    async def _former(
+    async def _find_former(
         self, scaler: Scaler, clusters: Collection[Cluster], others: Collection[Scaler]
     ) -> tuple[Observed, ...]:
         """Observations of clusters that `spec.cluster.name` named before it was edited.
@@ -161,7 +161,7 @@ class Observer:
         joined: dict[str, list[Cluster]] = {}
         for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name):
             name = raw.metadata.labels.get(BASE_CLUSTER, "")
-            view = _for_cluster(scaler.view, name)
+            view = _replace_cluster(scaler.view, name)
             is_ours = any(_is_made_by(raw.metadata, view, component) for component in Component)
             if (
                 name
@@ -174,7 +174,7 @@ class Observer:
         return tuple(
             [
                 Observed(
-                    scaler=RawObject(view=_for_cluster(scaler.view, name), raw=scaler.raw),
+                    scaler=RawObject(view=_replace_cluster(scaler.view, name), raw=scaler.raw),
                     base=await self._get(TidbCluster, name, namespace_of_cluster),
                     clusters=tuple(found),
                 )
@@ -211,26 +211,26 @@ class Observer:
         """Other namespaces that the autoscaler names and that admit it."""
         namespace_of_cluster = autoscaler.metadata.namespace
         found = set()
-        for name in sorted(_namespaces_named(autoscaler) - {"", namespace_of_cluster}):
-            if allows_namespace(await self._annotations(name) or {}, namespace_of_cluster):
+        for name in sorted(_list_namespaces(autoscaler) - {"", namespace_of_cluster}):
+            if allows_namespace(await self._read_annotations(name) or {}, namespace_of_cluster):
                 found.add(name)
         return frozenset(found)
 
-    async def _allowed(
+    async def _list_allowed(
         self, namespace_of_cluster: str, others: list[TidbClusterAutoScaler]
     ) -> list[TidbClusterAutoScaler]:
         """The autoscalers that may scale clusters of a namespace. No other autoscaler can conflict."""
         strangers = {
             scaler.metadata.namespace for scaler in others if namespace_of_base(scaler) == namespace_of_cluster
         } - {namespace_of_cluster}
-        annotations = await self._annotations(namespace_of_cluster) if strangers else None
+        annotations = await self._read_annotations(namespace_of_cluster) if strangers else None
         allowed = {
             namespace_of_cluster,
             *(stranger for stranger in strangers if allows_namespace(annotations or {}, stranger)),
         }
         return [scaler for scaler in others if scaler.metadata.namespace in allowed]
 
-    async def _annotations(self, namespace: str) -> dict[str, str] | None:
+    async def _read_annotations(self, namespace: str) -> dict[str, str] | None:
         """Annotations of a namespace; None: it does not exist. Without permission to read it there are none."""
         try:
             return (await self._client.get(Namespace, namespace)).metadata.annotations
@@ -240,7 +240,7 @@ class Observer:
             log.warning("namespace.unknown", namespace=namespace, problem=str(error))
             return {}
 
-    async def _pods_of(self, cluster: ObjectMeta) -> tuple[Pod, ...] | None:
+    async def _list_pods(self, cluster: ObjectMeta) -> tuple[Pod, ...] | None:
         selection = Selection(namespace=cluster.namespace, labels=f"{INSTANCE_LABEL}={cluster.name}")
         try:
             listed = await self._client.list(Pod, selection)
@@ -250,7 +250,7 @@ class Observer:
         return tuple(pod for pod in listed.items if pod.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
 
 
-def _for_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:
+def _replace_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:
     """The autoscaler as if it named another cluster and scaled nothing of it."""
     spec = autoscaler.spec
     return replace(autoscaler, spec=replace(spec, cluster=replace(spec.cluster, name=name), tikv=None, tidb=None))
@@ -270,8 +270,12 @@ def find_older_autoscalers(
 ) -> dict[Component, str]:
     """The older autoscaler of the same cluster, for each component that it scales too."""
     found: dict[Component, str] = {}
-    for other in sorted(others, key=_age):
-        if _is_same(other, autoscaler) or _age(other) >= _age(autoscaler) or not _is_same_base(other, autoscaler):
+    for other in sorted(others, key=_age_key):
+        if (
+            _is_same(other, autoscaler)
+            or _age_key(other) >= _age_key(autoscaler)
+            or not _is_same_base(other, autoscaler)
+        ):
             continue
         for component in Component:
             if scaled_component(other, component) is not None and scaled_component(autoscaler, component) is not None:
@@ -279,22 +283,22 @@ def find_older_autoscalers(
     return found
 
 
-def _age(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
+def _age_key(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
     """A sort key: the oldest first, then by name. An autoscaler without a creation time counts as new."""
     metadata = autoscaler.metadata
     created = metadata.creation_timestamp
     return created is None, created.timestamp() if created else 0.0, metadata.name, metadata.namespace
 
 
-def _is_same(one: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
-    return (one.metadata.namespace, one.metadata.name) == (other.metadata.namespace, other.metadata.name)
+def _is_same(first: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
+    return (first.metadata.namespace, first.metadata.name) == (other.metadata.namespace, other.metadata.name)
 
 
-def _is_same_base(one: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
-    return (namespace_of_base(one), one.spec.cluster.name) == (namespace_of_base(other), other.spec.cluster.name)
+def _is_same_base(first: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
+    return (namespace_of_base(first), first.spec.cluster.name) == (namespace_of_base(other), other.spec.cluster.name)
 
 
-def _namespaces_named(autoscaler: TidbClusterAutoScaler) -> set[str]:
+def _list_namespaces(autoscaler: TidbClusterAutoScaler) -> set[str]:
     named = {autoscaler.spec.cluster.namespace}
     for component in Component:
         scaled = scaled_component(autoscaler, component)

@@ -110,7 +110,7 @@ class Sources:
         pods = [
             pod for store in stores if store.state == UP and (pod := parse_pod_address(store.store.address)) is not None
         ]
-        clusters = [_cluster(raw.view) for raw in without_status]
+        clusters = [_build_base_cluster(raw.view) for raw in without_status]
         return {
             base_cluster.name: sum(base_cluster.owns(pod, Component.TIKV) for pod in pods) for base_cluster in clusters
         }
@@ -126,5 +126,5 @@ def _base_of(observed: Observed) -> TidbCluster:
     return observed.base.view
 
 
-def _cluster(cluster: TidbCluster) -> BaseCluster:
+def _build_base_cluster(cluster: TidbCluster) -> BaseCluster:
     return BaseCluster(namespace=cluster.metadata.namespace, name=cluster.metadata.name)

@@ -134,7 +134,7 @@ class PdClient:
         ids = (name.removeprefix(prefix) for name in named if name.startswith(prefix))
         own = frozenset(int(name) for name in ids if name.isdecimal())
         # A PD without the scheduler has no configuration for it.
-        return own if isinstance(listed, PdFailed) and not listed.is_unreachable else _joined(own, listed)
+        return own if isinstance(listed, PdFailed) and not listed.is_unreachable else _join_stores(own, listed)
 
     async def evict_leaders(self, store_id: int) -> PdFailed | EvictionExisted | None:
         """Evict the leaders of a store. An existing eviction is not a failure."""
@@ -164,14 +164,14 @@ class PdClient:
     async def keys_under(self, prefix: str) -> dict[str, bytes] | PdFailed:
         """Etcd keys with a prefix."""
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        return await self._range({"key": _base64(prefix), "range_end": _base64(after)})
+        return await self._read_range({"key": _encode_base64(prefix), "range_end": _encode_base64(after)})
 
     async def key(self, name: str) -> bytes | PdFailed | None:
         """One etcd key; None: it does not exist."""
-        found = await self._range({"key": _base64(name)})
+        found = await self._read_range({"key": _encode_base64(name)})
         return found if isinstance(found, PdFailed) else found.get(name)
 
-    async def _range(self, wanted: dict[str, str]) -> dict[str, bytes] | PdFailed:
+    async def _read_range(self, wanted: dict[str, str]) -> dict[str, bytes] | PdFailed:
         path = "/v3/kv/range"
         found = await self._read(types.KeyRange, path, body=msgspec.json.encode(wanted))
         if isinstance(found, PdFailed):
@@ -218,9 +218,9 @@ class PdClient:
         return answer.body
 
 
-def _joined(own: frozenset[int], listed: frozenset[int] | PdFailed) -> frozenset[int] | PdFailed:
+def _join_stores(own: frozenset[int], listed: frozenset[int] | PdFailed) -> frozenset[int] | PdFailed:
     return listed if isinstance(listed, PdFailed) else own | listed
 
 
-def _base64(text: str) -> str:
+def _encode_base64(text: str) -> str:
     return b64encode(text.encode()).decode()

@@ -92,7 +92,7 @@ async def list_members(
     Members report to PD every few seconds. Reports from another time than `at` are an old answer, or a wrong clock.
     """
     if component is Component.TIDB:
-        return await _tidb_members(base, pd, at=at)
+        return await _read_tidb_members(base, pd, at=at)
     stores = await pd.stores()
     if isinstance(stores, PdFailed):
         return stores
@@ -128,7 +128,7 @@ def _outdated(what: str, reported: datetime | None) -> PdFailed:
     return PdFailed(problem=problem, status=200)
 
 
-async def _tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -> tuple[Member, ...] | PdFailed:
+async def _read_tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -> tuple[Member, ...] | PdFailed:
     keys = await pd.keys_under(_TOPOLOGY)
     if isinstance(keys, PdFailed):
         return keys
@@ -140,14 +140,14 @@ async def _tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -> tup
         reported = _read_report_time(keys[key])
         if _is_from_another_time(reported, at):
             return _outdated(f"TiDB {address}", reported)
-        member = _tidb_member(address, keys.get(f"{_TOPOLOGY}{address}/{_INFO}"), base)
+        member = _build_tidb_member(address, keys.get(f"{_TOPOLOGY}{address}/{_INFO}"), base)
         if isinstance(member, PdFailed):
             return member
         found.append(member)
     return tuple(found)
 
 
-def _tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member | PdFailed:
+def _build_tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member | PdFailed:
     pod = parse_pod_address(address)
     is_base = pod is not None and base.owns(pod, Component.TIDB)
     if info is None and not is_base:
@@ -158,7 +158,7 @@ def _tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member 
         read = msgspec.json.decode(info, type=_TidbInfo) if info else _TidbInfo()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return PdFailed(problem=f"the entry of TiDB {address} cannot be read: {problem_of(error)}", status=200)
-    return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_started(read))
+    return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_parse_start_time(read))
 
 
 def _read_report_time(value: bytes) -> datetime | None:
@@ -167,6 +167,6 @@ def _read_report_time(value: bytes) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < _LATEST_S else None
 
 
-def _started(info: _TidbInfo) -> datetime | None:
+def _parse_start_time(info: _TidbInfo) -> datetime | None:
     seconds = info.start_timestamp
     return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 < seconds < _LATEST_S else None

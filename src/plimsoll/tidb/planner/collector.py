@@ -85,8 +85,8 @@ class Collector:
         self, component: Component, *, at: datetime, wants_cpu: bool = True
     ) -> CollectedSnapshot | CannotCollect:
         async with asyncio.TaskGroup() as group:
-            listing = group.create_task(self._members(component, at))
-            reading = group.create_task(self._readings(component, at)) if wants_cpu else None
+            listing = group.create_task(self._list_members(component, at))
+            reading = group.create_task(self._read_cpu(component, at)) if wants_cpu else None
         members = listing.result()
         if isinstance(members, PdFailed):
             return _collect_failure(members)
@@ -105,14 +105,14 @@ class Collector:
         )
         return CollectedSnapshot(snapshot=snapshot, gaps=gaps, problems=readings.problems)
 
-    async def _members(self, component: Component, at: datetime) -> tuple[Member, ...] | PdFailed:
+    async def _list_members(self, component: Component, at: datetime) -> tuple[Member, ...] | PdFailed:
         try:
             async with asyncio.timeout(TIME_TO_COLLECT_S):
                 return await list_members(component, self._settings.base, self._pd, at=at)
         except TimeoutError:
             return PdFailed(problem=f"PD did not answer within {TIME_TO_COLLECT_S:g} s")
 
-    async def _readings(self, component: Component, at: datetime) -> CpuReadings:
+    async def _read_cpu(self, component: Component, at: datetime) -> CpuReadings:
         try:
             async with asyncio.timeout(TIME_TO_COLLECT_S):
                 address = await find_prometheus(self._settings.prometheus, self._pd)
@@ -144,7 +144,7 @@ def _build_instance(
         namespace=member.pod.namespace if member.pod else "",
         store_id=member.store_id,
         state=member.state,
-        engine=_engine(member),
+        engine=_engine_of(member),
         base=member.is_base,
         labels=member.labels,
         cpu_used_seconds=used,
@@ -156,7 +156,7 @@ def _build_instance(
     return instance, "" if member.is_tiflash or member.is_leaving else problem
 
 
-def _engine(member: Member) -> str:
+def _engine_of(member: Member) -> str:
     if member.store_id is None:
         return ""
     return "tiflash" if member.is_tiflash else "tikv"

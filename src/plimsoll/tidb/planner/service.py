@@ -78,10 +78,10 @@ class PlannerService:
         path = request.scope["path"]
         allowed = _METHODS.get(path)
         if allowed is None:
-            return _error(HTTPStatus.NOT_FOUND, "not_found", f"there is {PLANNING_PATH} and {HEALTH_PATH}")
+            return _build_error(HTTPStatus.NOT_FOUND, "not_found", f"there is {PLANNING_PATH} and {HEALTH_PATH}")
         if request.method not in allowed:
             status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"allow": ", ".join(allowed)}
-            return _error(status, "method_not_allowed", f"only {' and '.join(allowed)}", headers=headers)
+            return _build_error(status, "method_not_allowed", f"only {' and '.join(allowed)}", headers=headers)
         if path == HEALTH_PATH:
             return json_response({"status": "ok"})
         body = await read_body(request, max_bytes=MAX_REQUEST_BYTES)
@@ -92,10 +92,10 @@ class PlannerService:
         try:
             strategies = read_strategies(question)
         except InvalidInput as error:
-            return _error(HTTPStatus.BAD_REQUEST, "bad_strategy", str(error))
+            return _build_error(HTTPStatus.BAD_REQUEST, "bad_strategy", str(error))
         at = self._now()
         async with asyncio.TaskGroup() as group:
-            asking = [group.create_task(self._plans(strategy, at)) for strategy in strategies]
+            asking = [group.create_task(self._build_plans(strategy, at)) for strategy in strategies]
         plans: list[ScalingPlan] = []
         gaps: list[str] = []
         for task in asking:
@@ -109,11 +109,11 @@ class PlannerService:
             headers[GAPS_HEADER] = json.dumps(gaps)
         return PageResponse(write_plans(tuple(plans)), content_type=JSON, headers=headers)
 
-    async def _plans(self, strategy: Strategy, at: datetime) -> PlannerAnswer | PageResponse:
+    async def _build_plans(self, strategy: Strategy, at: datetime) -> PlannerAnswer | PageResponse:
         collected = await self._collector.collect(strategy.component, at=at, wants_cpu=strategy.cpu is not None)
         if isinstance(collected, CannotCollect):
             self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
-            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, collected.code, collected.detail)
+            return _build_error(HTTPStatus.INTERNAL_SERVER_ERROR, collected.code, collected.detail)
         strategy = msgspec.structs.replace(strategy, falls_back=self._falls_back)
         answer = plan(strategy, collected.snapshot)
         if isinstance(answer, CannotPlan):
@@ -121,7 +121,7 @@ class PlannerService:
             self._warn("planner.refused", strategy.component, code=answer.code, detail=detail)
             at_fault = answer.code in _FAULTS_OF_THE_QUESTION
             status = HTTPStatus.BAD_REQUEST if at_fault else HTTPStatus.INTERNAL_SERVER_ERROR
-            return _error(status, answer.code, detail)
+            return _build_error(status, answer.code, detail)
         self._warn("planner.gaps" if _list_gaps(collected) else "", strategy.component, gaps=_list_gaps(collected))
         log.info(
             "planner.answered",
@@ -160,8 +160,10 @@ def _refuse_body(refused: BodyRefused) -> PageResponse:
             code, detail = "too_slow", f"the request took more than {BODY_TIMEOUT_S:g} s"
         case BodyRefused.DISCONNECTED:
             code, detail = "bad_request", "the request ended early"
-    return _error(refused.status, code, detail)
+    return _build_error(refused.status, code, detail)
 
 
-def _error(status: HTTPStatus, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> PageResponse:
+def _build_error(
+    status: HTTPStatus, code: str, detail: str, *, headers: Mapping[str, str] | None = None
+) -> PageResponse:
     return json_response({"error": code, "detail": detail}, status, headers=headers)

@@ -87,12 +87,12 @@ def build_component_sentence(result: ComponentResult) -> str:
         return f"scaled by the older autoscaler {result.older_autoscaler}"
     if result.no_answer is not None:
         return f"no change: {result.no_answer.problem}"
-    parts = [_act_sentence(act_done) for act_done in result.done]
+    parts = [_format_act(act_done) for act_done in result.done]
     parts += [f"held{f' {held.key}' if held.key else ''}: {held.reason}" for held in result.decision.held]
     return "; ".join(parts) or "as desired"
 
 
-def _act_sentence(done: ActResult) -> str:
+def _format_act(done: ActResult) -> str:
     action_text = describe_act(done.act, done.cluster)
     if done.is_done:
         return f"{action_text}: {done.act.reason}"
@@ -122,12 +122,12 @@ def build_events(
     result: ReconcileResult, conditions: Iterable[Condition], *, before: TidbClusterAutoScalerStatus
 ) -> tuple[EventMessage, ...]:
     """The Events of a reconcile."""
-    condition_events = _condition_events(conditions, before.conditions)
+    condition_events = _build_condition_events(conditions, before.conditions)
     # Missing metrics change two conditions and make one Event.
-    return tuple(dict.fromkeys((*_act_events(result), *_hold_events(result, before), *condition_events)))
+    return tuple(dict.fromkeys((*_build_act_events(result), *_hold_events(result, before), *condition_events)))
 
 
-def _act_events(result: ReconcileResult) -> Iterator[EventMessage]:
+def _build_act_events(result: ReconcileResult) -> Iterator[EventMessage]:
     for component in result.components:
         for act_done in component.done:
             if act_done.is_done:
@@ -159,7 +159,7 @@ def _hold_events(result: ReconcileResult, before: TidbClusterAutoScalerStatus) -
             )
 
 
-def _condition_events(conditions: Iterable[Condition], before: Iterable[Condition]) -> Iterator[EventMessage]:
+def _build_condition_events(conditions: Iterable[Condition], before: Iterable[Condition]) -> Iterator[EventMessage]:
     known = {condition.type: condition for condition in before}
     for condition in conditions:
         was = known.get(condition.type)
@@ -184,20 +184,20 @@ def build_journal_plan(result: ReconcileResult, *, number: int) -> tuple[Plan, t
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace=result.autoscaler.namespace, name=result.autoscaler.name)
     actions: list[Action] = []
     outcomes: list[Outcome] = []
-    not_done: list[NotDone] = [_not_done(autoscaler, reason) for reason in _failure_reasons(result)]
+    not_done: list[NotDone] = [_build_not_done(autoscaler, reason) for reason in _list_failure_reasons(result)]
     for component in result.components:
         for act_done in component.done:
-            action = _action(act_done, result, component, autoscaler=autoscaler)
+            action = _build_action(act_done, result, component, autoscaler=autoscaler)
             actions.append(action)
             outcomes.append(Outcome(action=action, result=act_done.result, reason=act_done.reason))
         for held in component.decision.held:
-            about = (autoscaler, *_cluster_refs(held.key, component, result))
+            about = (autoscaler, *_list_cluster_refs(held.key, component, result))
             not_done.append(NotDone(what=f"{component.component} left as it is", about=about, reason=held.reason))
     plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
     return plan, tuple(outcomes)
 
 
-def _failure_reasons(result: ReconcileResult) -> Iterator[Reason]:
+def _list_failure_reasons(result: ReconcileResult) -> Iterator[Reason]:
     """Why the reconcile, or a component of it, did nothing."""
     if result.phase is Phase.INVALID:
         yield Reason(code="Invalid", message="; ".join(map(str, result.problems)))
@@ -206,13 +206,13 @@ def _failure_reasons(result: ReconcileResult) -> Iterator[Reason]:
     elif result.phase is Phase.DELETED:
         yield Reason(code="BeingDeleted", message=result.message)
     for component_result in result.components:
-        if code := _failure_code(component_result):
+        if code := _find_failure_code(component_result):
             yield Reason(
                 code=code, message=f"{component_result.component}: {build_component_sentence(component_result)}"
             )
 
 
-def _failure_code(result: ComponentResult) -> str:
+def _find_failure_code(result: ComponentResult) -> str:
     """The code of what prevented scaling; empty: nothing did."""
     if result.problem:
         return "Failed"
@@ -221,11 +221,11 @@ def _failure_code(result: ComponentResult) -> str:
     return result.no_answer.code if result.no_answer is not None else ""
 
 
-def _not_done(autoscaler: Ref, reason: Reason) -> NotDone:
+def _build_not_done(autoscaler: Ref, reason: Reason) -> NotDone:
     return NotDone(what="does nothing", about=(autoscaler,), reason=reason)
 
 
-def _action(done: ActResult, result: ReconcileResult, component: ComponentResult, *, autoscaler: Ref) -> Action:
+def _build_action(done: ActResult, result: ReconcileResult, component: ComponentResult, *, autoscaler: Ref) -> Action:
     """The action, found under the changed cluster, the autoscaler, and the base cluster."""
     act = done.act
     namespace, _, base = result.base.partition("/")
@@ -247,7 +247,7 @@ def _action(done: ActResult, result: ReconcileResult, component: ComponentResult
     )
 
 
-def _cluster_refs(key: str, component: ComponentResult, result: ReconcileResult) -> Iterator[Ref]:
+def _list_cluster_refs(key: str, component: ComponentResult, result: ReconcileResult) -> Iterator[Ref]:
     namespace, _, base = result.base.partition("/")
     name = base if key == component.component.homogeneous_type else component.clusters.get(key, "")
     if name:

@@ -62,7 +62,7 @@ async def write_status(
     async def attempt() -> bool:
         if current is None:
             return False
-        patch = build_status_patch(_status_in(current.raw), desired)
+        patch = build_status_patch(_get_status(current.raw), desired)
         if not patch:
             return False
         version = current.metadata.resource_version
@@ -99,20 +99,20 @@ async def _read(client: Client, known: ObjectMeta) -> RawObject[TidbClusterAutoS
 def build_status_patch(before: Mapping[str, Any], desired: DesiredStatus) -> Json:
     """The merge patch to the desired status; empty: there is no change."""
     patch: Json = {}
-    conditions = _conditions(before.get("conditions"), desired)
+    conditions = _merge_conditions(before.get("conditions"), desired)
     if conditions != (before.get("conditions") or []):
         patch["conditions"] = conditions
     if desired.generation and before.get("observedGeneration") != desired.generation:
         patch["observedGeneration"] = desired.generation
     for component, groups in sorted(desired.components.items()):
         current = before.get(component.value)
-        changed = _groups(current if isinstance(current, dict) else {}, groups)
+        changed = _merge_groups(current if isinstance(current, dict) else {}, groups)
         if changed:
             patch[component.value] = changed
     return patch
 
 
-def _groups(before: Mapping[str, Any], desired: Mapping[str, GroupScalingStatus]) -> Json:
+def _merge_groups(before: Mapping[str, Any], desired: Mapping[str, GroupScalingStatus]) -> Json:
     patch: Json = {key: None for key in sorted(before) if key not in desired}
     for key, status in sorted(desired.items()):
         entry = msgspec.json.decode(encode_object(status))
@@ -124,18 +124,19 @@ def _groups(before: Mapping[str, Any], desired: Mapping[str, GroupScalingStatus]
     return patch
 
 
-def _conditions(before: Any, desired: DesiredStatus) -> list[Json]:
+def _merge_conditions(before: Any, desired: DesiredStatus) -> list[Json]:
     """Conditions of other writers, then ours in a fixed order."""
     current = [condition for condition in before if isinstance(condition, dict)] if isinstance(before, list) else []
     ours = {condition.get("type"): condition for condition in current if condition.get("type") in TYPES}
     others = [condition for condition in current if condition.get("type") not in TYPES]
     written = [
-        _write_condition(condition, ours.get(condition.type), desired) for condition in _ordered(desired.conditions)
+        _write_condition(condition, ours.get(condition.type), desired)
+        for condition in _sort_conditions(desired.conditions)
     ]
     return [*others, *written]
 
 
-def _ordered(conditions: Iterable[Condition]) -> list[Condition]:
+def _sort_conditions(conditions: Iterable[Condition]) -> list[Condition]:
     return sorted(conditions, key=lambda condition: TYPES.index(condition.type))
 
 
@@ -151,6 +152,6 @@ def _write_condition(condition: Condition, before: Json | None, desired: Desired
     return {**condition_json(current), **({"lastTransitionTime": since} if since else {})}
 
 
-def _status_in(raw: bytes) -> Json:
+def _get_status(raw: bytes) -> Json:
     status = msgspec.json.decode(raw).get("status")
     return status if isinstance(status, dict) else {}

@@ -65,7 +65,7 @@ def build_group_manifest(base: Json, owner: GroupOwner, *, plan: ScalingPlan, si
 
     Raises `InvalidInput` if labels cannot be added to the base's configuration.
     """
-    body = _body(base, owner, name=name.name, group=plan.group)
+    body = _build_body(base, owner, name=name.name, group=plan.group)
     if name.collision:
         body["metadata"]["annotations"][COLLISION] = str(name.collision)
     limits = {"cpu": _format_cpu(size.cpu_milli), "memory": _format_bytes(size.memory_bytes)}
@@ -88,7 +88,7 @@ def build_external_manifest(base: Json, owner: GroupOwner, *, replicas: int) -> 
     Raises as `build_group_manifest`.
     """
     component = owner.component
-    body = _body(base, owner, name=external_name(base["metadata"]["name"], component), group="")
+    body = _build_body(base, owner, name=external_name(base["metadata"]["name"], component), group="")
     component_spec = body["spec"][component.value]
     component_spec["replicas"] = replicas
     if component is Component.TIKV:
@@ -103,17 +103,17 @@ def build_follow_patch(base: Json, ours: Json, *, component: Component) -> Json 
     """
     base_spec, own_spec = base.get("spec") or {}, ours.get("spec") or {}
     base_component, own_component = base_spec.get(component.value) or {}, own_spec.get(component.value) or {}
-    changed = _changed_fields(base_component, own_component)
+    changed = _find_changed_fields(base_component, own_component)
     config = add_labels(base_component.get("config"), read_labels(own_component.get("config"), component), component)
     if normalize_config(config, component) != normalize_config(own_component.get("config"), component):
         changed["config"] = _patch(own_component.get("config"), config)
-    spec = {key: value for key, value in _changed_fields(base_spec, own_spec).items() if key == "version"}
+    spec = {key: value for key, value in _find_changed_fields(base_spec, own_spec).items() if key == "version"}
     if changed:
         spec[component.value] = changed
     return {"spec": spec} if spec else None
 
 
-def _body(base: Json, owner: GroupOwner, *, name: str, group: str) -> Json:
+def _build_body(base: Json, owner: GroupOwner, *, name: str, group: str) -> Json:
     component, meta = owner.component, base["metadata"]
     spec = {key: deepcopy(value) for key, value in base["spec"].items() if key not in _NOT_COPIED}
     spec[component.value] = deepcopy(base["spec"][component.value])
@@ -130,11 +130,11 @@ def _body(base: Json, owner: GroupOwner, *, name: str, group: str) -> Json:
     }
     # The garbage collector treats an owner in another namespace as absent and deletes the dependent.
     if owner.namespace == meta["namespace"]:
-        metadata["ownerReferences"] = [_owner_reference(owner)]
+        metadata["ownerReferences"] = [_build_owner_reference(owner)]
     return {"apiVersion": _API_VERSION, "kind": TidbCluster.kind_name(), "metadata": metadata, "spec": spec}
 
 
-def _owner_reference(owner: GroupOwner) -> Json:
+def _build_owner_reference(owner: GroupOwner) -> Json:
     return {
         "apiVersion": _API_VERSION,
         "kind": TidbClusterAutoScaler.kind_name(),
@@ -145,7 +145,7 @@ def _owner_reference(owner: GroupOwner) -> Json:
     }
 
 
-def _changed_fields(base_spec: Json, own_spec: Json) -> Json:
+def _find_changed_fields(base_spec: Json, own_spec: Json) -> Json:
     return {key: base_spec.get(key) for key in _FOLLOWED if base_spec.get(key) != own_spec.get(key)}
 
 

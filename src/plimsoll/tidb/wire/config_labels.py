@@ -29,7 +29,7 @@ def add_labels(config: Any, labels: Mapping[str, str], component: Component) -> 
         found = deepcopy(config) if config is not None else {}
         _merge(found, labels, component)
         return found
-    document = _parsed(config, component)
+    document = _parse(config, component)
     _merge(document, labels, component)
     return tomlkit.dumps(document)
 
@@ -53,10 +53,10 @@ def read_labels(config: Any, component: Component) -> dict[str, str]:
 
 def normalize_config(config: Any, component: Component) -> Any:
     """A form for comparison: the same for text and map, and for absent and empty."""
-    return _parsed(config, component).unwrap() if isinstance(config, str) else config or {}
+    return _parse(config, component).unwrap() if isinstance(config, str) else config or {}
 
 
-def _parsed(text: str, component: Component) -> tomlkit.TOMLDocument:
+def _parse(text: str, component: Component) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:

@@ -24,13 +24,13 @@ def read_seed(data: bytes) -> NameSeed:
             raise InvalidInput("is not a field of a seed", path=min(unknown))
         for field in ("cpu", "memory", "storage"):
             if isinstance(present.get(field), str):
-                present[field] = _amount(field, present[field])
+                present[field] = _parse_amount(field, present[field])
         return msgspec.convert(present, NameSeed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"not a seed: {error}") from error
 
 
-def _amount(field: str, text: str) -> int:
+def _parse_amount(field: str, text: str) -> int:
     try:
         quantity = Quantity.parse(text)
     except InvalidInput as error:

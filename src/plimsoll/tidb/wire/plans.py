@@ -59,7 +59,7 @@ def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | R
     plans = tuple(plan.read() for plan in written)
     groups = [plan.group for plan in plans]
     for index, plan in enumerate(plans):
-        problem = _problem(plan, component)
+        problem = _find_problem(plan, component)
         if not problem and plan.group in groups[:index]:
             problem = f"group {plan.group} occurs twice"
         if problem:
@@ -76,7 +76,7 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
         seen_keys.add(key)
 
 
-def _problem(plan: ScalingPlan, component: Component) -> str:
+def _find_problem(plan: ScalingPlan, component: Component) -> str:
     if plan.component is not component:
         return f"component is {plan.component}, expected {component}"
     if not plan.resource_type:

@@ -67,7 +67,7 @@ def read_strategies(data: bytes) -> tuple[Strategy, ...]:
     for index, rule in enumerate(form.rules):
         if any(rule.component is earlier.component for earlier in strategies):
             raise InvalidInput(f"component {rule.component} occurs twice", path=f"rules[{index}].component")
-        strategies.append(_strategy(form, rule, resources, path=f"rules[{index}]"))
+        strategies.append(_build_strategy(form, rule, resources, path=f"rules[{index}]"))
     return tuple(strategies)
 
 
@@ -78,12 +78,12 @@ def write_strategy(strategy: Strategy) -> bytes:
     resources = sorted([*strategy.types.values(), *homogeneous], key=lambda resource_type: resource_type.name)
     rule = _ComponentForm(
         component=strategy.component,
-        cpu_rule=_rule_form(strategy.cpu, own),
-        storage_rule=_rule_form(strategy.storage, own),
+        cpu_rule=_build_rule_form(strategy.cpu, own),
+        storage_rule=_build_rule_form(strategy.storage, own),
     )
     form = _StrategyForm(
         rules=(rule,),
-        resources=tuple(map(_resource_form, resources)),
+        resources=tuple(map(_build_resource_form, resources)),
         node_count=strategy.node_count,
         pending=strategy.pending,
         registered=strategy.registered,
@@ -110,15 +110,17 @@ def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
     return resources
 
 
-def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str) -> Strategy:
+def _build_strategy(
+    form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str
+) -> Strategy:
     types = {name: resource_type for name, resource_type in resources.items() if name not in RESERVED_TYPES}
     storage = rule.storage_rule if rule.component is Component.TIKV else None
     if storage is not None and storage.max_threshold is None:
         storage = None
     return Strategy(
         component=rule.component,
-        cpu=_rule(rule.cpu_rule, types, path=f"{path}.cpu_rule") if rule.cpu_rule else None,
-        storage=_rule(storage, types, path=f"{path}.storage_rule") if storage else None,
+        cpu=_build_rule(rule.cpu_rule, types, path=f"{path}.cpu_rule") if rule.cpu_rule else None,
+        storage=_build_rule(storage, types, path=f"{path}.storage_rule") if storage else None,
         types=types,
         homogeneous=resources.get(rule.component.homogeneous_type),
         node_count=form.node_count,
@@ -127,7 +129,7 @@ def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, Re
     )
 
 
-def _rule(form: _RuleForm, types: dict[str, ResourceType], *, path: str) -> Rule:
+def _build_rule(form: _RuleForm, types: dict[str, ResourceType], *, path: str) -> Rule:
     if form.max_threshold is None:
         raise InvalidInput("is required", path=f"{path}.max_threshold")
     high = exact(form.max_threshold)
@@ -143,14 +145,14 @@ def _rule(form: _RuleForm, types: dict[str, ResourceType], *, path: str) -> Rule
     return Rule(high=high, low=low, types=tuple(sorted(named)))
 
 
-def _rule_form(rule: Rule | None, homogeneous_type: str) -> _RuleForm | None:
+def _build_rule_form(rule: Rule | None, homogeneous_type: str) -> _RuleForm | None:
     if rule is None:
         return None
     types = tuple(sorted({*rule.types, homogeneous_type}))
     return _RuleForm(max_threshold=float(rule.high), min_threshold=float(rule.low), resource_types=types)
 
 
-def _resource_form(resource_type: ResourceType) -> _ResourceForm:
+def _build_resource_form(resource_type: ResourceType) -> _ResourceForm:
     return _ResourceForm(
         resource_type=resource_type.name,
         cpu=resource_type.cpu_milli,

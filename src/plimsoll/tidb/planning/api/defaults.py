@@ -32,7 +32,7 @@ def apply_defaults(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) 
     spec = autoscaler.spec
     cluster = replace(spec.cluster, namespace=spec.cluster.namespace or autoscaler.metadata.namespace)
     components = {
-        component.value: _component(
+        component.value: _default_component(
             scaled,
             component,
             own=component_of_cluster(base, component),
@@ -62,7 +62,7 @@ def has_storage(resource: AutoResource) -> bool:
     return not is_quantity(resource.storage) or whole_bytes(resource.storage) > 0
 
 
-def _component(
+def _default_component(
     scaled: ComponentAutoScaler, component: Component, *, own: TidbComponent | None, is_base_known: bool
 ) -> ComponentAutoScaler:
     scaled = replace(
@@ -74,22 +74,22 @@ def _component(
         return scaled
     resources = scaled.resources
     if resources.keys() <= RESERVED_TYPES and (own is not None or not is_base_known):
-        resources = {**resources, component.default_type: _sized_like(own)}
+        resources = {**resources, component.default_type: _copy_size(own)}
     usable = tuple(
         name
         for name, resource in resources.items()
         if name not in RESERVED_TYPES and (component is Component.TIDB or has_storage(resource) or not is_base_known)
     )
-    rules = {name: _rule(rule, usable) for name, rule in scaled.rules.items()}
+    rules = {name: _default_rule(rule, usable) for name, rule in scaled.rules.items()}
     return replace(scaled, resources=resources, rules=rules)
 
 
-def _sized_like(own: TidbComponent | None) -> AutoResource:
+def _copy_size(own: TidbComponent | None) -> AutoResource:
     requests = own.requests if own else {}
     return AutoResource(cpu=requests.get("cpu"), memory=requests.get("memory"), storage=requests.get("storage"))
 
 
-def _rule(rule: AutoRule, usable: tuple[str, ...]) -> AutoRule:
+def _default_rule(rule: AutoRule, usable: tuple[str, ...]) -> AutoRule:
     return replace(
         rule,
         min_threshold=DEFAULT_MIN_THRESHOLD if rule.min_threshold is None else rule.min_threshold,

@@ -74,7 +74,7 @@ def find_problems(
     Without a base cluster, checks that need one are skipped.
     """
     effective = apply_defaults(autoscaler, base)
-    found = [*_reference_problems(autoscaler, open_namespaces)]
+    found = [*_find_reference_problems(autoscaler, open_namespaces)]
     for component in Component:
         scaled = scaled_component(effective, component)
         written = scaled_component(autoscaler, component)
@@ -88,7 +88,7 @@ def find_problems(
             is_base_known=base is not None,
             whose=f"{autoscaler.metadata.namespace}/{autoscaler.metadata.name}",
         )
-        found += _component_problems(judged)
+        found += _find_component_problems(judged)
         found += find_external_problems(
             component, scaled.external, namespace=autoscaler.metadata.namespace, open_namespaces=open_namespaces
         )
@@ -110,7 +110,9 @@ def find_warnings(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _reference_problems(autoscaler: TidbClusterAutoScaler, open_namespaces: Collection[str]) -> Iterator[FieldProblem]:
+def _find_reference_problems(
+    autoscaler: TidbClusterAutoScaler, open_namespaces: Collection[str]
+) -> Iterator[FieldProblem]:
     cluster, home = autoscaler.spec.cluster, autoscaler.metadata.namespace
     if not cluster.name:
         yield FieldProblem(code="", field="spec.cluster.name", reason="Required value")
@@ -119,7 +121,7 @@ def _reference_problems(autoscaler: TidbClusterAutoScaler, open_namespaces: Coll
         yield FieldProblem(code="V16", field="spec.cluster.namespace", reason=reason)
 
 
-def _component_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
+def _find_component_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
     scaled = judged.scaled
     if not judged.is_external and not scaled.resources:
         reason = f"no resources provided for {judged.component} in {judged.whose}"
@@ -127,9 +129,9 @@ def _component_problems(judged: ComponentUnderValidation) -> Iterator[FieldProbl
     if not judged.is_external and not scaled.rules:
         yield judged.problem("V02", "rules", f"no rules defined for component {judged.component}")
     for name, rule in scaled.rules.items():
-        yield from _rule_problems(judged, name, rule)
+        yield from _find_rule_problems(judged, name, rule)
     for name, resource in scaled.resources.items():
-        yield from _resource_problems(judged, name, resource)
+        yield from _find_resource_problems(judged, name, resource)
     intervals = {
         "scaleInIntervalSeconds": scaled.scale_in_interval_seconds,
         "scaleOutIntervalSeconds": scaled.scale_out_interval_seconds,
@@ -137,16 +139,16 @@ def _component_problems(judged: ComponentUnderValidation) -> Iterator[FieldProbl
     for field, seconds in intervals.items():
         if seconds is not None and seconds < 0:
             yield judged.problem("V11", field, f"{seconds} is less than 0")
-    yield from _base_problems(judged)
+    yield from _find_base_problems(judged)
 
 
-def _rule_problems(judged: ComponentUnderValidation, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
+def _find_rule_problems(judged: ComponentUnderValidation, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
     path = f"rules.{name}"
     if name not in _RULES[judged.component]:
         yield judged.problem("V03", path, f"unknown resource type {name} for {judged.component}", rule=name)
     if rule.resource_type is not None:
         yield judged.problem("V15", f"{path}.resource_type", "use resource_types", rule=name)
-    for code, field, reason in _threshold_problems(rule):
+    for code, field, reason in _find_threshold_problems(rule):
         yield judged.problem(code, f"{path}.{field}", reason, rule=name)
     if judged.is_external:
         return
@@ -156,7 +158,7 @@ def _rule_problems(judged: ComponentUnderValidation, name: str, rule: AutoRule) 
         yield judged.problem("V09", f"{path}.resource_types", f"unknown resource {unknown}", rule=name)
 
 
-def _threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
+def _find_threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
     high, low = rule.max_threshold, rule.min_threshold
     if high is None:
         yield "V05", "max_threshold", "Required value"
@@ -175,7 +177,9 @@ def _threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
         yield "V07", "min_threshold", f"min_threshold ({low:g}) > max_threshold ({high:g}), or equal to it"
 
 
-def _resource_problems(judged: ComponentUnderValidation, name: str, resource: AutoResource) -> Iterator[FieldProblem]:
+def _find_resource_problems(
+    judged: ComponentUnderValidation, name: str, resource: AutoResource
+) -> Iterator[FieldProblem]:
     path = f"resources.{name}"
     if resource.count is not None and resource.count < 0:
         yield judged.problem("V11", f"{path}.count", f"{resource.count} is less than 0")
@@ -188,15 +192,15 @@ def _resource_problems(judged: ComponentUnderValidation, name: str, resource: Au
     if name not in judged.written_types and not judged.is_base_known:
         return
     lacking = "Required value" if name in judged.written_types else ""
-    yield from _quantity_problems(judged, f"{path}.cpu", resource.cpu, lacking=lacking, at_least=1)
-    yield from _quantity_problems(judged, f"{path}.memory", resource.memory, lacking=lacking, at_least=1)
-    yield from _quantity_problems(judged, f"{path}.storage", resource.storage, lacking="", at_least=0)
+    yield from _find_quantity_problems(judged, f"{path}.cpu", resource.cpu, lacking=lacking, at_least=1)
+    yield from _find_quantity_problems(judged, f"{path}.memory", resource.memory, lacking=lacking, at_least=1)
+    yield from _find_quantity_problems(judged, f"{path}.storage", resource.storage, lacking="", at_least=0)
     if judged.component is Component.TIKV and not has_storage(resource):
         reason = f"resource {name} defined for tikv does not have storage"
         yield judged.problem("V04", f"{path}.storage", reason)
 
 
-def _quantity_problems(
+def _find_quantity_problems(
     judged: ComponentUnderValidation, path: str, written: Written | None, *, lacking: str, at_least: int
 ) -> Iterator[FieldProblem]:
     if written is None:
@@ -212,7 +216,7 @@ def _quantity_problems(
         yield judged.problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
 
 
-def _base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
+def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
     """Requirements on the base cluster: its new instances are as large as its existing ones."""
     if not judged.is_base_known:
         return
@@ -231,7 +235,7 @@ def _base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
             continue
         yield from (
             judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {field_problem.reason}")
-            for field_problem in _quantity_problems(judged, name, written, lacking="", at_least=1)
+            for field_problem in _find_quantity_problems(judged, name, written, lacking="", at_least=1)
         )
 
 
@@ -244,7 +248,7 @@ def find_external_problems(
     """
     if external is None:
         return
-    found = [(f"endpoint.{field}", reason, "V12") for field, reason in _endpoint_problems(external.endpoint)]
+    found = [(f"endpoint.{field}", reason, "V12") for field, reason in _find_endpoint_problems(external.endpoint)]
     if external.max_replicas is None:
         found.append(("maxReplicas", "Required value", "V12"))
     elif external.max_replicas < 0:
@@ -258,7 +262,7 @@ def find_external_problems(
         yield FieldProblem(code=code, field=path, reason=reason, component=component)
 
 
-def _endpoint_problems(endpoint: ExternalEndpoint) -> Iterator[tuple[str, str]]:
+def _find_endpoint_problems(endpoint: ExternalEndpoint) -> Iterator[tuple[str, str]]:
     if not endpoint.host:
         yield "host", "must not be empty"
     if not 1 <= endpoint.port <= 65535:

@@ -77,7 +77,7 @@ def next_guarding_step(
         step = _step_without_store(drain, observed, settings=settings, now=now)
         return msgspec.structs.replace(step, is_disk_free=False) if isinstance(step, Drained) else step
     if store.state == OFFLINE or drain.ordinal_of(store) not in drain.ordinals(drain.replicas):
-        return DrainInProgress(record=None, reason=_draining_reason(store, "the operator is removing it"))
+        return DrainInProgress(record=None, reason=_build_draining_reason(store, "the operator is removing it"))
     blocked = _find_blocker(drain, store, observed, settings=settings, now=now)
     if blocked:
         return Blocked(reason=blocked)
@@ -163,13 +163,13 @@ def _step_while_up(
         return Evict(store_id=store.id)
     if store.leaders and not is_due:
         return DrainInProgress(
-            record=record, reason=_draining_reason(store, f"{store.leaders} leaders must move first")
+            record=record, reason=_build_draining_reason(store, f"{store.leaders} leaders must move first")
         )
     return _take_offline(store, record, observed)
 
 
 def _take_offline(store: ObservedStore, record: DrainRecord, observed: ObservedStores) -> TakeOffline:
-    facts = _facts(store) | (observed.health.facts(store, observed.stores) if observed.health else {})
+    facts = _collect_facts(store) | (observed.health.facts(store, observed.stores) if observed.health else {})
     return TakeOffline(
         store_id=store.id,
         record=msgspec.structs.replace(record, region_count=store.regions),
@@ -194,8 +194,8 @@ def _step_while_offline(
         return WriteRecord(record=msgspec.structs.replace(record, region_count=store.regions, regions_moved_at=now))
     if _has_passed(record.regions_moved_at, settings.stalled_after_s, now):
         text = f"store {store.id} has had {store.regions} regions since {record.regions_moved_at:%Y-%m-%dT%H:%M:%SZ}"
-        return Blocked(reason=Reason(code="Stalled", message=text, facts=_facts(store)), record=record)
-    return DrainInProgress(record=record, reason=_draining_reason(store, f"{store.regions} regions must move"))
+        return Blocked(reason=Reason(code="Stalled", message=text, facts=_collect_facts(store)), record=record)
+    return DrainInProgress(record=record, reason=_build_draining_reason(store, f"{store.regions} regions must move"))
 
 
 def _find_doubt(drain: StoreDrain, observed: ObservedStores) -> Reason | None:
@@ -271,11 +271,11 @@ def _build_record(store_id: int, *, regions: int, now: datetime, owns_eviction: 
     )
 
 
-def _draining_reason(store: ObservedStore, how: str) -> Reason:
-    return Reason(code="Draining", message=f"store {store.id} is being removed: {how}", facts=_facts(store))
+def _build_draining_reason(store: ObservedStore, how: str) -> Reason:
+    return Reason(code="Draining", message=f"store {store.id} is being removed: {how}", facts=_collect_facts(store))
 
 
-def _facts(store: ObservedStore) -> dict[str, int]:
+def _collect_facts(store: ObservedStore) -> dict[str, int]:
     return {"store": store.id, "leaders": store.leaders, "regions": store.regions}
 
 

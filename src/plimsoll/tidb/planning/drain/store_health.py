@@ -43,7 +43,7 @@ class RegionHealth(Value):
     unhealthy: dict[str, int]
 
     def facts(self, store: ObservedStore, stores: tuple[ObservedStore, ...]) -> dict[str, Any]:
-        return {"store": store.id, "up": len(_receivers(store, stores)), "needed": self.needed}
+        return {"store": store.id, "up": len(_list_receivers(store, stores)), "needed": self.needed}
 
 
 def find_blocker(
@@ -68,10 +68,10 @@ def find_blocker(
         if count > peer_tolerance:
             text = f"{count} regions have a {check}, at most {peer_tolerance} may"
             return Reason(code="RegionsNotHealthy", message=text, facts={**facts, check: count})
-    return _space_problem(store, stores, highest_usage=highest_usage, facts=facts)
+    return _find_space_problem(store, stores, highest_usage=highest_usage, facts=facts)
 
 
-def _receivers(store: ObservedStore, stores: tuple[ObservedStore, ...]) -> list[ObservedStore]:
+def _list_receivers(store: ObservedStore, stores: tuple[ObservedStore, ...]) -> list[ObservedStore]:
     """Stores that can take the data of a store."""
     return [other for other in stores if _is_normal(other) and other.state == UP and other.id != store.id]
 
@@ -93,11 +93,11 @@ def _find_unhealthy(store: ObservedStore, stores: tuple[ObservedStore, ...]) -> 
     return None
 
 
-def _space_problem(
+def _find_space_problem(
     store: ObservedStore, stores: tuple[ObservedStore, ...], *, highest_usage: Fraction, facts: dict[str, Any]
 ) -> Reason | None:
     data_stores = [other for other in stores if not other.is_tiflash]
-    receivers = _receivers(store, stores)
+    receivers = _list_receivers(store, stores)
     unknown = [other.id for other in data_stores if other.used_bytes is None] + [
         other.id for other in receivers if not other.capacity_bytes
     ]

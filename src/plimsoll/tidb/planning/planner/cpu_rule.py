@@ -52,20 +52,20 @@ def apply_cpu_rule(
 ) -> ScaleOut | CannotPlan:
     """Changes `groups`, or scales out the base cluster."""
     counts = InstanceCounts.count(strategy, instances)
-    loads = _loads(instances, everything=counts.total)
+    loads = _read_loads(instances, everything=counts.total)
     if isinstance(loads, CannotPlan):
         return loads
     if is_above(loads.average, rule.high):
-        growth = _homogeneous_out(rule, strategy, loads, counts=counts, groups=groups)
+        growth = _scale_out_homogeneous(rule, strategy, loads, counts=counts, groups=groups)
         if isinstance(growth, CannotPlan) or not (strategy.falls_back and growth.is_limited):
             return growth
-        instead = _heterogeneous_out(rule, strategy, loads.above(rule.high), counts=counts, groups=groups)
+        instead = _scale_out_heterogeneous(rule, strategy, loads.above(rule.high), counts=counts, groups=groups)
         return ScaleOut(plan=None, reasons=(*growth.reasons, *instead))
     hot = loads.above(rule.high)
     if hot:
-        reasons = _heterogeneous_out(rule, strategy, hot, counts=counts, groups=groups)
+        reasons = _scale_out_heterogeneous(rule, strategy, hot, counts=counts, groups=groups)
     elif groups.total and all(is_below(cpu_load.usage, rule.low) for cpu_load in loads.known):
-        reasons = [_heterogeneous_in(rule, strategy, loads, instances=instances, groups=groups)]
+        reasons = [_scale_in_heterogeneous(rule, strategy, loads, instances=instances, groups=groups)]
     else:
         reasons = [
             make_planner_reason(
@@ -77,7 +77,7 @@ def apply_cpu_rule(
     return ScaleOut(plan=None, reasons=tuple(reasons))
 
 
-def _loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | CannotPlan:
+def _read_loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | CannotPlan:
     """The loads, if at least half of the instances have metrics and these hold half of the known quota."""
     known = tuple(instance.load for instance in instances if instance.load is not None)
     quota = sum((cpu_load.quota_cores for cpu_load in known), Fraction(0))
@@ -89,7 +89,7 @@ def _loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | Canno
     return Loads(known=known, used=used, quota=quota, are_all_known=len(known) == everything)
 
 
-def _homogeneous_out(
+def _scale_out_homogeneous(
     rule: Rule, strategy: Strategy, loads: Loads, *, counts: InstanceCounts, groups: GroupCounts
 ) -> ScaleOut | CannotPlan:
     if not strategy.homogeneous or not strategy.homogeneous.cpu_milli:
@@ -106,7 +106,7 @@ def _homogeneous_out(
     )
 
 
-def _heterogeneous_out(
+def _scale_out_heterogeneous(
     rule: Rule, strategy: Strategy, hot: list[CpuLoad], *, counts: InstanceCounts, groups: GroupCounts
 ) -> list[Reason]:
     """Add capacity for the usage of hot instances above the target, on instances that reach the target themselves."""
@@ -129,7 +129,7 @@ def _heterogeneous_out(
                 PlannerReason.NO_FREE_NODE, f"{len(hot)} instances are hot and no node is free", **facts, **nodes
             )
         ]
-    added = _add_by_need(need, rule, _largest_first(rule, strategy), free=free, groups=groups)
+    added = _add_by_need(need, rule, _sort_largest_first(rule, strategy), free=free, groups=groups)
     if not added:
         return [
             make_planner_reason(
@@ -143,7 +143,7 @@ def _heterogeneous_out(
     ]
 
 
-def _largest_first(rule: Rule, strategy: Strategy) -> list[ResourceType]:
+def _sort_largest_first(rule: Rule, strategy: Strategy) -> list[ResourceType]:
     return sorted(
         (strategy.types[name] for name in rule.types),
         key=lambda resource_type: (-resource_type.cpu_milli, resource_type.name),
@@ -173,7 +173,7 @@ def _add_by_need(
     return added
 
 
-def _heterogeneous_in(
+def _scale_in_heterogeneous(
     rule: Rule, strategy: Strategy, loads: Loads, *, instances: tuple[Instance, ...], groups: GroupCounts
 ) -> Reason:
     """Remove one instance from the group with the smallest instances, unless the others could not carry the load."""

@@ -37,7 +37,9 @@ class GroupCounts:
     def __init__(self, strategy: Strategy, instances: Iterable[Instance]) -> None:
         self._strategy = strategy
         existing = Counter((instance.resource_type, instance.group) for instance in instances if instance.group)
-        self._current = {resource_type: self._current_group(resource_type, existing) for resource_type, _ in existing}
+        self._current = {
+            resource_type: self._find_current_group(resource_type, existing) for resource_type, _ in existing
+        }
         self._desired = Counter(
             {self._group(resource_type, name): number for (resource_type, name), number in existing.items()}
         )
@@ -111,7 +113,7 @@ class GroupCounts:
             name=name,
         )
 
-    def _current_group(self, resource_type: str, existing: Iterable[tuple[str, str]]) -> str:
+    def _find_current_group(self, resource_type: str, existing: Iterable[tuple[str, str]]) -> str:
         """The group that gains new instances of a type.
 
         A group that an older planner named differently is as good as ours, unless its size differs, in which case the

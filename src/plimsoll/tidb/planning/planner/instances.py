@@ -65,7 +65,7 @@ def read_instances(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
     for observed in snapshot.instances:
         if not _is_present(observed, snapshot.component):
             continue
-        instance = _instance(observed, window_s=exact(snapshot.window_seconds))
+        instance = _build_instance(observed, window_s=exact(snapshot.window_seconds))
         if instance.group and not instance.resource_type:
             detail = f"{observed.name} is in group {instance.group} and has no label {RESOURCE_TYPE_LABEL}"
             return CannotPlan(code=Refusal.MISSING_RESOURCE_TYPE, detail=detail)
@@ -86,7 +86,7 @@ def count_unlisted(snapshot: Snapshot, registered: Mapping[str, int]) -> dict[st
 
 def type_of_instance(observed: ObservedInstance, component: Component) -> str:
     """The resource type of an instance; empty: it belongs to a cluster that is not scaled."""
-    instance = _instance(observed, window_s=Fraction(1))
+    instance = _build_instance(observed, window_s=Fraction(1))
     if instance.group:
         return instance.resource_type
     return component.homogeneous_type if instance.is_homogeneous else ""
@@ -101,7 +101,7 @@ def _is_other_engine(observed: ObservedInstance, component: Component) -> bool:
     return component is Component.TIKV and _TIFLASH in {engine.lower(), _label(observed, "engine").lower()}
 
 
-def _instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
+def _build_instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
     group = _label(observed, GROUP_LABEL)
     is_ours = group.startswith(GROUP_PREFIX) and len(group) > len(GROUP_PREFIX)
     cores = read_cores(observed.cpu_quota_cores)
@@ -113,7 +113,7 @@ def _instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
         is_homogeneous=observed.base and not is_ours,
         load=_load(observed, quota=quota, window_s=window_s),
         quota_cores=quota,
-        disk=_disk(observed),
+        disk=_build_disk(observed),
     )
 
 
@@ -123,7 +123,7 @@ def _load(observed: ObservedInstance, *, quota: Fraction | None, window_s: Fract
     return CpuLoad(used_cores=exact(observed.cpu_used_seconds) / window_s, quota_cores=quota)
 
 
-def _disk(observed: ObservedInstance) -> Disk | None:
+def _build_disk(observed: ObservedInstance) -> Disk | None:
     if observed.used_bytes is None or observed.capacity_bytes is None:
         return None
     return Disk(used_bytes=exact(observed.used_bytes), capacity_bytes=exact(observed.capacity_bytes))

@@ -54,7 +54,7 @@ class ReconcileContext(Value):
 
     def count_wanted(self, key: str, direction: str) -> int:
         """For how many consecutive reconciles, this one included, the change is wanted; 0 if one is enough."""
-        needed, before = self._needed(direction), self.status_entry(key)
+        needed, before = self._count_needed(direction), self.status_entry(key)
         if needed <= 1:
             return 0
         return min(before.wanted_count + 1 if before.wanted_direction == direction else 1, needed)
@@ -68,7 +68,7 @@ class ReconcileContext(Value):
         last = find_last_change([*times, entry.last_reversal_timestamp] if direction == IN else times, now=self.now)
         if self.ignores_cooldown:
             return None, last.clock_notes()
-        needed = self._needed(direction)
+        needed = self._count_needed(direction)
         if self.count_wanted(key, direction) < needed and needed > 1:
             message = f"a change must be wanted in {needed} consecutive reconciles"
             return make_reason(ReasonCode.NOT_LONG_ENOUGH, message, needed=needed), last.clock_notes()
@@ -76,7 +76,7 @@ class ReconcileContext(Value):
             last, interval_s=interval_s(self.observed.scaled, direction), now=self.now
         ), last.clock_notes()
 
-    def _needed(self, direction: str) -> int:
+    def _count_needed(self, direction: str) -> int:
         if self.is_final:
             return 1
         return self.policy.in_consecutive if direction == IN else self.policy.out_consecutive

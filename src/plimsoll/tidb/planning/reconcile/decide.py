@@ -59,15 +59,15 @@ def decide(
     context = ReconcileContext(
         observed=observed, policy=policy, now=now, may_remove=hold is None and not desired_counts.suppresses_removals
     )
-    steps = _steps(desired_counts.groups, context, hold=hold)
+    steps = _list_steps(desired_counts.groups, context, hold=hold)
     base_count = compute_base_count(observed, answer)
-    base_step: Step = plan_base_raise(base_count, context, awaited=_groups_to_shrink_first(steps, context))
+    base_step: Step = plan_base_raise(base_count, context, awaited=_find_groups_to_shrink_first(steps, context))
     if hold is not None and base_step is not None:
         base_step = Held(key=base_count.key, reason=hold)
     status = _build_status(steps, context)
     if (entry := build_base_entry(base_count, base_step, context)) is not None:
         status[base_count.key] = entry
-    held = (*_config_holds(observed), *desired_counts.refused, *_unmanaged_holds(observed, steps))
+    held = (*_find_config_holds(observed), *desired_counts.refused, *_find_unmanaged_holds(observed, steps))
     return _build_decision([base_step, *(step for _, step in steps)], hold=hold, held=held, status=status)
 
 
@@ -81,9 +81,9 @@ def decide_external(
     hold = find_component_hold(observed.base)
     context = ReconcileContext(observed=observed, policy=policy, now=now, may_remove=hold is None, spares_young=False)
     groups, duplicates = oldest_per_key(group for group in observed.groups if group.key == EXTERNAL)
-    desired = _external_desired_count(observed, recommended)
-    steps = _steps([*(replace(desired, group=group) for group in groups)] or [desired], context, hold=hold)
-    held = (*_config_holds(observed), *duplicates, *_unmanaged_holds(observed, steps))
+    desired = _build_external_desired(observed, recommended)
+    steps = _list_steps([*(replace(desired, group=group) for group in groups)] or [desired], context, hold=hold)
+    held = (*_find_config_holds(observed), *duplicates, *_find_unmanaged_holds(observed, steps))
     return _build_decision([step for _, step in steps], hold=hold, held=held, status=_build_status(steps, context))
 
 
@@ -96,7 +96,7 @@ def decide_removal(
         observed=observed, policy=policy, now=now, spares_young=False, is_final=True, ignores_cooldown=ignores_cooldown
     )
     groups, duplicates = oldest_per_key(observed.groups)
-    steps = _steps([DesiredCount(key=group.key, count=0, group=group) for group in groups], context, hold=hold)
+    steps = _list_steps([DesiredCount(key=group.key, count=0, group=group) for group in groups], context, hold=hold)
     return _build_decision(
         [step for _, step in steps], hold=hold, held=duplicates, status=_build_status(steps, context)
     )
@@ -118,7 +118,7 @@ def conclude(decided: Decision, done: Collection[str], *, now: datetime) -> dict
     return apply_acts(decided, done, now=now)
 
 
-def _external_desired_count(observed: ObservedComponent, recommended: int) -> DesiredCount:
+def _build_external_desired(observed: ObservedComponent, recommended: int) -> DesiredCount:
     assert observed.scaled is not None, "called only for a scaled component"
     assert observed.scaled.external is not None, "called only with an external service"
     most, component = observed.scaled.external.max_replicas, observed.component
@@ -134,17 +134,17 @@ def _external_desired_count(observed: ObservedComponent, recommended: int) -> De
 # ---- groups
 
 
-def _steps(
+def _list_steps(
     desired_counts: Iterable[DesiredCount], context: ReconcileContext, *, hold: Reason | None
 ) -> list[tuple[DesiredCount, Step]]:
     """The steps of all groups, taken together."""
     steps = [(desired, plan_group_step(desired, context)) for desired in desired_counts]
     if hold is not None:
         return [(desired, step and Held(key=desired.key, reason=hold)) for desired, step in steps]
-    return _one_store_at_a_time(steps, context)
+    return _limit_to_one_store(steps, context)
 
 
-def _one_store_at_a_time(
+def _limit_to_one_store(
     steps: list[tuple[DesiredCount, Step]], context: ReconcileContext
 ) -> list[tuple[DesiredCount, Step]]:
     """A removal that was started continues, and no other is started meanwhile."""
@@ -164,7 +164,7 @@ def _one_store_at_a_time(
     ]
 
 
-def _groups_to_shrink_first(steps: list[tuple[DesiredCount, Step]], context: ReconcileContext) -> tuple[str, ...]:
+def _find_groups_to_shrink_first(steps: list[tuple[DesiredCount, Step]], context: ReconcileContext) -> tuple[str, ...]:
     """Groups that must lose their stores before the base cluster grows: the answer uses their nodes for it."""
     if not context.is_tikv:
         return ()
@@ -190,13 +190,13 @@ def _build_status(steps: list[tuple[DesiredCount, Step]], context: ReconcileCont
     return others | {key: entry for key, entry in decided.items() if entry is not None}
 
 
-def _config_holds(observed: ObservedComponent) -> tuple[Held, ...]:
+def _find_config_holds(observed: ObservedComponent) -> tuple[Held, ...]:
     """No group is created from an unreadable configuration, and none follows it. Everything else continues."""
     problem = observed.base.config_problem
     return (Held(key="", reason=make_reason(ReasonCode.BASE_CONFIG, f"the cluster's {problem}")),) if problem else ()
 
 
-def _unmanaged_holds(observed: ObservedComponent, steps: list[tuple[DesiredCount, Step]]) -> tuple[Held, ...]:
+def _find_unmanaged_holds(observed: ObservedComponent, steps: list[tuple[DesiredCount, Step]]) -> tuple[Held, ...]:
     """Groups of an earlier way of scaling, which nothing sizes any more."""
     keys = {group.key for group in observed.groups} - {desired.key for desired, _ in steps}
     message = "the autoscaler no longer sizes it; it stays as it is"

@@ -50,8 +50,8 @@ def build_strategy(
     reserved = scaled.resources.get(component.homogeneous_type)
     return Strategy(
         component=component,
-        cpu=_rule(scaled.rules.get("cpu")),
-        storage=_rule(scaled.rules.get("storage")) if component is Component.TIKV else None,
+        cpu=_build_rule(scaled.rules.get("cpu")),
+        storage=_build_rule(scaled.rules.get("storage")) if component is Component.TIKV else None,
         types={
             name: read_resource_type(name, resource, suffix=(suffixes or {}).get(name, ""))
             for name, resource in sorted(scaled.resources.items())
@@ -63,7 +63,7 @@ def build_strategy(
     )
 
 
-def _rule(rule: AutoRule | None) -> Rule | None:
+def _build_rule(rule: AutoRule | None) -> Rule | None:
     if rule is None:
         return None
     assert rule.max_threshold is not None
@@ -90,7 +90,7 @@ def build_planner_request(
     suffixes = {
         resource_type: suffix
         for resource_type, groups_of_type in by_type.items()
-        if (suffix := _suffix(resource_type, groups_of_type, context))
+        if (suffix := _find_suffix(resource_type, groups_of_type, context))
     }
     pending = {
         resource_type: _count_pending(resource_type, groups_of_type, context, suffix=suffixes.get(resource_type, ""))
@@ -122,7 +122,7 @@ def _count_listed_at_least(cluster: ObservedBase | ObservedGroup) -> int:
     return max(0, min(cluster.registered, cluster.replicas) - int(is_leaving))
 
 
-def _suffix(resource_type: str, groups: list[ObservedGroup], context: ReconcileContext) -> str:
+def _find_suffix(resource_type: str, groups: list[ObservedGroup], context: ReconcileContext) -> str:
     """The suffix for new instances of a type if groups of another size exist.
 
     There is none while one of these groups lacks instances, because the planner would count them towards the new group.

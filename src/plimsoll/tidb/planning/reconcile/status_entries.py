@@ -67,7 +67,7 @@ def build_entry(context: ReconcileContext, key: str, *, current: int, wanted: in
         before,
         replicas=current,
         desired_replicas=wanted,
-        reason=str(step.reason) if step is not None else _settled_reason(before),
+        reason=str(step.reason) if step is not None else _find_settled_reason(before),
         wanted_direction=direction if run else "",
         wanted_count=run,
     )
@@ -83,11 +83,11 @@ def apply_acts(decided: Decision, done: Collection[str], *, now: datetime) -> di
         if isinstance(act, Remove):
             status.pop(act.key, None)
             continue
-        status[act.key] = _after(act, status.get(act.key) or GroupScalingStatus(), moment)
+        status[act.key] = _update_entry(act, status.get(act.key) or GroupScalingStatus(), moment)
     return status
 
 
-def _after(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalingStatus:
+def _update_entry(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalingStatus:
     assert not isinstance(act, Remove), "a removed group has no entry"
     is_new = isinstance(act, CreateGroup)
     was = 0 if isinstance(act, CreateGroup) else act.was
@@ -107,6 +107,6 @@ def _after(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalin
     )
 
 
-def _settled_reason(before: GroupScalingStatus) -> str:
+def _find_settled_reason(before: GroupScalingStatus) -> str:
     """The last action; a reason that held a change back no longer applies."""
     return before.reason if before.desired_replicas == before.replicas else ""
