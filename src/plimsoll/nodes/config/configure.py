@@ -136,7 +136,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
-    """By the one name of each flag, whatever its spelling; values as a YAML writer shows them best."""
+    """The options by the main name of each flag, whatever its spelling; values as plain YAML."""
     found: dict[str, Any] = {}
     for spelling, value in options.items():
         flag = known_flag(spelling)
@@ -145,7 +145,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_plain(flag: Flag, value: Any) -> Any:
-    """Numbers and switches as such; what cannot be read stays as it is, and is complained about where it is judged."""
+    """Numbers and switches as such; an unreadable value stays as it is, and validation reports it."""
     if isinstance(value, str) and flag.kind == "count" and value.strip().isdecimal():
         return int(value)
     if isinstance(value, str) and flag.kind == "true or false" and value in {"true", "false"}:

@@ -149,7 +149,7 @@ def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_in(written: ConfigMap | None) -> dict[str, Any]:
-    """What the program's ConfigMap says of nodes; raises `InvalidInput` where that cannot be read."""
+    """The node options of the program's ConfigMap; raises `InvalidInput` if they cannot be read."""
     text = "" if written is None else written.data.get(OPTIONS_KEY, "")
     if not text.strip():
         return {}

@@ -1,7 +1,7 @@
-"""How many volumes a node takes that no group has yet: what a provider's template says becomes a CSINode. Pure.
+"""Volume attach limits of groups without nodes: the limits in a provider's template become a CSINode. Pure.
 
-Of real nodes the cluster has CSINodes; of a group that never had any, an annotation of its template may state
-(`providers.values.ATTACH_LIMITS`). Planners know CSINodes only, and find that of a template by its name.
+Real nodes have CSINodes. For a group without nodes, an annotation of its template may state the limits
+(`providers.values.ATTACH_LIMITS`). Planners read only CSINodes and find the one of a template by its name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _build_csi_node(template: Node) -> CSINode:
 
 
 def _parse_drivers(written: str) -> Iterator[CSINodeDriver]:
-    """`driver=limit,…`; without a limit a driver takes any number, and what is no number is none."""
+    """Parse `driver=limit,…`. A driver without a limit, or with one that is not a number, is unlimited."""
     for pair in written.split(","):
         name, _, limit = (part.strip() for part in pair.partition("="))
         if name:

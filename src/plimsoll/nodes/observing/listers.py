@@ -119,7 +119,7 @@ class ClusterListers:
             await informer.wait_until_synced()
 
     def find_stale(self) -> Stale | None:
-        """The kind that has not been heard of for too long; None while all are fresh."""
+        """The kind whose watch has been silent for longest, if too long; None while all are fresh."""
         oldest = max(
             (informer for informer in self._all if is_stale(informer)),
             key=lambda informer: informer.age_s(),
@@ -134,7 +134,7 @@ class ClusterListers:
         return self._budgets.cache.list()
 
     def read_owners(self) -> dict[ControllerKey, ControllerInfo]:
-        """Those that there are, with their replicas; and those that pods still name though they are gone."""
+        """Existing controllers with their replicas, and deleted controllers that pods still name."""
         found: dict[ControllerKey, ControllerInfo] = {}
         for informer, kind in zip(self._controllers, _KINDS, strict=True):
             for wire_object in informer.cache:

@@ -34,7 +34,7 @@ class PodStore(Collection["Pod"]):
         self._trails: list[ChangedKeys] = []
 
     def renew(self) -> None:
-        """As the cache is now."""
+        """Update the pods from the cache."""
         changed = self._trail.changed
         if changed is None:
             there = {(pod.metadata.namespace, pod.metadata.name): pod for pod in self._cache.list()}
@@ -47,14 +47,14 @@ class PodStore(Collection["Pod"]):
         self._trail.clear()
 
     def follow(self) -> ChangedKeys:
-        """What later renewals change."""
+        """The keys that later renewals change."""
         trail = ChangedKeys()
         self._trails.append(trail)
         return trail
 
     @property
     def on_nodes(self) -> Mapping[str, Collection[Pod]]:
-        """By the name of their node; those without one are missing."""
+        """Pods by the name of their node; pods without a node are missing."""
         return _OnNodes(self._on_nodes)
 
     def get(self, place: KeyTuple) -> Pod | None:

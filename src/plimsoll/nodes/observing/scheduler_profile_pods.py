@@ -39,7 +39,7 @@ _OF_ONE_POD: Final = frozenset(
 
 
 class SchedulerProfilePods:
-    """By the profiles of a cluster's scheduler."""
+    """Applies the profiles of a cluster's scheduler to pods."""
 
     def __init__(self, profiles: Sequence[SchedulerProfile]) -> None:
         self._only = profiles[0] if len(profiles) == 1 else None
@@ -156,7 +156,7 @@ def _without_ignored(amounts: dict[str, Any], profile: SchedulerProfile) -> dict
 
 
 def _is_ignored(resource: str, profile: SchedulerProfile) -> bool:
-    """Only of extended resources, which have the group in their name."""
+    """Whether the profile ignores the resource: only extended resources, which have the group in their name."""
     group, separator, _ = resource.partition("/")
     if not separator:
         return False

@@ -293,7 +293,7 @@ WAITS = unschedulable_loop(waiting("p"), reasons=(LIMIT,))
 def test_a_pod_that_got_its_place_is_said_to_have_one_once():
     (_, *then) = lines_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
 
-    assert then == [["- pod/default/p is no longer pending: it has a place on node n1"], []]
+    assert then == [["- pod/default/p is no longer pending: it is scheduled on node n1"], []]
 
 
 def test_a_pod_that_is_nowhere_is_not_said_to_run():
@@ -308,7 +308,7 @@ def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
 
     assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
     assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
-        "- pod/default/p is no longer pending: it has a place on node n1"
+        "- pod/default/p is no longer pending: it is scheduled on node n1"
     ]
 
 

@@ -59,7 +59,7 @@ class SimulatedCloudCache:
         self._templates: dict[str, tuple[NodeGroupSpec, int, Node | UnknownTemplate]] = {}
 
     async def refresh(self) -> None:
-        """Ask for everything. Where that fails, what was known is not used again either."""
+        """Read everything. If that fails, the old copy is not used again."""
         self._is_there = False
         groups = await read(self._port.node_groups())
         machines = await read(self._port.machines())
@@ -106,7 +106,7 @@ class SimulatedCloudCache:
         return self._machine_of(node) is not None
 
     async def find_members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
-        """Names of nodes to the group of each, and whether a machine is behind it; those of no group are missing."""
+        """By node name: the group, and whether the node has a machine. Nodes without a group are missing."""
         groups = await self.get_groups()
         found: dict[str, tuple[str, bool]] = {}
         for node in nodes:
@@ -126,7 +126,7 @@ class SimulatedCloudCache:
         return self._cloud.spec.zones
 
     async def get_template(self, group: NodeGroup) -> Node | UnknownTemplate:
-        """Asked for once for each shape that the group takes on."""
+        """The template of a group, read once per shape of the group."""
         await self._ensure_loaded()
         assert self._cloud is not None
         name, generation = group.metadata.name, self._cloud.metadata.generation

@@ -116,4 +116,4 @@ def _build_not_done(reason: Reason, refs: list[Ref]) -> NotDone:
 
 
 def _build_scheduled_reason(node: str) -> Reason:
-    return Reason(code="HasPlace", message=f"it has a place on node {node}", facts={"node": node})
+    return Reason(code="HasPlace", message=f"it is scheduled on node {node}", facts={"node": node})
