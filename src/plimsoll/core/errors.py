@@ -40,7 +40,7 @@ class InvalidInput(PlimsollError):
         self.path = path
 
     def under(self, parent: str) -> InvalidInput:
-        """The same error, with the path of the object that holds the field."""
+        """The same error, with the path of the enclosing object."""
         return type(self)(self.problem, path=f"{parent}.{self.path}" if self.path else parent)
 
 

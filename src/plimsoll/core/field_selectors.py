@@ -40,7 +40,7 @@ class FieldSelector(Value, frozen=True):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields asked for, each once, in order: what the API server compares with those a kind supports."""
+        """The selected fields, each once, in order. The API server compares them with those that a kind supports."""
         return tuple(dict.fromkeys(term.field for term in self.terms))
 
     def exact(self, field: str) -> str | None:
@@ -61,7 +61,7 @@ def escape_field_value(value: str) -> str:
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas which no backslash stands before."""
+    """Split at commas without a preceding backslash."""
     start = 0
     escaped = False
     for index, character in enumerate(text):

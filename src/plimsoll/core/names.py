@@ -123,7 +123,7 @@ def dns1035_label_problems(name: str) -> list[str]:
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """What every name must obey because it becomes part of a URL."""
+    """The rules of every name, because it becomes part of a URL."""
     if name in {".", ".."}:
         return [f"may not be '{name}'"]
     return [f"may not contain '{character}'" for character in ("/", "%") if character in name]
@@ -133,7 +133,7 @@ def of_prefix(rule: NameRule) -> NameRule:
     """The rule for a generateName: its last character may be a dash, because a suffix follows."""
 
     def problems(name: str) -> list[str]:
-        # Kubernetes puts an `a` where a final dash stands and then asks the rule for names.
+        # Kubernetes replaces a final dash by `a` and then applies the rule for names.
         return rule(f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name)
 
     return problems

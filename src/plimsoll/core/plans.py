@@ -29,7 +29,7 @@ class Ref(Value, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Ref:
-        """Read KIND/NAME or KIND/NAMESPACE/NAME, as the command line takes it."""
+        """Parse KIND/NAME or KIND/NAMESPACE/NAME, as on the command line."""
         parts = text.split("/")
         if len(parts) not in {2, 3} or not all(parts):
             raise InvalidInput(f"{text!r} names nothing; say KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
@@ -37,10 +37,10 @@ class Ref(Value, order=True):
 
 
 class Reason(Value):
-    """Why: a code for machines, a sentence for people, the facts it rests on, and what lies behind it.
+    """A reason: a code for machines, a sentence for people, the facts, and the causes.
 
     `code` is CamelCase and stable (it becomes an Event's reason, a metric's label, a condition's reason); `message` has
-    no full stop at its end; `facts` holds plain JSON values that a program may want and the sentence may round.
+    no full stop at its end; `facts` has plain JSON values, which the sentence may round.
     """
 
     code: str
@@ -55,9 +55,9 @@ class Reason(Value):
 
 
 class Action(Value):
-    """One thing to do. `precondition` is what must still hold when it is done: actuators check it, then act.
+    """An action. Its `precondition` must still hold when it is executed: actuators check it, then act.
 
-    An action is idempotent by what it says: "size 5, if the size is 3", never "2 more".
+    An action is idempotent by its form: "size 5, if the size is 3", never "2 more".
     """
 
     verb: str
@@ -70,7 +70,7 @@ class Action(Value):
 
     @property
     def subjects(self) -> tuple[Ref, ...]:
-        """Everything that it is found under."""
+        """All references by which the action is found."""
         return (self.target,) if self.concerns is msgspec.UNSET else (self.target, *self.concerns)
 
     def __str__(self) -> str:
@@ -78,9 +78,9 @@ class Action(Value):
 
 
 class NotDone(Value):
-    """Something considered and left, with its reason: "node/n7 kept: pod db-0 has no controller".
+    """A considered action that is not taken, with its reason: "node/n7 kept: pod db-0 has no controller".
 
-    `unnamed` is how many more such things there are than `about` names.
+    `unnamed` is the number of further objects that `about` does not name.
     """
 
     what: str
@@ -101,7 +101,7 @@ class NotDone(Value):
 
 
 class Plan(Value):
-    """What a planner decided about one snapshot; `budgets` are the counted limits it worked under, for replay."""
+    """The decisions of a planner about one snapshot; `budgets` are the limits it counted, for replay."""
 
     subsystem: str
     snapshot: int
@@ -130,20 +130,20 @@ class Plan(Value):
 
 
 class Result(Enum):
-    """How an action ended."""
+    """The outcome of an action."""
 
     DONE = "Done"
     ALREADY_SO = "AlreadySo"
     """The world was as wanted; nothing was called."""
     OVERTAKEN = "Overtaken"
-    """The precondition no longer held: the next plan decides anew."""
+    """The precondition no longer held: the next plan decides again."""
     HELD_BACK = "HeldBack"
     """A brake (pause, dry run, removals per hour) stopped it."""
     FAILED = "Failed"
 
 
 class Outcome(Value):
-    """What became of an action; a reason is given for everything but a plain success."""
+    """The result of an action, with a reason unless it succeeded."""
 
     action: Action
     result: Result

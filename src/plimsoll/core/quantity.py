@@ -4,8 +4,8 @@ A quantity is a whole number of billionths (`nano`), because Kubernetes keeps no
 rounded away from zero, "under the theory that you want some resources if you asked for some". Nothing here is a float.
 
 Text and canonical output follow Kubernetes' own parser: the largest value is 2^63 - 1 and what is larger is capped to
-it. One deliberate difference: an exponent beyond ±63 is refused. Kubernetes would cap 1e400 without a word, and nobody
-ever meant that.
+it. One deliberate difference: an exponent beyond ±63 is an error. Kubernetes caps 1e400 silently, which is never
+intended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.item
 
 
 class Format(Enum):
-    """The family of suffixes a quantity was written in, kept so that 1Gi is not printed as 1073741824."""
+    """The suffix family in which a quantity was written, so that 1Gi is not printed as 1073741824."""
 
     BINARY_SI = "BinarySI"
     DECIMAL_SI = "DecimalSI"
@@ -61,7 +61,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str | float) -> Quantity:
-        """Read what stands in a manifest: text, or the bare number that YAML makes of `cpu: 2`."""
+        """Parse a value of a manifest: a string, or the number that YAML makes of `cpu: 2`."""
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise InvalidQuantity(f"a quantity is a number or a text like '500m', not {text!r}")
         if isinstance(text, int) and abs(text) >= 10**_LONGEST_TEXT:
@@ -80,11 +80,11 @@ class Quantity:
         return cls(milli * (NANO // 1000))
 
     def ceil(self) -> int:
-        """In whole units; a broken unit counts whole (away from zero, as Kubernetes' Value())."""
+        """The value in whole units, rounded away from zero, like Kubernetes' Value()."""
         return _divided_away_from_zero(self.nano, NANO)
 
     def milli(self) -> int:
-        """In thousandths, a broken one counts whole: what cpu is counted in."""
+        """The value in thousandths, the unit of cpu, rounded away from zero."""
         return _divided_away_from_zero(self.nano, NANO // 1000)
 
     def as_fraction(self) -> Fraction:
@@ -94,7 +94,7 @@ class Quantity:
         return self.nano % NANO == 0
 
     def __str__(self) -> str:
-        """The canonical form: no fraction, the largest suffix that keeps it exact."""
+        """The canonical form: no fraction, and the largest suffix that is exact."""
         if self.nano == 0:
             return "0"
         if self.format is Format.BINARY_SI and self.is_whole() and abs(self.nano) >= 1024 * NANO:

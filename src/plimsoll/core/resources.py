@@ -23,7 +23,7 @@ _FIRST: Final = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2, PODS: 3}
 
 
 class ResourceVector(Mapping[str, int]):
-    """An immutable map of resource name to amount, seen in canonical order; absent resources read as 0."""
+    """An immutable map of resource names to amounts, in canonical order; absent resources are 0."""
 
     __slots__ = ("_amounts",)
 
@@ -40,7 +40,7 @@ class ResourceVector(Mapping[str, int]):
         return self._amounts.get(name, 0)
 
     def amounts(self, names: Iterable[str]) -> list[int]:
-        """Of several resources at once, in their order."""
+        """The amounts of several resources, in their order."""
         known = self._amounts
         return [known.get(name, 0) for name in names]
 
@@ -74,7 +74,7 @@ class ResourceVector(Mapping[str, int]):
         return self._with(other, times=-1) if other._amounts else self
 
     def _with(self, other: ResourceVector, *, times: int) -> ResourceVector:
-        """The sum with so many times the other. Made without asking every amount again whether it is zero."""
+        """The sum with `times` times the other, without checking every amount for zero again."""
         total = dict(self._amounts)
         for name, amount in other._amounts.items():
             summed = total.get(name, 0) + times * amount
@@ -95,7 +95,7 @@ class ResourceVector(Mapping[str, int]):
         return ResourceVector({name: max(self[name], other[name]) for name in names})
 
     def replaced(self, other: ResourceVector, *, names: Iterable[str]) -> ResourceVector:
-        """With the amounts of `other` for `names`, zeros included."""
+        """A copy with the amounts of `other` for `names`, zeros included."""
         return ResourceVector({**self._amounts, **{name: other[name] for name in names}})
 
     def fits_within(self, free: ResourceVector) -> bool:
@@ -108,7 +108,7 @@ class ResourceVector(Mapping[str, int]):
         return _in_order(tuple(short))
 
     def to_json(self) -> dict[str, str]:
-        """As a resource list that `from_quantities` reads back: cpu "1500m", memory "8Gi"."""
+        """A resource list that `from_quantities` parses: cpu "1500m", memory "8Gi"."""
         return {name: _written(name, amount) for name, amount in self.items()}
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ def _amount(name: str, quantity: str | float, path: str) -> int:
 
 @lru_cache(maxsize=4096, typed=True)
 def _units(quantity: str | float, *, in_milli: bool) -> int:
-    """Ten thousand pods write the same few quantities; reading one takes longer than everything else about it."""
+    """Cached: ten thousand pods have the same few quantities, and parsing one takes longer than the rest."""
     parsed = Quantity.parse(quantity)
     return parsed.milli() if in_milli else parsed.ceil()
 

@@ -27,7 +27,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Operator(StrEnum):
-    """How a requirement compares; the values are how Kubernetes names them in its error texts."""
+    """The operator of a requirement; the values are Kubernetes' names in error messages."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -55,7 +55,7 @@ _UNARY: Final = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
 
 
 class Requirement(Value, frozen=True):
-    """One condition on one key. Made by `requirement()`, which checks it; a `Requirement` in hand is valid."""
+    """A condition on one key. `requirement()` builds and checks it, so every `Requirement` is valid."""
 
     key: str
     operator: Operator
@@ -145,11 +145,11 @@ class LabelSelector:
         return all(rules[key].allows(value) for key, value in labels.items() if key in rules)
 
     def narrowed(self, *more: Requirement) -> LabelSelector:
-        """With further requirements; nothing stays nothing."""
+        """A copy with further requirements; a selector of nothing stays one."""
         return self if self._impossible else LabelSelector((*self.requirements, *more))
 
     def exact(self, key: str) -> str | None:
-        """The one value `key` must have, where the selector leaves only one: what an index can be asked for."""
+        """The value that `key` must have, if the selector allows only one; usable for an index lookup."""
         rule = self._rules.get(key)
         if rule is None or rule.allowed is None or len(rule.allowed) != 1:
             return None
@@ -175,7 +175,7 @@ class LabelSelector:
 
 
 class _KeyRule:
-    """Everything a selector asks of one key, merged."""
+    """All requirements of a selector on one key, merged."""
 
     __slots__ = ("above", "absent", "allowed", "below", "forbidden", "present")
 

@@ -37,7 +37,7 @@ _OF_THE_SYSTEM: Final = re.compile(r"kubernetes\.io/.*|([a-z0-9.-]+\.)?csi\..*",
 
 
 class Rules(Value):
-    """What is hidden, by the key it stands under. A subsystem adds the keys of its own snapshot."""
+    """The values that are hidden, by their keys. A subsystem adds the keys of its own snapshot."""
 
     names: frozenset[str] = frozenset(
         {
@@ -94,7 +94,7 @@ class Anonymiser:
         self._known: dict[str, str] = {}
 
     def hidden(self, value: Any) -> Any:
-        """A copy of plain JSON without names: an object of Kubernetes, a list of them, or whatever holds them."""
+        """An anonymised copy of plain JSON: a Kubernetes object, a list of them, or any value that contains them."""
         for pod, volume in _ephemeral_volumes(value):
             # Kubernetes itself puts this name together, and so does every reader of the claim.
             self._known[f"{pod}-{volume}"] = f"{self.name(pod)}-{self.name(volume)}"
@@ -191,7 +191,7 @@ def _is_selection(value: Mapping[str, Any]) -> bool:
 
 
 def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
-    """Names of pods and of their volumes that bring a claim along, wherever pods stand in the value."""
+    """The names of pods and of their ephemeral volumes, wherever the value contains pods."""
     if isinstance(value, list):
         for item in value:
             yield from _ephemeral_volumes(item)

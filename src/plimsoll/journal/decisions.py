@@ -28,7 +28,7 @@ class ObjectDecision(Value):
 
     @classmethod
     def of_entry(cls, entry: Entry, ref: Ref) -> ObjectDecision:
-        """The part of an entry; what it says of others is counted, not named."""
+        """The part of an entry about this object; other objects are counted, not named."""
         part = entry.about(ref)
         return cls(
             ref=ref,

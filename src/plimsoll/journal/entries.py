@@ -23,7 +23,7 @@ TOO_LARGE: Final = "EntryTooLarge"
 
 
 class Entry(Value):
-    """What was decided at one time. `number` grows by the order of writing and is never used twice."""
+    """A decision. `number` grows in the order of writing and is never used twice."""
 
     number: int
     plan: Plan
@@ -42,7 +42,7 @@ class Entry(Value):
         return self.plan.snapshot
 
     def subjects(self) -> frozenset[Ref]:
-        """Everything that it names."""
+        """All objects that the entry names."""
         left = (ref for not_done in self.plan.not_done for ref in not_done.about)
         done = (ref for action in self.plan.actions for ref in action.subjects)
         return frozenset((*done, *left))
@@ -54,7 +54,7 @@ class Entry(Value):
 
 
 class Query(Value):
-    """Which entries are wanted, newest first. Times are inclusive; `limit` None: all."""
+    """A query for entries, newest first. Times are inclusive; `limit` None: all."""
 
     ref: Ref | None = None
     subsystem: str = ""
@@ -73,16 +73,16 @@ class Query(Value):
 
 
 class Retention(Value):
-    """How much is kept: so many entries, none of them older than that before the newest, of that size in all.
+    """The retention of a journal: the number of entries, their age relative to the newest, and their total size.
 
-    An entry that is larger than one may be names fewer things, and counts the others.
+    An entry above the size limit of one entry names fewer objects and counts the others.
     """
 
     entries: int = 10_000
     days: float = 7.0
     total_bytes: int = 512 * 1024**2
     entry_bytes: int = 4 * 1024**2
-    """As JSON; what is kept is compressed."""
+    """The size limit of one entry as JSON; stored entries are compressed."""
 
     def __post_init__(self) -> None:
         if self.entries < 1:
@@ -96,9 +96,9 @@ class Retention(Value):
 
 
 def within(entry: Entry, most_bytes: int) -> Entry:
-    """The entry, or as much of it as has room: things are named as far as possible, the others counted.
+    """The entry, shortened to the limit: as many objects as possible are named, the others counted.
 
-    Reasons and numbers stay longest. What was to be done is cut only where that alone is too much.
+    Reasons and numbers are cut last. Actions are cut only if they alone exceed the limit.
     """
     if len(encode(entry)) <= most_bytes:
         return entry
@@ -139,12 +139,12 @@ def _counted(entry: Entry, most_bytes: int) -> Entry:
 
 
 def brief(one: NotDone, ref: Ref) -> NotDone:
-    """The same said of one thing alone: the others are counted, not named."""
+    """The part about one object: the others are counted, not named."""
     return structs.replace(one, about=(ref,), unnamed=one.count - 1)
 
 
 def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:
-    """What a plan says of each thing it names, in one pass: a plan may name ten thousand pods."""
+    """The parts of a plan by object, in one pass: a plan may name ten thousand pods."""
     parts: dict[Ref, tuple[list[Action], list[NotDone]]] = {}
     for action in plan.actions:
         for ref in action.subjects:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 256 * 1024
 _SMALLEST_BYTES: Final = 100
-"""What one object takes at the very least: the names of the fields alone are more."""
+"""A lower bound of the size of one object: the field names alone are larger."""
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 class LastPlan(Value):
-    """What a plan said about one thing, and what became of it."""
+    """The part of a plan about one object, and its outcome."""
 
     ref: Ref
     at: datetime
@@ -65,7 +65,7 @@ def read_last_plans(data: Mapping[str, str]) -> dict[Ref, LastPlan]:
 
 
 def key_of(ref: Ref) -> str:
-    """A key that a ConfigMap takes: kinds and namespaces have no underscore; ids of clouds may have anything."""
+    """A valid ConfigMap key: kinds and namespaces have no underscore; ids of clouds may have any character."""
     key = f"{ref.kind}_{ref.namespace}_{ref.name}"
     if _KEY.fullmatch(key):
         return key
@@ -73,7 +73,7 @@ def key_of(ref: Ref) -> str:
 
 
 def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
-    """Of as many things as could fit in any case, those first that would be kept first."""
+    """The objects that may fit, in the order of precedence."""
     outcomes: dict[Ref, list[Outcome]] = {}
     for outcome in entry.outcomes:
         for ref in outcome.action.subjects:

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 _PAUSE_S: Final = 10.0
 _MOST_WAITING: Final = 100
-"""Of a server that refuses for long only what was said last is kept for it."""
+"""The number of unwritten entries that are retained while the server refuses writes."""
 
 
 class LastPlansWriter:
@@ -42,12 +42,12 @@ class LastPlansWriter:
         self._tried_at: datetime | None = None
 
     async def keep(self, entry: Entry, namespace: str) -> ApiCallFailed | None:
-        """Now, or with what comes next."""
+        """Write now, or with the next entries."""
         self._waiting.append(entry)
         return await self.catch_up(namespace, entry.at)
 
     async def catch_up(self, namespace: str, now: datetime) -> ApiCallFailed | None:
-        """Writes what waits, if it is time for that."""
+        """Write the waiting entries if the pause since the last write is over."""
         if not self._is_due(now):
             return None
         self._tried_at = now if self._waiting else self._tried_at
@@ -65,7 +65,7 @@ class LastPlansWriter:
             if gone or changed:
                 await put_config_map(self._client, self._name, namespace=namespace, data={**gone, **changed})
         except ApiCallFailed as error:
-            # What stands there now is not known any more.
+            # The content of the ConfigMap is no longer known.
             self._data = None
             log.warning("last_plans.not_written", name=self._name, problem=str(error))
             return error

@@ -57,7 +57,7 @@ class Recording(About):
         )
 
     def with_part(self, name: str, value: Any) -> Recording:
-        """For what is made from the parts as they stand now: the plan of an anonymised snapshot."""
+        """A copy with a part that follows from the present parts, such as the plan of an anonymised snapshot."""
         return structs.replace(self, parts={**self.parts, name: value})
 
     def part(self, name: str) -> Any:
@@ -69,7 +69,7 @@ class Recording(About):
 
 
 class _Head(Value):
-    """Read first, from whatever the bytes hold."""
+    """The head, which is read first, from any bytes."""
 
     format: str = ""
     version: int = 0

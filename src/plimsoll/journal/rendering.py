@@ -41,7 +41,7 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator[str]:
-    """A block per decision, in the given order: when, what was done or not, and the tree of reasons."""
+    """One block per decision, in the given order: time, actions, omissions, and the tree of reasons."""
     for number, decision in enumerate(decisions):
         if number:
             yield ""
@@ -63,7 +63,7 @@ def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator
 
 
 def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """The decisions as plain JSON."""
     return [_plain(decision) for decision in decisions]
 
 
@@ -128,7 +128,7 @@ def entry_lines(entry: Entry) -> Iterator[str]:
 
 
 def harmless(text: str) -> str:
-    """Without what would move a terminal's cursor, change its colours or break a row."""
+    """The text without characters that would move a terminal's cursor, change its colours or break a row."""
     return "".join(mark if mark.isprintable() else " " if mark.isspace() else "?" for mark in text)
 
 
@@ -140,7 +140,7 @@ def _result(outcome: Outcome | None) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Lists where we have tuples: writers of YAML treat them differently."""
+    """Convert tuples to lists, because YAML writers treat them differently."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

@@ -1,8 +1,8 @@
 """Typed and raw access to one API server.
 
-A client knows kinds, limits its rate, asks its guard before it changes anything, retries where that is harmless, and
-raises typed errors (`kube.errors`). It stores no objects and starts no tasks; it belongs to one event loop. There is no
-PUT: structs are slices, and an object read through one would lose the fields that the slice does not have.
+A client limits its rate, checks its guard before every write, retries where that is harmless, and raises typed errors
+(`kube.errors`). It stores no objects and starts no tasks; it belongs to one event loop. There is no PUT: structs are
+partial, and an object would lose the fields that its struct does not declare.
 
 Which failures are retried is in `kube.requests.retry` and docs/reference/client.md.
 """
@@ -101,14 +101,14 @@ class Client:
         return (await self._sender.send(self.calls.get(path))).body
 
     async def get_with_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "") -> RawObject[T]:
-        """One object with the bytes it was read from: for kinds whose objects are copied."""
+        """One object with its bytes, for kinds whose objects are copied."""
         call = self.calls.get(self.calls.path(self.calls.resource(of), name, namespace=namespace))
         struct: type[T] = self._struct(of)
         reply = await self._sender.send(call)
         return RawObject(view=_object_in(struct, call, reply), raw=reply.body)
 
     async def get_json(self, path: str, query: Query = ()) -> Any:
-        """Whatever JSON is at a path."""
+        """The JSON at a path."""
         call = self.calls.get(path, query)
         return _json_in(call, await self._sender.send(call))
 
@@ -122,7 +122,7 @@ class Client:
         return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page)
 
     def pages_with_raw(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[RawPage[T]]:
-        """The same with the bytes of every object."""
+        """List objects with their bytes."""
         struct: type[T] = self._struct(of)
 
         async def fetch(query: Query) -> RawPage[T]:
@@ -153,7 +153,7 @@ class Client:
         resource_version: str = "",
         **options: Unpack[WatchOptions],
     ) -> Stream:
-        """Open a watch: one attempt, whose failure is the caller's to wait out. The chunks are cut anywhere."""
+        """Open a watch, in one attempt without retries. Chunks may end anywhere."""
         path = self.calls.listing(self.calls.resource(of), selection)
         query = [*selection.query]
         if resource_version:
@@ -239,7 +239,7 @@ class Client:
         subresource: str = "",
         **options: Unpack[ApplyOptions],
     ) -> T:
-        """Server-side apply: these fields are ours and have these values; those we no longer name are given up."""
+        """Server-side apply: own these fields with these values, and give up those that are no longer named."""
         path = self._path(of, name, namespace or namespace_in(body), subresource)
         data = whole_body(self.calls.resource(of), body, name=name)
         return await self._answered(of, self.calls.patch(path, data, APPLY_PATCH, options))

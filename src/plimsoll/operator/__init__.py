@@ -1,1 +1,1 @@
-"""What every controller process has: lease and services, pages, metrics, pause, action rate, reports, intents."""
+"""The parts of every controller process: lease, services, pages, metrics, pause, action rate, reports, intents."""

@@ -45,7 +45,7 @@ class ActionTimes:
         return type(self)((*recent, (now.replace(microsecond=0), count)))
 
     def shifted(self, by: timedelta) -> Self:
-        """The same moments on a clock that was set."""
+        """The same times after the clock was set."""
         return type(self)(tuple(((at + by).replace(microsecond=0), count) for at, count in self.started))
 
     def text(self) -> str:

@@ -47,7 +47,7 @@ class Health:
             self._succeeded_s = now_s
 
     def problem(self, now_s: float) -> str:
-        """What is wrong; empty: the loop is healthy."""
+        """The problem; empty if the loop is healthy."""
         limits = self.timeouts
         if self._began_s is None:
             return ""

@@ -52,7 +52,7 @@ class ProcessSettings:
 
 
 class Program(Protocol):
-    """What a process runs while it leads."""
+    """The work of a process while it leads."""
 
     @property
     def pages(self) -> ASGIApp: ...
@@ -96,7 +96,7 @@ class ControllerProcess:
             await self._while_leading(holder, lambda: self._run_services(program))
 
     async def run_once(self, work: Callable[[Client, Guard | None], Coroutine[Any, Any, T]]) -> T:
-        """Does some work while leading, and gives its result. No pages are served."""
+        """Do some work while leading, and return its result. No pages are served."""
         holder = self._candidate()
         client = self.client if holder is None else self.client.guarded(holder)
         return await self._while_leading(holder, lambda: work(client, holder))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CONFIG_MAP: Final = "plimsoll"
-"""In the namespace of the program."""
+"""The ConfigMap of the program, in the namespace of the program."""
 _ATTEMPTS: Final = 5
 
 

@@ -17,7 +17,7 @@ BODY_TIMEOUT_S: Final = 10.0
 
 
 class BodyRefused(Enum):
-    """Why a body was not read to its end, by the status that says so."""
+    """The reasons why a body was not read to its end, by HTTP status."""
 
     DISCONNECTED = HTTPStatus.BAD_REQUEST
     TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.web.bearer_token import BearerToken
 
 TIMEOUT_S: Final = 5.0
-"""For a whole exchange, from name resolution to the last byte."""
+"""The timeout of a whole exchange, from name resolution to the last byte."""
 MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
 """PD's answer about a thousand stores is one MiB."""
 _EXCERPT_CHARACTERS: Final = 200

@@ -32,7 +32,7 @@ WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 -- compared wi
 
 @dataclass(frozen=True, slots=True)
 class HostRefusal:
-    """What is wrong with the Host or Origin of a request."""
+    """The problem of the Host or Origin of a request."""
 
     status: HTTPStatus
     message: str

@@ -49,7 +49,7 @@ class AlreadyReported(PlimsollError):
 
 
 class Done(Value):
-    """Nothing more to do until something changes. `said`: one sentence about what was done, or why nothing was."""
+    """There is nothing to do until something changes. `said`: a sentence about what was done, or why nothing was."""
 
     said: str = ""
 
@@ -62,7 +62,7 @@ class Again(Value):
 
 
 class ControllerSettings(Value):
-    """How a controller works. Every `resync_s`, less up to a share of `resync_jitter`, all keys are looked at."""
+    """The settings of a controller. All keys are reconciled every `resync_s`, less up to a share of `resync_jitter`."""
 
     workers: int = 1
     resync_s: float = 600.0
@@ -77,7 +77,7 @@ class ControllerSettings(Value):
 
 
 class ControllerStatus(Value):
-    """What it did so far. `results` is by result: done, again, conflict, not allowed, failed, bug."""
+    """The state of a controller. `results` counts by result: done, again, conflict, not allowed, failed, bug."""
 
     name: str
     has_started: bool
@@ -87,7 +87,7 @@ class ControllerStatus(Value):
 
 
 class Syncable(Protocol):
-    """An informer, as far as it matters here."""
+    """The part of an informer that a controller needs."""
 
     async def wait_until_synced(self) -> None:
         """Return once its cache holds what the server had."""
@@ -95,7 +95,7 @@ class Syncable(Protocol):
 
 
 class Controller(Generic[K]):
-    """Looks at keys with a number of workers, each key with one at a time."""
+    """Reconciles keys with a number of workers, each key with one worker at a time."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Controller(Generic[K]):
         all_keys: Callable[[], Iterable[K]] = tuple,
         settings: ControllerSettings | None = None,
     ) -> None:
-        """`all_keys` may give them one by one; others run in between, so what it goes through must not change."""
+        """`all_keys` may be a generator. Other tasks run in between, so it must not iterate over changing data."""
         self.name = name
         self.settings = settings or ControllerSettings()
         self.queue: WorkQueue[K] = WorkQueue(clock=clock, entropy=entropy, settings=self.settings.queue)
@@ -129,11 +129,11 @@ class Controller(Generic[K]):
         return ControllerStatus(name=self.name, has_started=self._has_started, results=results, queue=self.queue.status)
 
     def add_source(self, source: Syncable) -> None:
-        """Work only on what is fully known: wait for this informer first."""
+        """Start only when the cache of this informer is complete."""
         self._sources.append(source)
 
     def resync(self) -> None:
-        """Reconcile everything soon, as a new leader must. `run` does so by itself from time to time."""
+        """Reconcile everything soon, as a new leader must. `run` also does so periodically."""
         self._resync_wanted.set()
 
     async def run(self) -> None:

@@ -1,9 +1,9 @@
-"""From "this object changed" to "look at that key": how informers feed controllers.
+"""Adds keys to controllers when objects change.
 
     enqueue_on(pods, controller, of_owner(KAFKA))
 
-A `Keys` function reads a change and names the keys it concerns; it looks at the state before and after, because an
-object that changed its owner concerns both.
+A `Keys` function returns the keys that a change concerns. It reads the state before and after, because an object that
+changed its owner concerns both owners.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def enqueue_on(informer: Informer[Any], controller: Controller[H], keys: Keys[H]
 
 
 def of_itself(change: Change[Any]) -> Iterable[Key]:
-    """The object's own key; also of one that cannot be read, which is there and wants to be looked at."""
+    """The object's own key, also for an object that cannot be decoded: it exists and must be reconciled."""
     return (change.key,)
 
 
@@ -63,7 +63,7 @@ def of_owner(resource: Resource) -> Keys[Key]:
 
 def states_in(change: Change[Any]) -> list[WireObject]:
     """The readable states in a change, the older first."""
-    # Asked for every event by every controller, so by type: see `informer.changes`.
+    # Runs for every event and controller, so it compares types: see `informer.events`.
     if type(change) is Updated:
         old, new = change.old, change.new
         # Both are with their bytes, or neither is.

@@ -1,11 +1,10 @@
-"""The queue between "something about this key changed" and "a worker looks at it": keys, never the changes themselves.
+"""The work queue of a controller: keys of changed objects, not the changes themselves.
 
-Controllers put keys in from informer handlers, timers and failed reconciles, and take them out with their workers. What
-the queue guarantees:
+Informer handlers, timers and failed reconciles add keys; workers take them. The queue guarantees:
 
 * A key waits in it once, however often it is added, and in the order in which keys became ready.
-* No two workers have the same key. One that is added while it is worked becomes ready again when its worker is done,
-  so what happened after the worker began to look is always looked at.
+* No two workers have the same key. A key that is added while a worker has it becomes ready again when the worker is
+  done, so no change is missed.
 * `add_after` keeps the earliest of several due times for a key. A plain `add` does not touch them: a key that
   was added for noon becomes ready at noon.
 * `get` that is cancelled has taken nothing.
@@ -48,7 +47,7 @@ _FEW: Final = 64
 
 
 class QueueSettings(Value):
-    """How retries are spaced: by `backoff` for each key, and over all keys at `retries_per_s` (0: no such limit)."""
+    """The pace of retries: `backoff` per key, and `retries_per_s` over all keys (0: no limit)."""
 
     backoff: Backoff = RETRIES
     retries_per_s: float = 10.0
@@ -90,7 +89,7 @@ class QueueStatus(Value):
     delayed: int
     """Not due yet."""
     oldest_age_s: float
-    """How long the first in line has been ready."""
+    """How long the first key of the queue has been ready."""
     longest_work_s: float
     adds: int
     retries: int
@@ -104,7 +103,7 @@ class QueueStatus(Value):
 
 
 class WorkQueue(Generic[K]):
-    """Keys to be looked at. `None` cannot be a key: `get` gives it when the queue is closed and empty."""
+    """Keys to reconcile. `None` cannot be a key: `get` returns it when the queue is closed and empty."""
 
     def __init__(self, *, clock: Clock, entropy: Entropy, settings: QueueSettings | None = None) -> None:
         settings = settings or QueueSettings()
@@ -125,7 +124,7 @@ class WorkQueue(Generic[K]):
     # ---- putting in
 
     def add(self, key: K) -> None:
-        """Have `key` looked at as soon as a worker is free. Nothing is taken after `close`."""
+        """Add `key`, for the next free worker. Ignored after `close`."""
         if self._is_closed:
             return
         now_s = self._become_due()
@@ -133,7 +132,7 @@ class WorkQueue(Generic[K]):
         self._make_ready(key, now_s)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have `key` looked at in `seconds`, or at the earlier time it already waits for."""
+        """Add `key` in `seconds`, or at the earlier time for which it was already added."""
         if not seconds > 0:
             self.add(key)
             return
@@ -153,9 +152,9 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     def add_rate_limited(self, key: K, *, because: object = None) -> float:
-        """Have `key` looked at again after a failure; gives the wait in seconds.
+        """Add `key` again after a failure. Returns the delay in seconds.
 
-        An error that brings `retry_after_s` (`kube.errors.ApiError`) is waited for at least that long.
+        The delay is at least the `retry_after_s` of the error (`kube.errors.ApiError`).
         """
         now_s = self._clock.monotonic_s()
         self._retries += 1
@@ -164,7 +163,7 @@ class WorkQueue(Generic[K]):
         return wait_s
 
     def add_refused(self, key: K) -> None:
-        """Have `key` looked at again after we kept ourselves from acting: spaced like failures, without being one.
+        """Add `key` again after an action was not allowed: with a back-off, but without counting a failure.
 
         With a budget of its own, so that a follower's many refusals hold up no retry. A key that is
         refused again early, because something changed, keeps its due time.
@@ -176,18 +175,18 @@ class WorkQueue(Generic[K]):
         self.add_after(key, due_s - now_s)
 
     def forget(self, key: K) -> None:
-        """It went well: the next failure of `key` counts as its first."""
+        """Reset the failures of `key` after a success."""
         self._failures.table.succeeded(key)
         self._refusals.table.succeeded(key)
 
     def failures(self, key: K) -> int:
-        """How often in a row `key` failed."""
+        """The number of consecutive failures of `key`."""
         return self._failures.table.state(key).failures
 
     # ---- taking out
 
     async def get(self) -> K | None:
-        """The next key, for the caller alone until `done`. None: the queue is closed, and nothing is ready."""
+        """The next key, exclusive to the caller until `done`. None: the queue is closed, and nothing is ready."""
         while True:
             now_s = self._become_due()
             if self._ready:
@@ -212,7 +211,7 @@ class WorkQueue(Generic[K]):
             self._make_ready(key, self._clock.monotonic_s())
 
     def close(self) -> None:
-        """Take nothing more, forget what is not due yet; what is ready is still given out, then `get` ends."""
+        """Accept no more keys and drop those that are not due. Ready keys are still returned, then `get` ends."""
         self._become_due()
         self._is_closed = True
         self._due.clear()
@@ -249,7 +248,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     def _become_due(self) -> float:
-        """Make ready what is due, in the order of its due times; gives the time."""
+        """Make due keys ready, in the order of their due times. Returns the current time."""
         now_s = self._clock.monotonic_s()
         while self._timetable and self._timetable[0][0] <= now_s + _SAME_INSTANT_S:
             due_s, _, key = heapq.heappop(self._timetable)
@@ -287,7 +286,7 @@ class WorkQueue(Generic[K]):
 
 
 class _Spacing:
-    """How long keys wait before they are looked at again: each by how often it came back, all within a budget."""
+    """The delays of retries: per key by its number of retries, and over all keys within a budget."""
 
     def __init__(self, settings: QueueSettings, entropy: Entropy) -> None:
         self.table = BackoffTable(settings.backoff, entropy)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """How a check ended, from harmless to bad."""
+    """The result of a check, from harmless to bad."""
 
     OK = "ok"
     UNKNOWN = "unknown"
-    """It could not be found out, mostly because we may not look; nothing follows from it."""
+    """The result is unknown, mostly for lack of permission."""
     WARN = "warn"
     FAIL = "fail"
     """Something that is needed is missing."""
@@ -43,7 +43,7 @@ class Finding(Value):
 
 
 class Examination(Value):
-    """Everything found in one cluster, in the order it was looked at."""
+    """All findings of one cluster, in the order of the checks."""
 
     server: str
     controllers: tuple[str, ...]

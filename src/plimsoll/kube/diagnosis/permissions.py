@@ -22,10 +22,10 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class Scope(StrEnum):
-    """Which objects a permission is about."""
+    """The objects that a permission covers."""
 
     EVERYWHERE = "everywhere"
-    """Of no namespace, or of all of them."""
+    """Cluster-scoped objects, or objects of all namespaces."""
     WATCHED = "watched"
     """In the namespaces the controller manages: all, or the configured one."""
     INHABITED = "inhabited"
@@ -40,7 +40,7 @@ class Scope(StrEnum):
 
 
 class Namespaces(Value):
-    """What `Scope` means in one run."""
+    """The namespaces of the scopes in one run."""
 
     own: str = "default"
     watched: str = ""
