@@ -9,7 +9,7 @@ The method and its measurements: docs/design/performance.md 3, steps 3 and 4.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -76,6 +76,14 @@ class _Plan:
         return int(self.left.sum()), self.cost
 
 
+class _RunInput(NamedTuple):
+    """What one run of the greedy assumes."""
+
+    values: ItemValues
+    prices: Floats
+    """[T]: the prices of bins."""
+
+
 class _Runs:
     """Several runs over one problem, with different item values and bin prices."""
 
@@ -93,10 +101,10 @@ class _Runs:
             else build_capped_first_values(layout.instance, layout.demand.left, self.least)[few]
         )
 
-    def iterate_portfolio(self) -> Iterator[tuple[ItemValues, Floats]]:
-        return ((worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
+    def iterate_portfolio(self) -> Iterator[_RunInput]:
+        return (_RunInput(worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
 
-    def iterate_limit_prices(self) -> Iterator[tuple[ItemValues, Floats]]:
+    def iterate_limit_prices(self) -> Iterator[_RunInput]:
         """Prices of bins that include their use of the limits; items are valued by price or equally."""
         instance, room = self.layout.instance, self.layout.demand.room
         if not room.size:
@@ -106,16 +114,16 @@ class _Runs:
         each_alike = build_item_values(np.ones(self.least.size), self.least)
         for share in (0.5, 1.0):
             price = np.maximum((1.0 - share) * money + share * scarce / max(float(scarce.max()), 1e-12), 1e-9)
-            yield self.worths[0], price
-            yield each_alike, price
+            yield _RunInput(self.worths[0], price)
+            yield _RunInput(each_alike, price)
 
-    def iterate_favouring(self, left: Ints) -> Iterator[tuple[ItemValues, Floats]]:
+    def iterate_favouring(self, left: Ints) -> Iterator[_RunInput]:
         """Raise the values of items that were left in the last run."""
         values = self.worths[0].values * np.where(left > 0, 4.0, 1.0)
         self.worths[0] = build_item_values(values, self.least)
-        yield self.worths[0], self.layout.instance.price
+        yield _RunInput(self.worths[0], self.layout.instance.price)
 
-    def choose_best(self, best: _Plan, runs: Iterator[tuple[ItemValues, Floats]]) -> _Plan:
+    def choose_best(self, best: _Plan, runs: Iterator[_RunInput]) -> _Plan:
         """The best of the given plan and of these runs, which stop once a plan is good enough."""
         for worth, price in runs:
             if self._is_good_enough(best):
