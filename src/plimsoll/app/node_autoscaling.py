@@ -71,7 +71,7 @@ class NodeAutoscalingSettings:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-async def in_thread(plan: Callable[[], T]) -> T:
+async def run_in_thread(plan: Callable[[], T]) -> T:
     """Plans in a thread: kernels and the solver let the event loop go on meanwhile."""
     return await asyncio.to_thread(plan)
 
@@ -188,7 +188,7 @@ class NodeAutoscalerProcess:
                     self._settings.options, informers, naming=provider.naming, overlay=self._overlay
                 ),
                 clock=self._clock,
-                run_planner=in_thread,
+                run_planner=run_in_thread,
                 profiles=self._profiles,
                 expander=self._expander(),
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
@@ -199,7 +199,7 @@ class NodeAutoscalerProcess:
 
     def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(
-            DebugViews(lambda: autoscaler.reporter.last, in_thread),
+            DebugViews(lambda: autoscaler.reporter.last, run_in_thread),
             metrics=(autoscaler.reporter.metrics.render, self._process.metrics.expose),
             health=autoscaler.health,
             clock=self._clock,

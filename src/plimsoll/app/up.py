@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
 from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
-from plimsoll.app.node_autoscaling import in_thread
+from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
@@ -106,14 +106,14 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
 
     with _open_sockets(settings.port_base) as sockets:
 
-        async def beside(serving: Serving) -> Sequence[Service]:
+        async def build_services(serving: Serving) -> Sequence[Service]:
             cluster = EmbeddedCluster(serving, settings, clock=clock, entropy=entropy)
             await initial_cluster.prepare_cluster(cluster.connect(_FIELD_MANAGER), InitialCluster(nodes=settings.nodes))
             services = cluster.services(lambda up: on_up(up._replace(planner=sockets.planner_url, pd=sockets.pd_url)))
             return [*services, *cluster.socket_services(sockets)]
 
         server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
-        await apiserver.run(server, clock=clock, entropy=entropy, on_ready=_ignore_ready, beside=beside)
+        await apiserver.run(server, clock=clock, entropy=entropy, on_ready=_ignore_ready, beside=build_services)
 
 
 def check_ports(port_base: int) -> None:
@@ -236,7 +236,7 @@ class EmbeddedCluster:
                 provider=provider,
                 configuration=ConfigMapConfig(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
                 clock=self._clock,
-                run_planner=in_thread,
+                run_planner=run_in_thread,
                 journal=self._journal,
             )
         )

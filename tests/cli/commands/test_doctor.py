@@ -45,7 +45,7 @@ def tells(monkeypatch: pytest.MonkeyPatch) -> Tells:
                 raise error
             return Examination(server="https://x", controllers=controllers or ("nodes",), findings=findings)
 
-        monkeypatch.setattr("plimsoll.cli.commands.doctor._examined", examined)
+        monkeypatch.setattr("plimsoll.cli.commands.doctor._examine", examined)
         return asked
 
     return finds

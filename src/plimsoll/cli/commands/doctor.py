@@ -79,15 +79,15 @@ def doctor(
 
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    asked_for = _names(controller or [])
+    asked_for = _select_controllers(controller or [])
     again = _invocation(connection, controller or [], timeout_s=timeout)
-    examination = asyncio.run(_examined(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
+    examination = asyncio.run(_examine(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
     _print(examination, output)
     if not examination.is_healthy:
         raise typer.Exit(1)
 
 
-def _names(controllers: list[Controller]) -> tuple[str, ...]:
+def _select_controllers(controllers: list[Controller]) -> tuple[str, ...]:
     """The named controllers, in the order of the enum; `all` names every one."""
     given = set(controllers)
     return tuple(
@@ -106,7 +106,7 @@ def _invocation(connection: Connection, controllers: list[Controller], *, timeou
     return shlex.join(["plimsoll", "doctor", *connection.options, *named, *patience, "-o", "json"])
 
 
-async def _examined(
+async def _examine(
     connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output, invocation: str
 ) -> Examination:
     from plimsoll.cli.commands.requirements import select_requirements

@@ -98,7 +98,7 @@ def kubelet(
     )
     clock = RealClock()
     access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
-    if asyncio.run(run_until_signalled(_play(access, settings, clock=clock))) is not None:
+    if asyncio.run(run_until_signalled(_run_kubelet(access, settings, clock=clock))) is not None:
         typer.echo("stopped", err=True)
 
 
@@ -131,7 +131,7 @@ def cloud(
     log_to_stderr()
     clock = RealClock()
     access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
-    if asyncio.run(run_until_signalled(_sell(access, boot_s=boot_seconds, clock=clock))) is not None:
+    if asyncio.run(run_until_signalled(_run_cloud(access, boot_s=boot_seconds, clock=clock))) is not None:
         typer.echo("stopped", err=True)
 
 
@@ -189,7 +189,7 @@ async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator
         yield SimulatedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)
 
 
-async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
+async def _run_kubelet(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
     from plimsoll.local.components import KUBELET
     from plimsoll.local.kubelet import Kubelet
 
@@ -199,7 +199,7 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
         await parts.run(played.services())
 
 
-async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
+async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
     from plimsoll.local.cloud.controller import controllers
     from plimsoll.local.cluster import CLOUD
     from plimsoll.local.initial_cluster import prepare_cloud

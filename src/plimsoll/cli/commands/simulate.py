@@ -69,7 +69,7 @@ def simulate(
     if len(filename) > 1:
         raise InvalidInput(f"a scenario is one file, got {len(filename)}: {', '.join(filename)}", path="-f")
     source = filename[0]
-    stopwatch = _Stopwatch(source, is_telling=timing, patience_s=patience_s)
+    stopwatch = _Stopwatch(source, prints_steps=timing, patience_s=patience_s)
     scenario = read_scenario(read_file(source), source=source)
     story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
@@ -87,29 +87,29 @@ def simulate(
 class _Stopwatch:
     """Real seconds on stderr: of every step with `--timing`, otherwise only of slow ones."""
 
-    def __init__(self, title: str, *, is_telling: bool, patience_s: float) -> None:
+    def __init__(self, title: str, *, prints_steps: bool, patience_s: float) -> None:
         import time
 
         self._now_s = time.monotonic
         self._title = title
-        self._is_telling = is_telling
+        self._prints_steps = prints_steps
         self._patience_s = patience_s
         self._began_s = self._step_began_s = self._now_s()
         self._step = ""
 
     def begin(self, step: str) -> None:
-        self._tell_step()
+        self._print_step()
         self._step, self._step_began_s = step, self._now_s()
-        if not self._is_telling and self._now_s() - self._began_s > self._patience_s:
+        if not self._prints_steps and self._now_s() - self._began_s > self._patience_s:
             typer.echo(f"{self._title}: {step}", err=True)
 
     def end(self) -> None:
-        self._tell_step()
-        if self._is_telling:
+        self._print_step()
+        if self._prints_steps:
             typer.echo(f"{self._now_s() - self._began_s:9.3f} s in total", err=True)
 
-    def _tell_step(self) -> None:
-        if self._is_telling and self._step:
+    def _print_step(self) -> None:
+        if self._prints_steps and self._step:
             typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
 
 

@@ -48,7 +48,9 @@ def validate(
     pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
         raise InvalidInput("has none of the objects to validate (kind, group and name must be the same)", path=old)
-    judged = [(manifest, _by_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs]
+    judged = [
+        (manifest, _apply_kind_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs
+    ]
     _print(judged, output)
     _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
     if not all(judgement.valid for _, judgement in judged):
@@ -68,7 +70,7 @@ def _manifests(name: str) -> list[Manifest]:
     return [replace(manifest, body=with_shipped_names(manifest.body)) for manifest in found]
 
 
-def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:
+def _apply_kind_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:
     """Some of our kinds have rules that a schema cannot express."""
     if not judgement.valid or (manifest.group, manifest.kind) != ("pingcap.com", "TidbClusterAutoScaler"):
         return judgement
@@ -84,7 +86,7 @@ def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | No
     same = [
         candidate
         for candidate in stored
-        if (candidate.group, candidate.kind, candidate.ref.name) == _known_as(manifest)
+        if (candidate.group, candidate.kind, candidate.ref.name) == _manifest_key(manifest)
     ]
     exact = [candidate for candidate in same if candidate.ref.namespace == manifest.ref.namespace]
     unsaid = [candidate for candidate in same if not candidate.ref.namespace or not manifest.ref.namespace]
@@ -92,7 +94,7 @@ def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | No
     return found[0] if len(found) == 1 else None
 
 
-def _known_as(manifest: Manifest) -> tuple[str, str, str]:
+def _manifest_key(manifest: Manifest) -> tuple[str, str, str]:
     return manifest.group, manifest.kind, manifest.ref.name
 
 
@@ -112,13 +114,13 @@ def _print(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> N
 
 def _lines(manifest: Manifest, judgement: ValidationResult, *, alone: bool) -> list[str]:
     if judgement.valid:
-        return [f"{_called(manifest)} valid"]
-    whose = "" if alone else f"{_called(manifest)}: "
+        return [f"{_display_name(manifest)} valid"]
+    whose = "" if alone else f"{_display_name(manifest)}: "
     # One error per line: some messages of the server contain line breaks (a CEL error shows the source).
     return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
 
 
-def _called(manifest: Manifest) -> str:
+def _display_name(manifest: Manifest) -> str:
     """The reference. An object with a generated name, or without any, has none yet."""
     return str(manifest.ref) if manifest.ref.name else f"{manifest.ref}(no name)"
 
@@ -150,6 +152,6 @@ def _warn(judged: list[tuple[Manifest, ValidationResult]], *, created: list[Mani
     """Print warnings to stderr, so that stdout has one error per line."""
     for manifest, judgement in judged:
         for warning in judgement.warnings:
-            typer.echo(f"warning: {_called(manifest)}: {warning}", err=True)
+            typer.echo(f"warning: {_display_name(manifest)}: {warning}", err=True)
     for manifest in created:
-        typer.echo(f"warning: {_called(manifest)} is not in the --old file; validated as a creation", err=True)
+        typer.echo(f"warning: {_display_name(manifest)} is not in the --old file; validated as a creation", err=True)

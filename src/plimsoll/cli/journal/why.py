@@ -81,10 +81,10 @@ def why(
     ref = read_ref(thing, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if data or (not connection.options and journal_path(data).exists()):
-        decisions = _from_file(ref, data, limit=limit)
+        decisions = _read_from_file(ref, data, limit=limit)
     else:
         is_silent = output in {Output.JSON, Output.YAML}
-        decisions = _from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
+        decisions = _read_from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless, why_lines
@@ -99,7 +99,7 @@ def why(
             echo_value(why_data(decisions), output)
 
 
-def _from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
+def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Query
 
@@ -108,11 +108,11 @@ def _from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
         if not found:
             last = journal.entries(Query(limit=1))
             kept = f"its last entry is of {last[0].at:%Y-%m-%d %H:%M:%S} UTC" if last else "it is empty yet"
-            raise _nothing(ref, f"in the journal {journal.file} ({kept})")
+            raise _nothing_known_error(ref, f"in the journal {journal.file} ({kept})")
     return [ObjectDecision.of_entry(entry, ref) for entry in found]
 
 
-def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
+def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.last_plans import read_last_plans
     from plimsoll.nodes import permissions as nodes
@@ -142,11 +142,11 @@ def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent
         )
     said = read_last_plans(data).get(ref)
     if said is None:
-        raise _nothing(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
+        raise _nothing_known_error(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
     return [ObjectDecision.of_last_plan(said)]
 
 
-def _nothing(ref: Ref, where: str) -> Exception:
+def _nothing_known_error(ref: Ref, where: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, "check the name"))

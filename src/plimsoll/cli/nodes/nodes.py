@@ -72,7 +72,7 @@ def status(
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     found, steering = _read(connection, namespace, name, output)
     if found is None:
-        raise _no_status(namespace, name, steering)
+        raise _no_status_error(namespace, name, steering)
     report = build_status_report(found, steering, now=RealClock().now())
     match output:
         case Output.TABLE:
@@ -129,8 +129,8 @@ def configure(
     if not flags and not unset:
         raise InvalidInput("no flag is given; use e.g. --max-cpu 200, --unset max-cpu or --show")
     _warn_of_no_effect(flags)
-    changed, is_running = _configured(connection, namespace, flags, unset or [], output)
-    _tell_changes(changed, namespace, output)
+    changed, is_running = _configure(connection, namespace, flags, unset or [], output)
+    _print_changes(changed, namespace, output)
     if changed.differences() and output is Output.TABLE:
         runs = "the autoscaler applies it in its next loop; plimsoll nodes status warns until then"
         rests = f"no autoscaler writes its status in {namespace}: it takes effect once one runs there"
@@ -149,7 +149,7 @@ def _read(connection: Connection, namespace: str, name: str, output: Output) -> 
     return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
-def _configured(
+def _configure(
     connection: Connection, namespace: str, flags: dict[str, Any], unset: list[str], output: Output
 ) -> tuple[ConfigDiff, bool]:
     """What changed, and whether an autoscaler runs that reloads it."""
@@ -180,7 +180,7 @@ async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | 
 # ---- output
 
 
-def _no_status(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
+def _no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     paused = f"; it is paused: {steering.paused}" if steering.paused else ""
@@ -198,7 +198,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     guards += ["dry run"] if report["dryRun"] else []
     yield f"held back    {', '.join(guards) or 'no'}"
     nodes = report["nodes"]
-    others = [f"{nodes[key]} {_spelled(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
+    others = [f"{nodes[key]} {_spell_key(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
     ready = f"{nodes['ready']} of {nodes['registered']} ready"
     yield f"nodes        {', '.join([ready, *others])}"
     yield f"scale-up     {report['scaleUp'] or '-'}"
@@ -227,7 +227,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
         yield "no autoscaled node groups"
 
 
-def _spelled(key: str) -> str:
+def _spell_key(key: str) -> str:
     return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in key)
 
 
@@ -261,13 +261,13 @@ def _show(steering: RuntimeConfig, output: Output) -> None:
             echo_value(dict(steering.options), output)
 
 
-def _tell_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
+def _print_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
     differences = changed.differences()
     match output:
         case Output.TABLE:
             if not differences:
                 typer.echo("nothing changed")
-            rows = [(f"--{flag}", _shown(before), _shown(after)) for flag, before, after in differences]
+            rows = [(f"--{flag}", _format_value(before), _format_value(after)) for flag, before, after in differences]
             echo_parts([Table(("FLAG", "BEFORE", "NOW"), rows, is_spaced=False)])
         case Output.NAME:
             for flag, _, _ in differences:
@@ -277,7 +277,7 @@ def _tell_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
             echo_value({"namespace": namespace, "changed": listed, "options": dict(changed.after)}, output)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, (list, tuple)):

@@ -70,7 +70,7 @@ def plan(
         typer.echo(f"warning: {warning}", err=True)
     policy = _policy(given, expander, makes_groups=bool(catalogue))
     wanted = _key_of(given, explain) if explain else ""
-    planned = _planned(given, policy, prove=prove)
+    planned = _build_plan(given, policy, prove=prove)
     answer = verify_proposal(planned.proposal)
     if wanted:
         _explain(planned.proposal, answer, wanted, output)
@@ -102,7 +102,7 @@ def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
     if makes_groups and not given.snapshot.groups:
         options.setdefault("node-autoprovisioning", True)
     policy = read_options(options)
-    overlay = _overlay(policy.planning.price_overlay)
+    overlay = _read_overlay(policy.planning.price_overlay)
     return replace(policy, priorities=given.priorities, overlay=overlay)
 
 
@@ -116,13 +116,13 @@ def _check_expander(chain: str) -> None:
         raise InvalidInput(problem, path="--expander")
 
 
-def _overlay(filename: str) -> dict[str, Overlay]:
+def _read_overlay(filename: str) -> dict[str, Overlay]:
     from plimsoll.nodes.config.price_overlays import overlay_in
 
     return overlay_in(read_file(filename), source=filename) if filename else {}
 
 
-class _Planned(NamedTuple):
+class _TimedPlan(NamedTuple):
     """A plan before verification, the answers to capacity checks, and the planning time."""
 
     proposal: Proposal
@@ -130,7 +130,7 @@ class _Planned(NamedTuple):
     seconds: float
 
 
-def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
+def _build_plan(given: PlanInput, policy: Policy, *, prove: bool) -> _TimedPlan:
     """Only planning is timed: imports, loading and compilation come before, verification after."""
     import time
 
@@ -140,12 +140,12 @@ def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
     with _kernels_for(given, prove=prove):
-        propose(_small(given), policy, effort=effort)
+        propose(_single_pod_snapshot(given), policy, effort=effort)
         began_s = time.perf_counter()
         snapshot = book(given.snapshot, given.held, BookingHints(), policy).snapshot
         snapshot, checks = answer_checks(snapshot, given.requests, policy)
         proposal = propose(snapshot, policy, effort=effort)
-        return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
+        return _TimedPlan(proposal, checks, round(time.perf_counter() - began_s, 6))
 
 
 def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
@@ -171,7 +171,7 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
     return nullcontext()
 
 
-def _small(given: PlanInput) -> Snapshot:
+def _single_pod_snapshot(given: PlanInput) -> Snapshot:
     """The same input for one pod: planning it imports everything."""
     from dataclasses import replace
 

@@ -29,16 +29,16 @@ def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterat
     yield from _scale_up_table(answer.scale_ups)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
-        yield _helped(answer, waiting)
+        yield _summarise_placed(answer, waiting)
         yield _money(given, answer)
     else:
         yield "no pods are pending: nothing is added"
     for why, count in Counter(given.set_aside.values()).items():
         yield f"{_pods(count)} not planned: {why}"
-    yield from _left(given, answer.unschedulable)
+    yield from _format_unschedulable(given, answer.unschedulable)
     yield from _hints(given, policy, answer)
     if answer.verification_failures:
-        yield f"{_many(answer.verification_failures, 'kind')} of pods were planned pod by pod"
+        yield f"{_count(answer.verification_failures, 'kind')} of pods were planned pod by pod"
 
 
 def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
@@ -57,7 +57,7 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
 
     rows = [
         (
-            _short(scale_up.option.group),
+            _shorten(scale_up.option.group),
             machine_type_of(scale_up.option) or "-",
             scale_up.option.zone or "-",
             f"{scale_up.before} -> {scale_up.after}" + (" (new)" if not scale_up.option.exists else ""),
@@ -71,24 +71,24 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
         more = scale_ups[_ROWS:]
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
-        yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
+        yield f"and {_count(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
     why = [*dict.fromkeys(str(cause) for scale_up in scale_ups for cause in scale_up.reason.because)]
     if why:
         yield f"groups are created because: {'; '.join(why[:_NAMED])}"
 
 
-def _helped(answer: ScaleUpPlan, waiting: int) -> str:
+def _summarise_placed(answer: ScaleUpPlan, waiting: int) -> str:
     here = sum(sum(pods.values()) for pods in answer.existing.values())
     summary = f"{answer.scheduled} of {_pods(waiting)} are placed"
     if not answer.scheduled:
         return summary
     nodes = sum(scale_up.added for scale_up in answer.scale_ups)
     parts = [
-        f"{here} on {_many(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
+        f"{here} on {_count(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
     ]
     parts = parts if here else []
     if nodes:
-        parts.append(f"{answer.scheduled - here} on {_many(nodes, 'new node')}")
+        parts.append(f"{answer.scheduled - here} on {_count(nodes, 'new node')}")
     return f"{summary}: {', '.join(parts)}"
 
 
@@ -97,7 +97,7 @@ def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
     if not answer.scale_ups:
         return "nothing is added"
     unknown = _without_price(given, answer.scale_ups)
-    guessed = f"; estimated, no price is given for {_few(unknown)}" if unknown else ""
+    guessed = f"; estimated, no price is given for {_join_first(unknown)}" if unknown else ""
     if not cost:
         return f"costs nothing{guessed}"
     if cost - bound <= _EXACT * cost:
@@ -134,13 +134,13 @@ def format_requests(answers: Mapping[str, Any]) -> Iterator[str | Table]:
             status = f"{condition['type']}={condition['status']}"
             yield f"request {name}: {status}, {condition['reason']}: {condition['message']}"
     if len(answers) > _NAMED:
-        yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json lists them all"
+        yield f"and {_count(len(answers) - _NAMED, 'more request')}; -o json lists them all"
 
 
 # ---- remaining pods
 
 
-def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str | Table]:
+def _format_unschedulable(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str | Table]:
     if not remaining:
         return
     owners = {pending.key: _owner(pending) for pending in given.snapshot.pending}
@@ -149,17 +149,18 @@ def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[
         counts: dict[str, int] = {}
         for key, pods in unschedulable.keys.items():
             counts[owners[key]] = counts.get(owners[key], 0) + pods
-        yield f"{_pods(unschedulable.pods)} left: {_few([_counted(name, count) for name, count in counts.items()])}"
+        names = _join_first([_with_count(name, count) for name, count in counts.items()])
+        yield f"{_pods(unschedulable.pods)} left: {names}"
         yield from (f"  {reason}" for reason in unschedulable.reasons)
 
 
-def _owner(one: Any) -> str:
+def _owner(pending: Any) -> str:
     """The owner of the pods: the name of the entry, or the controller of an existing pod."""
-    refs = one.pod.metadata.owner_references if one.names else ()
-    return next((f"{one.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), one.key)
+    refs = pending.pod.metadata.owner_references if pending.names else ()
+    return next((f"{pending.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), pending.key)
 
 
-def _counted(name: str, count: int) -> str:
+def _with_count(name: str, count: int) -> str:
     return name if count == 1 else f"{name} ({count})"
 
 
@@ -176,7 +177,7 @@ def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
     yield ""
     rows = [
         (
-            "new group" if not option["exists"] else _short(option["group"]),
+            "new group" if not option["exists"] else _shorten(option["group"]),
             option["machineType"] or "-",
             option["zone"] or "-",
             f"{option['pricePerHour']:.4f}",
@@ -209,20 +210,20 @@ def _outcome(found: Mapping[str, Any]) -> str:
 # ---- words
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     """A shortened name. Both ends matter: the prefix names the owner, the suffix the group."""
     half = (_WIDEST - 1) // 2
     return name if len(name) <= _WIDEST else f"{name[:half]}…{name[-half:]}"
 
 
-def _few(names: Sequence[str]) -> str:
+def _join_first(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
 
 
 def _pods(count: int) -> str:
-    return _many(count, "pod")
+    return _count(count, "pod")
 
 
-def _many(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

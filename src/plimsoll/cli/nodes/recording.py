@@ -72,12 +72,12 @@ def record(
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     given = {**read_config(config), **dict(read_flags(words.args))}
-    in_force = _in_force(connection, namespace, output)
-    recording = _recorded(connection, {**in_force, **given, "namespace": namespace}, keep_names=keep_names)
+    in_force = _read_active_options(connection, namespace, output)
+    recording = _record_snapshot(connection, {**in_force, **given, "namespace": namespace}, keep_names=keep_names)
     from plimsoll.journal.recordings import write_recording
 
     _write(out, write_recording(recording))
-    _tell_recorded(recording, out, output)
+    _print_recorded(recording, out, output)
 
 
 def replay(
@@ -125,7 +125,7 @@ def replay(
 # ---- recording
 
 
-def _in_force(connection: Connection, namespace: str, output: Output) -> dict[str, Any]:
+def _read_active_options(connection: Connection, namespace: str, output: Output) -> dict[str, Any]:
     """The options that a running autoscaler reports in its status; empty if there is none."""
     from plimsoll.cli.nodes.nodes import STATUS_MAP
     from plimsoll.kube.errors import NotFound
@@ -142,7 +142,7 @@ def _in_force(connection: Connection, namespace: str, output: Output) -> dict[st
     return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
-def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bool) -> Recording:
+def _record_snapshot(connection: Connection, options: dict[str, Any], *, keep_names: bool) -> Recording:
     from dataclasses import replace
 
     import plimsoll
@@ -206,7 +206,7 @@ def _write(out: str, data: bytes) -> None:
         raise InvalidInput(f"cannot be written: {error.strerror}", path=out) from error
 
 
-def _tell_recorded(recording: Recording, out: str, output: Output) -> None:
+def _print_recorded(recording: Recording, out: str, output: Output) -> None:
     snapshot = recording.part("snapshot")
     pods = sum(len(home["pods"]) for home in snapshot["homes"])
     report = {

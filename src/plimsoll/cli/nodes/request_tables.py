@@ -26,7 +26,7 @@ def format_request_table(found: list[Json], *, everywhere: bool) -> Table:
             _nodes(request),
             request["costPerHour"] or "-",
             _age(request["ageSeconds"]),
-            _shortened(request["message"]),
+            _shorten(request["message"]),
         )
         for request in found
     ]
@@ -77,7 +77,7 @@ def _nodes(report: Json) -> str:
     return ", ".join(f"{group} +{nodes}" for group, nodes in report["nodeGroups"].items()) or "-"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 

@@ -78,7 +78,9 @@ def list_requests(
       plimsoll requests list -A -o json
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    found = _listed(connection, "" if everywhere else _namespace_of(connection), is_silent=_is_for_programs(output))
+    found = _list_reports(
+        connection, "" if everywhere else _namespace_of(connection), is_silent=_is_for_programs(output)
+    )
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
@@ -114,10 +116,10 @@ def describe(
       plimsoll requests describe batch/training -o yaml
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    where, called = _named(name, connection)
+    where, called = _parse_name(name, connection)
     report = _report(connection, where, called, is_silent=_is_for_programs(output))
     if report is None:
-        raise _missing(where, called)
+        raise _not_found_error(where, called)
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
@@ -160,12 +162,12 @@ def wait(
     if wait_s is None or wait_s < 0:
         raise InvalidInput(f"{timeout!r} is not a duration; use e.g. 90s, 10m or 1h30m", path="--timeout")
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    where, called = _named(name, connection)
+    where, called = _parse_name(name, connection)
     reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
     report = run_with_client(connection, reports.ended, is_silent=_is_for_programs(output))
     if report is None and not reports.was_seen:
-        raise _missing(where, called)
-    _tell_end(report, goal, f"{where}/{called}", output)
+        raise _not_found_error(where, called)
+    _print_end(report, goal, f"{where}/{called}", output)
 
 
 # ---- with the cluster
@@ -187,7 +189,7 @@ class _Waiting:
         clock = self._clock
         over_s = clock.monotonic_s() + self._wait_s
         while True:
-            report = await _read_one(client, self._where, self._called)
+            report = await _read_request(client, self._where, self._called)
             if report is None or _is_reached(report, self._goal) or _is_hopeless(report, self._goal):
                 return report
             self.was_seen = True
@@ -197,7 +199,7 @@ class _Waiting:
             await clock.sleep(min(_LOOKS_EVERY_S, left_s))
 
 
-def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[Json]:
+def _list_reports(connection: Connection, namespace: str, *, is_silent: bool) -> list[Json]:
     from plimsoll.journal.errors import NothingKnown
     from plimsoll.kube.errors import NotFound
     from plimsoll.kube.requests.options import Selection
@@ -220,10 +222,10 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
 
 
 def _report(connection: Connection, namespace: str, name: str, *, is_silent: bool) -> Json | None:
-    return run_with_client(connection, lambda client: _read_one(client, namespace, name), is_silent=is_silent)
+    return run_with_client(connection, lambda client: _read_request(client, namespace, name), is_silent=is_silent)
 
 
-async def _read_one(client: Client, namespace: str, name: str) -> Json | None:
+async def _read_request(client: Client, namespace: str, name: str) -> Json | None:
     from plimsoll.kube.errors import NotFound
     from plimsoll.nodes.requests.views import build_request_report
     from plimsoll.runtime.clocks import RealClock
@@ -250,7 +252,7 @@ def _namespace_of(connection: Connection) -> str:
     return connection.namespace or connection.access(clock=RealClock()).namespace or _DEFAULT_NAMESPACE
 
 
-def _named(text: str, connection: Connection) -> tuple[str, str]:
+def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
     from plimsoll.core.errors import InvalidInput
 
     where, slash, name = text.rpartition("/")
@@ -261,7 +263,7 @@ def _named(text: str, connection: Connection) -> tuple[str, str]:
     return where or _namespace_of(connection), name
 
 
-def _missing(namespace: str, name: str) -> Exception:
+def _not_found_error(namespace: str, name: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     return NothingKnown(
@@ -296,7 +298,7 @@ def _is_hopeless(report: Json, goal: Goal) -> bool:
     return is_unused or report["state"] in over
 
 
-def _tell_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:
+def _print_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:
     """Print the result and set the exit code."""
     from plimsoll.journal.rendering import harmless
 

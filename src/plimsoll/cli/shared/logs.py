@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from structlog.typing import Processor
 
-_TOLD: Final = frozenset({"cloud", "taint-eviction-controller"})
+_REPORTED: Final = frozenset({"cloud", "taint-eviction-controller"})
 """Controllers whose actions are shown by `plimsoll up`: few, and about machines."""
 
 
@@ -39,13 +39,13 @@ def log_sentences_to_stderr(*, is_verbose: bool) -> None:
     """Log warnings and what happens to machines; with `is_verbose` everything."""
     import logging
 
-    _configure(() if is_verbose else (_only_told,), level=logging.INFO)
+    _configure(() if is_verbose else (_drop_unreported,), level=logging.INFO)
 
 
-def _only_told(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _drop_unreported(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     from structlog import DropEvent
 
-    if method == "info" and not (event.get("said") and event.get("controller") in _TOLD):
+    if method == "info" and not (event.get("said") and event.get("controller") in _REPORTED):
         raise DropEvent
     return event
 

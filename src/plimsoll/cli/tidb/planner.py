@@ -85,7 +85,7 @@ def planner(
         prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
         window_s=_window_s(window),
         scrape_interval_s=_duration_s(scrape_interval, path="--scrape-interval"),
-        queries=read_queries(_named(query or [])),
+        queries=read_queries(_parse_queries(query or [])),
     )
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
         told = f"--window {window} is shorter than two scrapes, one per {scrape_interval}: usage may be unknown"
@@ -154,7 +154,7 @@ def _window_s(written: str) -> int:
     return int(seconds)
 
 
-def _named(written: list[str]) -> dict[str, str]:
+def _parse_queries(written: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in written]
     for name, separator, _ in pairs:
         if not separator:

@@ -192,7 +192,9 @@ def tidb(
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     token = read_token(pd_token_file, settings.planner, settings.pd, settings.prometheus)
-    chosen = replace(_chosen(connection, settings, data=data, address=address, leader_elect=leader_elect), token=token)
+    chosen = replace(
+        _build_settings(connection, settings, data=data, address=address, leader_elect=leader_elect), token=token
+    )
     clock = _clock(now, once=once)
     if once:
         _run_once(chosen, clock, output)
@@ -200,7 +202,7 @@ def tidb(
         _run(chosen, clock)
 
 
-def _chosen(
+def _build_settings(
     connection: Connection, settings: TidbSettings, *, data: str, address: str, leader_elect: bool
 ) -> TidbAutoscalingSettings:
     import socket
@@ -249,7 +251,7 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
             return await running.run_once()
 
     results = asyncio.run(once())
-    _tell(results, output)
+    _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
         raise _why_failed(failed)
@@ -290,7 +292,7 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
         typer.echo("stopped", err=True)
 
 
-def _tell(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:
+def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:
     from plimsoll.journal.rendering import harmless
     from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.reporting.messages import build_sentences
@@ -307,10 +309,10 @@ def _tell(results: Sequence[ReconcileResult | FailedReconcile], output: Output) 
             for result in told:
                 typer.echo(f"tidbclusterautoscaler/{result.autoscaler.namespace}/{result.autoscaler.name}")
         case _:
-            echo_value([_plain(result) for result in told], output)
+            echo_value([_as_data(result) for result in told], output)
 
 
-def _plain(result: ReconcileResult) -> dict[str, Any]:
+def _as_data(result: ReconcileResult) -> dict[str, Any]:
     """The result as plain data: sentences, plan and outcomes."""
     import msgspec
 

@@ -91,7 +91,7 @@ def simulate(
     delays = Delays(
         start_s=_seconds(start_delay, path="--start-delay"), drain_s=_seconds(drain_delay, path="--drain-delay")
     )
-    effective, base = _given(filename, tc)
+    effective, base = _read_autoscaler(filename, tc)
     setting = SimulationSetup(
         effective=effective,
         base=base,
@@ -101,9 +101,9 @@ def simulate(
         is_tidb_skewed=skewed_tidb,
     )
     run = SimulationInput(setting=setting, curve=_curve(load), step_s=_seconds(step, path="--step", least=1.0))
-    outcomes = _simulated(run, price, load=load)
+    outcomes = _simulate_components(run, price, load=load)
     if plot:
-        _write(plot, _drawn(plot, outcomes, title=_title(setting, load)))
+        _write(plot, _draw(plot, outcomes, title=_title(setting, load)))
     if output is SimulationOutput.JSON:
         decisions = [decision for outcome in outcomes for decision in outcome.simulated.decisions]
         echo_value({"summaries": [outcome.summary for outcome in outcomes], "decisions": decisions}, Output.JSON)
@@ -134,7 +134,7 @@ def _curve(load: str) -> LoadCurve:
         raise error if error.path == load else error.under(load) from error
 
 
-def _given(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
+def _read_autoscaler(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
     """The effective autoscaler and its cluster; problems are printed as by `validate`."""
     from plimsoll.cli.tidb.files import read_autoscaler, read_cluster_file
     from plimsoll.tidb.planning.api.defaults import apply_defaults
@@ -156,7 +156,7 @@ def _given(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
 # ---- simulation
 
 
-def _simulated(run: SimulationInput, price: float | None, *, load: str) -> list[SimulationOutcome]:
+def _simulate_components(run: SimulationInput, price: float | None, *, load: str) -> list[SimulationOutcome]:
     from plimsoll.simulation.tidb.outcome import SimulationOutcome
     from plimsoll.simulation.tidb.simulator import components_to_simulate, simulate
     from plimsoll.simulation.tidb.summary import read_thresholds, summarise
@@ -194,7 +194,7 @@ class _Patience:
             typer.echo(f"{self._title}: {part:.0%} simulated", err=True)
 
 
-def _drawn(plot: str, outcomes: Sequence[SimulationOutcome], *, title: str) -> bytes:
+def _draw(plot: str, outcomes: Sequence[SimulationOutcome], *, title: str) -> bytes:
     try:
         from plimsoll.simulation.tidb.plots import draw_plot
     except ImportError as error:

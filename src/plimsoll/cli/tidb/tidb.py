@@ -75,11 +75,11 @@ def plan(
     from plimsoll.tidb.planning.planner.result import CannotPlan
     from plimsoll.tidb.wire.plans import write_plans
 
-    asked, seen = _asked(strategy, snapshot)
+    asked, seen = _read_inputs(strategy, snapshot)
     answer = decide(structs.replace(asked, falls_back=fallback_heterogeneous), seen)
     if isinstance(answer, CannotPlan):
         _refuse(answer.code, answer.detail, code=_NOT_ENOUGH if answer.is_for_lack_of_data else _BAD_INPUT)
-    for line in _told(answer.reasons):
+    for line in _format_reasons(answer.reasons):
         typer.echo(line, err=True)
     typer.echo(write_plans(answer.plans).decode())
 
@@ -88,30 +88,30 @@ _BAD_INPUT = InvalidInput.exit_code
 _NOT_ENOUGH = NotEnoughData.exit_code
 
 
-def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
+def _read_inputs(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
     from plimsoll.tidb.wire.snapshots import read_snapshot
     from plimsoll.tidb.wire.strategy import read_strategies
 
     try:
         seen = read_snapshot(read_file(snapshot))
     except InvalidInput as error:
-        _refuse("bad_snapshot", _in_file(snapshot, error), code=_BAD_INPUT)
+        _refuse("bad_snapshot", _with_file_name(snapshot, error), code=_BAD_INPUT)
     try:
         strategies = read_strategies(read_file(strategy))
     except InvalidInput as error:
-        _refuse("bad_strategy", _in_file(strategy, error), code=_BAD_INPUT)
+        _refuse("bad_strategy", _with_file_name(strategy, error), code=_BAD_INPUT)
     matching = [candidate for candidate in strategies if candidate.component is seen.component]
     if not matching:
         _refuse("bad_strategy", f"{strategy}: rules: none is for {seen.component}", code=_BAD_INPUT)
     return matching[0], seen
 
 
-def _in_file(name: str, error: InvalidInput) -> str:
+def _with_file_name(name: str, error: InvalidInput) -> str:
     """The error with the file name, unless it has it already."""
     return str(error) if error.path == name else f"{name}: {error}"
 
 
-def _told(reasons: Iterable[Reason]) -> Iterable[str]:
+def _format_reasons(reasons: Iterable[Reason]) -> Iterable[str]:
     for reason in reasons:
         yield json.dumps({"reason": reason.code, "detail": reason.message, **reason.facts})
 
