@@ -1,4 +1,4 @@
-"""Who measures plans loads machine code before the first of them."""
+"""Machine code is loaded before the first plan whose time is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups below their minimum that are raised to it: told like every growth."""
+"""Groups below their minimum size are raised to it and reported like every scale-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod that nobody can read: its node counts as occupied, and everything else goes on."""
+"""An unreadable pod: its node counts as occupied, and everything else goes on."""
 
 from __future__ import annotations
 

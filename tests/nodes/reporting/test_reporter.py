@@ -1,4 +1,4 @@
-"""All of telling together: each turn once everywhere, and nothing of it stops the loop."""
+"""The reporter with all its outputs: every loop is reported exactly once to each, and no failure stops the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that nobody can read are ignored, and told of once."""
+"""Unreadable parameters are ignored and reported once."""
 
 from __future__ import annotations
 

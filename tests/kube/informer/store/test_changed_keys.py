@@ -1,4 +1,4 @@
-"""Who looks at a cache now and then looks only where something changed."""
+"""A follower of a cache reads only the keys that changed since its last read."""
 
 from __future__ import annotations
 

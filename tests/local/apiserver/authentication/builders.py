@@ -1,4 +1,4 @@
-"""What tests about identity are told with: accounts, a clock one can turn, tokens with a fixed key."""
+"""Builders for tests of authentication: accounts, an adjustable clock, tokens with a fixed key."""
 
 from __future__ import annotations
 

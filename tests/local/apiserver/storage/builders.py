@@ -1,4 +1,4 @@
-"""What the tests of the store are told with: objects with defaults, a clock that stands still, both drivers."""
+"""Builders for tests of the store: objects with defaults, a stopped clock, both drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events about growth: Cluster Autoscaler's reasons and words, and never more of them than people can read."""
+"""Scale-up Events: Cluster Autoscaler's reasons and words, and never more of them than people can read."""
 
 from dataclasses import replace
 

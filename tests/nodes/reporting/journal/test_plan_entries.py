@@ -1,4 +1,4 @@
-"""Turns in the journal: everything found by name, and nothing written twice."""
+"""Loops in the journal: every object is found by name, and nothing is written twice."""
 
 from datetime import timedelta
 from functools import partial

@@ -1,4 +1,4 @@
-"""Metrics: Cluster Autoscaler's names and labels, counted from turns and from nothing else."""
+"""Metrics: Cluster Autoscaler's names and labels, counted from loop results alone."""
 
 from dataclasses import replace
 from typing import Any
