@@ -31,6 +31,7 @@ from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.loop_timings import LoopTimings
 from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
 from plimsoll.nodes.model.results import DeletedGroup
+from plimsoll.nodes.observing.leaving_nodes import LeavingNodes
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
 from plimsoll.nodes.observing.provider_state import read_provider_state
 from plimsoll.nodes.observing.snapshots import LoopSnapshots, place_pods
@@ -126,6 +127,7 @@ class Autoscaler:
         self._empty_groups = EmptyGroups()
         self._pod_filter = PodFilter()
         self._snapshots = LoopSnapshots()
+        self._leaving_nodes = LeavingNodes()
         self._loops = 0
         self._last_times = (dependencies.clock.now(), dependencies.clock.monotonic_s())
         self._blind_since_s: float | None = None
@@ -260,8 +262,11 @@ class Autoscaler:
 
     def _build_snapshot(self, loop: _Observation, pods: FilteredPods, result: LoopResult) -> Snapshot:
         assert result.health is not None
+        in_progress = self._dependencies.actuators.deletions.in_progress.nodes
+        nodes = self._leaving_nodes.mark(loop.cluster.nodes, loop.provider, in_progress)
+        cluster = replace(loop.cluster, nodes=tuple(nodes))
         snapshot = self._snapshots.build(
-            loop.cluster, loop.provider, pods, health=result.health, policy=loop.policy, number=loop.number
+            cluster, loop.provider, pods, health=result.health, policy=loop.policy, number=loop.number
         )
         return self._scale_up.with_nominations(snapshot)
 

@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from plimsoll.local.apiserver.presentation.custom_printers import CustomPrinter
-from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json, group, replica_set
+from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json, crash_after, group, replica_set
 from tests.nodes.requests.request_scenarios import (
     ATOMIC,
+    CHECK,
     REQUESTED,
     conditions,
     history,
@@ -119,3 +121,91 @@ def test_kubectl_shows_class_state_reason_and_age():
     }
     assert [shown["s"][column] for column in ("State", "Reason")] == ["Waiting", "CapacityIsNotFound"]
     assert [shown["u"][column] for column in ("State", "Reason")] == ["Failed", "FailedToCreatePods"]
+
+
+# ---- checks count nodes that exist
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters", "status"),
+    [
+        ({}, {}, "False"),
+        ({}, {"countUpcoming": "true"}, "True"),
+        ({"check-capacity-count-upcoming-nodes": True}, {}, "True"),
+        ({"check-capacity-count-upcoming-nodes": True}, {"countUpcoming": "false"}, "False"),
+    ],
+)
+def test_a_check_counts_nodes_that_have_not_joined_only_if_it_is_asked_to(
+    options: Json, parameters: dict[str, str], status: str
+):
+    ended = served(
+        loop(1),
+        {"apply": [request("c", {"t": 2}, kind=CHECK, **parameters)]},
+        loop(1),
+        options=options,
+        nodeGroups=[group("g", bootSeconds=300)],
+        objects=[FOUR_TO_A_NODE, replica_set("web", 2, cpu="900m")],
+    )
+    assert conditions(ended, "c")["Provisioned"][0] == status
+    if status == "False":
+        message = next(
+            condition["message"]
+            for condition in of_request(ended, "c")["conditions"]
+            if condition["type"] == "Provisioned"
+        )
+        assert "0/1 nodes are available: 1 node(s) have not joined yet" in message
+
+
+def test_what_a_check_was_promised_is_not_moved_to_nodes_that_have_not_joined():
+    """The autoscaler restarts while a node is on its way: it packs bookings anew."""
+    ended = served(
+        loop(1),
+        {"apply": [replica_set("web", 4, cpu="3500m")]},
+        loop(1),
+        crash_after(1),
+        loop(2),
+        {"apply": [request("d", {"t": 4}, kind=CHECK)]},
+        loop(2),
+        nodeGroups=[group("g", target=1, bootSeconds=300)],
+        objects=[FOUR_TO_A_NODE, request("c", {"t": 4}, kind=CHECK)],
+    )
+    assert conditions(ended, "c") == {"Accepted": ("True", "Accepted"), "Provisioned": ("True", "CapacityIsFound")}
+    assert conditions(ended, "d")["Provisioned"] == ("False", "CapacityIsNotFound")
+
+
+# ---- nodes that are being removed
+
+
+def closed_node(**spec: Any) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
+        "spec": spec,
+        "status": {
+            "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+            "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+@pytest.mark.parametrize("kind", [CHECK, ATOMIC])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"unschedulable": True},
+        {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]},
+    ],
+)
+def test_a_node_that_is_drained_is_not_promised_even_to_pods_that_tolerate_everything(kind: str, spec: Json):
+    ended = served(
+        loop(1),
+        nodeGroups=[group("g", max=0)],
+        objects=[
+            closed_node(**spec),
+            template("t", cpu="900m", tolerations=[{"operator": "Exists"}]),
+            request("r", {"t": 2}, kind=kind),
+        ],
+    )
+    assert conditions(ended)["Provisioned"] == ("False", "CapacityIsNotFound")

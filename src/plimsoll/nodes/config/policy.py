@@ -749,6 +749,14 @@ class Requests:
             "that plans can be replayed."
         ),
     )
+    check_counts_upcoming: bool = switch(
+        "check-capacity-count-upcoming-nodes",
+        default=False,
+        description=(
+            "Whether a capacity check counts nodes that were requested and have not joined; the parameter "
+            "countUpcoming of a request overrides it."
+        ),
+    )
     instance: str = text(
         "check-capacity-processor-instance",
         "",

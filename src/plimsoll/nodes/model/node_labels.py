@@ -13,6 +13,8 @@ ARCH: Final = "kubernetes.io/arch"
 OS: Final = "kubernetes.io/os"
 HOSTNAME: Final = "kubernetes.io/hostname"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+LEAVING: Final = "autoscaling.x-k8s.io/being-removed"
+"""On nodes of a snapshot that are being removed; no real node has it."""
 MACHINE_TYPE_ALIAS: Final = "machine_type"
 MACHINE_TYPE_KEYS: Final = frozenset({INSTANCE_TYPE, "beta.kubernetes.io/instance-type", MACHINE_TYPE_ALIAS})
 ZONE_KEYS: Final = frozenset({ZONE, "failure-domain.beta.kubernetes.io/zone"})

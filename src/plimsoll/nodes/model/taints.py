@@ -6,6 +6,10 @@ from typing import Final
 
 BEING_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+REMOVAL_TAINTS: Final = frozenset(
+    {BEING_DELETED, "karpenter.sh/disrupted", "karpenter.sh/disruption", "node.kubernetes.io/unschedulable"}
+)
+"""Taints of nodes that are drained or about to be removed, by any autoscaler or by hand."""
 STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
 IGNORED_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"

@@ -30,13 +30,22 @@ class Parameters:
     """False only for a check with `noRetry: "true"`."""
     reserves: bool = True
     """False only for a check with `reserve: "false"`."""
+    counts_upcoming: bool = True
+    """False only for a check: it is promised nodes that exist, unless `countUpcoming: "true"`."""
     instance: str = ""
     problems: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, own: Mapping[str, str], of_class: Mapping[str, str], *, is_check: bool, booking_default_s: float
+        cls,
+        own: Mapping[str, str],
+        of_class: Mapping[str, str],
+        *,
+        is_check: bool,
+        booking_default_s: float,
+        counts_upcoming: bool = False,
     ) -> Parameters:
+        """`counts_upcoming`: whether checks that do not say so count upcoming nodes."""
         texts = {**of_class, **own}
         problems: list[str] = []
         valid_s = _read_seconds(texts, "ValidUntilSeconds", problems)
@@ -51,8 +60,9 @@ class Parameters:
         return cls(
             valid_s=known_s if most_s is None else min(known_s, most_s),
             booking_s=booking_default_s if booking_s is None else booking_s,
-            retries=not (is_check and _is_set_to(texts, "noRetry", value="true", problems=problems)),
-            reserves=not (is_check and _is_set_to(texts, "reserve", value="false", problems=problems)),
+            retries=not (is_check and _read_switch(texts, "noRetry", problems, default=False)),
+            reserves=not is_check or _read_switch(texts, "reserve", problems, default=True),
+            counts_upcoming=not is_check or _read_switch(texts, "countUpcoming", problems, default=counts_upcoming),
             instance=texts.get("processorInstance", ""),
             problems=tuple(problems),
         )
@@ -72,8 +82,8 @@ def _read_seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> f
     return read_s
 
 
-def _is_set_to(texts: Mapping[str, str], name: str, *, value: str, problems: list[str]) -> bool:
+def _read_switch(texts: Mapping[str, str], name: str, problems: list[str], *, default: bool) -> bool:
     text = texts.get(name, "")
     if text not in {"", "true", "false"}:
         problems.append(f"{name} is {text!r}, not true or false")
-    return text == value
+    return text == "true" if text in {"true", "false"} else default

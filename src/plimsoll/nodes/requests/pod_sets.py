@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.requests.promised_nodes import restrict_nodes
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, CONSUME_ANNOTATIONS, REQUEST_GROUP
@@ -34,10 +35,23 @@ class PodSets:
     """All pod sets of one request; if `problem` is set, the rest is empty."""
 
     pods: tuple[PendingPods, ...] = ()
+    """Kept off nodes that the request must not be promised (`promised_nodes`)."""
     templates: tuple[Pod, ...] = ()
+    """The pods as their owner creates them."""
     priority: int = 0
     """The highest priority of its pods."""
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NamedPod:
+    """The pod of a template under the name of a request."""
+
+    template: Pod
+    counts_upcoming: bool
+    pod: Pod
+    planned: Pod
+    """Kept off nodes that the request must not be promised."""
 
 
 @dataclass(slots=True)
@@ -49,8 +63,8 @@ class PodCache:
 
     made: dict[str, tuple[tuple[Any, ...], Pod | str]] = field(default_factory=dict)
     """By PodTemplate: what the pod was built from, and the pod, or why there is none."""
-    named: dict[tuple[str, int], tuple[Pod, Pod]] = field(default_factory=dict)
-    """By request and pod set: the template's pod, and the pod with the request's name."""
+    named: dict[tuple[str, int], _NamedPod] = field(default_factory=dict)
+    """By request and pod set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,26 +118,28 @@ class PodTemplates:
         self._memory = memory or PodCache()
         self._kept = PodCache()
 
-    def pod_sets_of(self, request: ProvisioningRequest) -> PodSets:
-        """The pod sets of a request, or why they cannot be built."""
+    def pod_sets_of(self, request: ProvisioningRequest, *, counts_upcoming: bool = True) -> PodSets:
+        """The pod sets of a request, or why they cannot be built. `counts_upcoming`: it may use upcoming nodes."""
         pods = {name: self._build_pod(name) for name in _list_references(request)}
         if problem := _find_problem(request, pods):
             return PodSets(problem=problem)
         pending: list[PendingPods] = []
+        templates: list[Pod] = []
         for index, pod_set in enumerate(request.spec.pod_sets):
             pod = pods[_format_reference(request, pod_set.pod_template_ref.name)]
             assert isinstance(pod, Pod), "what has no pod is a problem"
+            named = self._name_pod(pod, request, index, counts_upcoming=counts_upcoming)
+            templates.append(named.pod)
             pending.append(
                 PendingPods(
                     key=f"{_name(request)}/{index}",
-                    pod=self._name_pod(pod, request, index),
+                    pod=named.planned,
                     count=pod_set.count,
                     created=request.metadata.creation_timestamp,
                     bundle=_name(request),
                 )
             )
-        templates = tuple(pending_pods.pod for pending_pods in pending)
-        return PodSets(pods=tuple(pending), templates=templates, priority=max(map(priority_of, templates)))
+        return PodSets(pods=tuple(pending), templates=tuple(templates), priority=max(map(priority_of, templates)))
 
     def drop_unused(self) -> None:
         """Drop cache entries that were not used since this object was created."""
@@ -145,20 +161,25 @@ class PodTemplates:
         self._kept.made[name] = (made_of, made)
         return made
 
-    def _name_pod(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
+    def _name_pod(self, pod: Pod, request: ProvisioningRequest, index: int, *, counts_upcoming: bool) -> _NamedPod:
         """The pod under the request's name, with its current priority, which can change while the template does not."""
         priority = self._admission.resolve_priority(pod)
         key = (f"{_name(request)}/{request.metadata.uid}", index)
-        before = self._memory.named.get(key)
-        if before is not None and before[0] is pod and before[1].spec.priority == priority:
-            named = before[1]
-        else:
+        found = self._memory.named.get(key)
+        if (
+            found is None
+            or found.template is not pod
+            or found.pod.spec.priority != priority
+            or found.counts_upcoming != counts_upcoming
+        ):
             named = _as_of(request, index, pod)
             named = structs.replace(named, spec=structs.replace(named.spec, priority=priority))
             if self._admission.as_scheduled is not None:
                 named = self._admission.as_scheduled(named)
-        self._kept.named[key] = (pod, named)
-        return named
+            planned = restrict_nodes(named, counts_upcoming=counts_upcoming)
+            found = _NamedPod(template=pod, counts_upcoming=counts_upcoming, pod=named, planned=planned)
+        self._kept.named[key] = found
+        return found
 
 
 def _is(left: object, right: object) -> bool:

@@ -135,6 +135,7 @@ class _Reader:
             self._classes.get(kind, {}),
             is_check=nature is ClassKind.CHECK,
             booking_default_s=self._policy.requests.booking_s,
+            counts_upcoming=self._policy.requests.check_counts_upcoming,
         )
         if not is_for_instance(kind, parameters.instance, instance=instance):
             return None
@@ -145,7 +146,7 @@ class _Reader:
         conditions = Conditions.of(request.status.conditions, own=self._registered.get(kind, ()))
         details = Details.of(request.status.provisioning_class_details)
         phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
-        pods = self.templates.pod_sets_of(request)
+        pods = self.templates.pod_sets_of(request, counts_upcoming=parameters.counts_upcoming)
         problem = self._find_problem(kind, phase, pods)
         view = RequestView(
             request=request,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.node_labels import LEAVING
+from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
@@ -37,10 +39,15 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.model.snapshot import PendingPods
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+    from plimsoll.objects.api.pods import Pod
     from plimsoll.solver.problem import Flags, Ints
 
 
 NO_CAPACITY: Final = "CapacityIsNotFound"
+_AVOIDED: Final = {
+    TEMPLATE_LABEL: "node(s) have not joined yet",
+    LEAVING: "node(s) are being removed",
+}
 _PROOFS: Final = {
     Proof.SUMS: "these nodes have less left in all than the pods ask for",
     Proof.SEARCH: "no way to share them out over the nodes exists",
@@ -312,12 +319,38 @@ class CheckQueue:
             return [Reason(code=refusal.code, message=str(refusal))]
         codes = problem.rules.find_codes(number, free=free, placed=placed)
         words: Counter[str] = Counter()
+        avoided = self._find_avoided(number)
+        for message in _AVOIDED.values():
+            if rows := [row for row, reason in avoided.items() if reason == message]:
+                words[message] = len(rows)
+        codes = np.delete(codes, [*avoided])
         for code, nodes in zip(*(listed_.tolist() for listed_ in np.unique(codes, return_counts=True)), strict=True):
             if code:
                 words.update(dict.fromkeys(problem.rules.get_refusal(code).messages, nodes))
         listed = sorted(f"{nodes} {message}" for message, nodes in words.items())
         message = f"0/{len(problem.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
         return [Reason(code=NO_CAPACITY, message=message)]
+
+    def _find_avoided(self, number: int) -> dict[int, str]:
+        """Rows that the pods avoid by rules of requests, not of the user, and why."""
+        keys = _find_avoided_labels(self._problem.table.classes[number].pod)
+        found: dict[int, str] = {}
+        for row, state in enumerate(self._problem.arrays.states):
+            for key in keys & state.labels.keys():
+                found[row] = _AVOIDED[key]
+        return found
+
+
+def _find_avoided_labels(pod: Pod) -> set[str]:
+    of_nodes = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = of_nodes.required_during_scheduling_ignored_during_execution if of_nodes is not None else None
+    terms = required.node_selector_terms if required is not None else ()
+    return {
+        requirement.key
+        for term in terms
+        for requirement in term.match_expressions
+        if requirement.operator == "DoesNotExist" and requirement.key in _AVOIDED
+    }
 
 
 def _remove_duplicates(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
