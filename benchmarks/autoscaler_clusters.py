@@ -105,7 +105,7 @@ class FilledInformers:
     def __init__(self) -> None:
         self._known: dict[type, FilledInformer] = {}
 
-    def of(self, kind: type, *_selection: Any) -> Any:
+    def informer_for(self, kind: type, *_selection: Any) -> Any:
         return self._known.setdefault(kind, FilledInformer())
 
 
@@ -366,14 +366,14 @@ class SteadyCluster:
         self.bench = AutoscalerBenchmark(TableProvider(groups))
         self._random = np.random.default_rng(seed)
         self._work = Workload.of(_DEPLOYMENTS, seed=seed)
-        self._nodes = self.bench.informers.of(Node)
-        self._pods = self.bench.informers.of(Pod)
+        self._nodes = self.bench.informers.informer_for(Node)
+        self._pods = self.bench.informers.informer_for(Pod)
         self.names = names
         self.groups = groups
         self._numbers = iter(range(10**9))
         self._nodes.put(*(node_of(name, groups[index % 20]) for index, name in enumerate(names)))
         self._pods.put(*(self._made(name) for name in names for _ in range(pods_each)))
-        sets = self.bench.informers.of(ReplicaSet)
+        sets = self.bench.informers.informer_for(ReplicaSet)
         sets.put(*(replica_set(f"web-{index}", nodes * pods_each // _DEPLOYMENTS) for index in range(_DEPLOYMENTS)))
 
     def _made(self, node: str) -> Pod:
@@ -398,8 +398,8 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
         TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes)
     )
     work = Workload.of(controllers, seed=seed)
-    bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
-    bench.informers.of(ReplicaSet).put(
+    bench.informers.informer_for(Pod).put(*(work.pod(number, "") for number in range(pods)))
+    bench.informers.informer_for(ReplicaSet).put(
         *(replica_set(f"web-{number}", pods // controllers) for number in range(controllers))
     )
     return bench
@@ -426,6 +426,6 @@ def cluster_of_n22(*, seed: int = 22) -> AutoscalerBenchmark:
         ],
         pools=5,
     )
-    bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(30_000)))
-    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{number}", 100) for number in range(300)))
+    bench.informers.informer_for(Pod).put(*(work.pod(number, "") for number in range(30_000)))
+    bench.informers.informer_for(ReplicaSet).put(*(replica_set(f"web-{number}", 100) for number in range(300)))
     return bench
