@@ -128,6 +128,8 @@ class FakeKubernetes:
         if not sub and not self.keeps_status_apart:
             kept = {}
         merged = {**merge(there, patch), **kept}
+        if merged == there:
+            return 200, json.dumps(there).encode()
         if merged.get("spec") != there.get("spec"):
             merged["metadata"] = {**merged["metadata"], "generation": there["metadata"]["generation"] + 1}
         stored = self.put(plural, merged)

@@ -70,7 +70,9 @@ class TidbAutoscalerParts:
         secrets = ClusterSecrets(client)
         pds = PdAccess(dependencies.web, secrets, address=settings.pd)
         nodes = (
-            ClientNodeLister(client) if dependencies.informers is None else InformerNodeLister(dependencies.informers)
+            ClientNodeLister(client)
+            if dependencies.informers is None
+            else InformerNodeLister(dependencies.informers, client)
         )
         sources = Sources(
             client=client,

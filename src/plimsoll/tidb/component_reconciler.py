@@ -28,6 +28,7 @@ from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
 from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal, note_gaps
 from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
+from plimsoll.tidb.planning.reconcile.status_entries import name_clusters
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -142,7 +143,8 @@ class ComponentReconciler:
         pause = self._context.pause
         if pause is not None:
             done = tuple(self._hold_back(act, pause) for act in decision.acts)
-            return replace(result, done=done, status=conclude(decision, (), now=self._context.now))
+            status = name_clusters(conclude(decision, (), now=self._context.now), result.clusters)
+            return replace(result, done=done, status=status)
         act_context = ActContext(
             observed=self._context.observed,
             component=self._component,
@@ -167,9 +169,9 @@ class ComponentReconciler:
             log.warning("act.failed", component=self._component, problem=str(error))
             problem = str(error)
         keys = {act_done.act.key for act_done in acts if act_done.result in {Result.DONE, Result.ALREADY_SO}}
-        return replace(
-            result, done=tuple(acts), problem=problem, status=conclude(decision, keys, now=self._context.now)
-        )
+        clusters = result.clusters | {act_done.act.key: act_done.cluster for act_done in acts if act_done.cluster}
+        status = name_clusters(conclude(decision, keys, now=self._context.now), clusters)
+        return replace(result, done=tuple(acts), problem=problem, status=status)
 
     def _hold_back(self, act: Act, pause: Reason) -> ActResult:
         assert self._context.observed.base is not None

@@ -148,6 +148,13 @@ class TidbReconciler:
         autoscaler, base = observed.autoscaler, observed.base.view if observed.base is not None else None
         if autoscaler.metadata.deletion_timestamp is not None:
             return await self._finalize(observed, pause=pause, now=now)
+        if observed.unreadable:
+            return replace(
+                _start_result(observed, now),
+                phase=Phase.UNREADABLE,
+                pause=pause,
+                message=f"{'; '.join(observed.unreadable)}: nothing is done until it can be read",
+            )
         problems = find_problems(autoscaler, base, open_namespaces=observed.open_namespaces)
         if base is None and not any(field_problem.code == _NOT_LET_IN for field_problem in problems):
             return replace(_start_result(observed, now), phase=Phase.NO_BASE, pause=pause)
@@ -193,14 +200,24 @@ class TidbReconciler:
             component_result for component_result in found if component_result.clusters or component_result.problem
         )
 
+    async def _find_base_state(self, observed: Observed) -> BaseState:
+        if observed.is_namespace_closed:
+            return BaseState.OUT_OF_SIGHT
+        if observed.base is not None:
+            return BaseState.THERE
+        return BaseState.GONE if await self._observer.is_base_gone(observed) else BaseState.UNCERTAIN
+
     async def _finalize(self, observed: Observed, *, pause: Reason | None, now: datetime) -> ReconcileResult:
         """A deleted autoscaler stays until nothing of it is left that could lose data."""
         if pause is not None:
             return replace(_start_result(observed, now), phase=Phase.DELETED, pause=pause, message=str(pause))
+        if observed.unreadable:
+            message = f"{'; '.join(observed.unreadable)}: it may be one that the autoscaler created"
+            return replace(_start_result(observed, now), phase=Phase.DELETED, message=message)
         finalized = await self._finalization.finalize(
             observed.autoscaler,
             [raw.view for raw in observed.clusters],
-            base=_find_base_state(observed),
+            base=await self._find_base_state(observed),
             end_drain=self._dependencies.drainers.end_drain(observed),
         )
         if not isinstance(finalized, DrainFirst):
@@ -212,12 +229,6 @@ class TidbReconciler:
         return replace(
             _start_result(observed, now), phase=Phase.DELETED, components=components, message=finalized.message
         )
-
-
-def _find_base_state(observed: Observed) -> BaseState:
-    if observed.is_namespace_closed:
-        return BaseState.OUT_OF_SIGHT
-    return BaseState.GONE if observed.base is None else BaseState.THERE
 
 
 def _start_result(observed: Observed, now: datetime) -> ReconcileResult:

@@ -92,6 +92,8 @@ class GroupScalingStatus(Wire):
     """The number of consecutive passes that wanted this direction; present only if more than one is needed."""
     last_reversal_timestamp: Time | None = None
     """When the removal of a store was last cancelled: the store is not removed again at once."""
+    cluster: str = ""
+    """The TidbCluster of the group: it is read by name where a list lacks it."""
 
 
 class TidbClusterAutoScalerStatus(Wire):

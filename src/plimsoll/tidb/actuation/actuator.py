@@ -18,7 +18,7 @@ from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import AlreadyExists, Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.objects.api.pods import is_pod_ready
-from plimsoll.objects.api.tidb import TidbCluster
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.actuation.deletion import Finalization
 from plimsoll.tidb.actuation.volumes import defer_deletion
 from plimsoll.tidb.model.components import Component
@@ -127,6 +127,7 @@ class Actuator:
         self._context = context
         self._finalization = Finalization(client)
         self._writers: dict[str, ClusterWriter] = {}
+        self._is_confirmed = False
 
     async def do(self, act: Act) -> ActResult:
         """Carry out an act. `OVERTAKEN`: the object was changed since it was read; the reconcile starts again."""
@@ -190,6 +191,27 @@ class Actuator:
             self._writers[name] = ClusterWriter(self._client, self._context.cluster(name).metadata)
         return self._writers[name]
 
+    async def _confirm(self) -> None:
+        """Make sure, before anything is removed, that the autoscaler is as it was read.
+
+        An empty patch with the version that was read changes nothing and fails if the autoscaler was changed since. So
+        an outdated answer of the API server removes nothing. Raises `Conflict`.
+        """
+        if not self._is_confirmed:
+            metadata = self._context.observed.scaler.metadata
+            patch = {"metadata": {"resourceVersion": metadata.resource_version}}
+            await self._client.merge_patch(TidbClusterAutoScaler, metadata.name, patch, namespace=metadata.namespace)
+            self._is_confirmed = True
+
+    def _record_writer(self, group: str) -> IntentStore[DrainRecord]:
+        """Writes drain records of a group."""
+
+        async def write(record: DrainRecord | None, /) -> None:
+            await self._confirm()
+            await self._build_writer(group).write_record(record)
+
+        return write
+
     # ---- the base cluster
 
     async def _raise_base(self, act: RaiseBase) -> ActResult:
@@ -243,13 +265,17 @@ class Actuator:
 
     async def _resize(self, act: Resize) -> ActResult:
         patch = {**_build_change_time(self._context.now), **_build_replicas(self._context.component, act.replicas)}
+        if act.replicas < act.was:
+            await self._confirm()
         await self._build_writer(act.group).patch(patch)
         return ActResult(act=act, cluster=act.group)
 
     async def _take_out(self, act: TakeOut) -> ActResult:
         written, drain = self._build_writer(act.group), _store_drain(self._context, act.group)
-        drained = await self._drainer.take_out(drain, now=self._context.now, write_record=written.write_record)
+        write_record = self._record_writer(act.group)
+        drained = await self._drainer.take_out(drain, now=self._context.now, write_record=write_record)
         if isinstance(drained, Drained):
+            await self._confirm()
             if drained.is_disk_free:
                 await defer_deletion(self._client, drain, now=self._context.now)
             await written.patch(_build_lowering(self._context, act.replicas))
@@ -278,13 +304,15 @@ class Actuator:
         """Delete a TidbCluster; for TiKV only when PD has no store of it left."""
         cluster = self._context.cluster(act.group)
         if self._context.component is Component.TIKV:
-            write_record = self._build_writer(act.group).write_record
             drained = await self._drainer.drain_all(
-                _store_drain(self._context, act.group), now=self._context.now, write_record=write_record
+                _store_drain(self._context, act.group),
+                now=self._context.now,
+                write_record=self._record_writer(act.group),
             )
             if not isinstance(drained, Drained):
                 return _drain_result(act, drained)
         metadata = cluster.metadata
+        await self._confirm()
         try:
             options = DeleteOptions(uid=metadata.uid, resource_version=self._build_writer(act.group).version)
             await self._client.delete(TidbCluster, metadata.name, namespace=metadata.namespace, options=options)

@@ -18,9 +18,10 @@ import structlog
 from plimsoll.core.values import Value
 from plimsoll.kube.controller.finalizers import Finalizer, FinalizerOutcome
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.requests.options import DeleteOptions, Selection
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.observing.cluster_lists import list_clusters
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER, DELETION_POLICY, DRAIN, read_drain_record
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class BaseState(Enum):
 
     THERE = "there"
     GONE = "gone"
-    """The API server says so."""
+    """The API server says so, and it has no pods."""
+    UNCERTAIN = "uncertain"
+    """The API server does not find it by name, but lists it, or it has pods."""
     OUT_OF_SIGHT = "out of sight"
     """Its namespace does not admit the autoscaler: neither the cluster nor its groups were read."""
 
@@ -125,6 +128,8 @@ class Finalization:
         others = await self._list_owned_beside(autoscaler, clusters)
         if policy is DeletionPolicy.ORPHAN:
             return await self._orphan(autoscaler, [*clusters, *others], end_drain)
+        if base is BaseState.UNCERTAIN and policy is not DeletionPolicy.FORCE:
+            return DeletionWaits(message=_format_uncertain_base(autoscaler))
         if base is BaseState.OUT_OF_SIGHT and policy is not DeletionPolicy.FORCE:
             return DeletionWaits(message=_format_closed_namespace(autoscaler))
         if not clusters and others and policy is not DeletionPolicy.FORCE:
@@ -143,10 +148,12 @@ class Finalization:
     ) -> list[TidbCluster]:
         """Clusters that the garbage collector would delete and that were not created for the present base cluster."""
         known, owner = {cluster.metadata.name for cluster in clusters}, autoscaler.metadata
-        listed = await self._client.list(TidbCluster, Selection(namespace=owner.namespace))
+        entries = [*autoscaler.status.tikv.values(), *autoscaler.status.tidb.values()]
+        named = {entry.cluster for entry in entries if entry.cluster}
+        listed = await list_clusters(self._client, owner.namespace, known=named)
         return [
             cluster
-            for cluster in listed.items
+            for cluster in (raw.view for raw in listed.clusters)
             if cluster.metadata.name not in known
             and any(reference.uid == owner.uid for reference in cluster.metadata.owner_references)
         ]
@@ -205,6 +212,11 @@ class Finalization:
         await self._finalizer.remove(TidbClusterAutoScaler, autoscaler.metadata)
         _log.info("autoscaler.released", namespace=autoscaler.metadata.namespace, name=autoscaler.metadata.name)
         return Released(message=message)
+
+
+def _format_uncertain_base(autoscaler: TidbClusterAutoScaler) -> str:
+    name = autoscaler.spec.cluster.name
+    return f"TidbCluster {name} is not found by its name, but it is listed or has pods: its groups are not deleted"
 
 
 def _format_closed_namespace(autoscaler: TidbClusterAutoScaler) -> str:

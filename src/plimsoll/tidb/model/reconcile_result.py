@@ -76,6 +76,7 @@ class Phase(Enum):
     ACTED = "acted"
     NO_BASE = "no base cluster"
     INVALID = "invalid"
+    UNREADABLE = "unreadable"
     DELETED = "being deleted"
 
 

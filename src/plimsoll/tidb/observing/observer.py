@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import structlog
 from msgspec.structs import replace
 
-from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.kube.errors import ApiCallFailed, ApiError, NotFound, UnreadableAnswer
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
@@ -21,6 +21,7 @@ from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.observing.cluster_lists import list_clusters
 from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.api.validation import allows_namespace
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER, is_made_by
@@ -38,6 +39,9 @@ T = TypeVar("T", bound="WireObject")
 
 INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 """The label of every pod of a TidbCluster: the name of the cluster."""
+
+_SHARE_BELIEVED: Final = 0.1
+"""The share of known nodes that may be missing at once without being asked for again."""
 
 Scaler = RawObject[TidbClusterAutoScaler]
 Cluster = RawObject[TidbCluster]
@@ -60,6 +64,8 @@ class Observed:
     """The base cluster's namespace does not admit the autoscaler, or that is unknown: nothing there was read."""
     pods: dict[str, tuple[Pod, ...]] = field(default_factory=dict)
     """Pods by TidbCluster; a cluster whose pods could not be listed is missing."""
+    unreadable: tuple[str, ...] = ()
+    """TidbClusters that exist and cannot be read, with the reason. Nothing is removed while there are any."""
     former: tuple[Observed, ...] = ()
     """The same for each cluster that it named before and where groups remain. It scales nothing there."""
 
@@ -93,14 +99,37 @@ class ClientNodeLister:
 
 
 class InformerNodeLister:
-    """Lists nodes from an informer, so that reconciling many autoscalers needs no requests."""
+    """Lists nodes from an informer, so that reconciling many autoscalers needs no requests.
 
-    def __init__(self, informers: SharedInformerFactory) -> None:
+    Fewer nodes may cost groups their instances. So nodes that cannot be read count as they were last seen, and if more
+    than a small share of the nodes is missing at once, the API server is asked again.
+    """
+
+    def __init__(self, informers: SharedInformerFactory, client: Client) -> None:
         self._informer = informers.informer_for(Node)
+        self._client = client
+        self._known: dict[str, Node] = {}
 
     async def list_nodes(self) -> tuple[Node, ...] | None:
         await self._informer.wait_until_synced()
-        return self._informer.cache.list()
+        cache = self._informer.cache
+        listed = {node.metadata.name: node for node in cache.list()}
+        listed |= {key.name: self._known[key.name] for key in cache.bad if key.name in self._known}
+        missing = self._known.keys() - listed.keys()
+        if len(missing) > max(1, len(self._known) * _SHARE_BELIEVED):
+            again = await self._read_names()
+            listed |= {name: self._known[name] for name in missing if again is None or name in again}
+        self._known = listed
+        return tuple(listed.values())
+
+    async def _read_names(self) -> frozenset[str] | None:
+        """The names of all nodes by the API server; None: it does not say."""
+        try:
+            listed = await self._client.list(Node)
+        except ApiCallFailed as error:
+            log.warning("nodes.unknown", problem=str(error))
+            return None
+        return frozenset([*(node.metadata.name for node in listed.items), *(bad.name for bad in listed.bad)])
 
 
 def namespace_of_base(autoscaler: TidbClusterAutoScaler) -> str:
@@ -131,8 +160,12 @@ class Observer:
             is_there = await self._read_annotations(namespace_of_cluster) is not None
             return Observed(scaler=scaler, open_namespaces=open_namespaces, is_namespace_closed=is_there)
         name_of_base = scaler.view.spec.cluster.name
-        base = await self._get(TidbCluster, name_of_base, namespace_of_cluster) if name_of_base else None
-        clusters = await self._list(TidbCluster, namespace_of_cluster)
+        try:
+            base = await self._get(TidbCluster, name_of_base, namespace_of_cluster) if name_of_base else None
+            listed = await list_clusters(self._client, namespace_of_cluster, known=_known_clusters(scaler.view))
+        except UnreadableAnswer as error:
+            return Observed(scaler=scaler, open_namespaces=open_namespaces, unreadable=(str(error),))
+        clusters = listed.clusters
         made = tuple(
             raw
             for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name)
@@ -142,14 +175,30 @@ class Observer:
             scaler=scaler,
             base=base,
             clusters=made,
-            taken=frozenset(raw.metadata.name for raw in clusters),
+            taken=frozenset(raw.metadata.name for raw in clusters) | listed.unreadable.keys(),
             older_autoscalers=find_older_autoscalers(
                 scaler.view, await self._list_allowed(namespace_of_cluster, [raw.view for raw in others])
             ),
             open_namespaces=open_namespaces,
             pods={raw.metadata.name: pods for raw in made if (pods := await self._list_pods(raw.metadata)) is not None},
+            unreadable=tuple(f"TidbCluster {name}: {problem}" for name, problem in sorted(listed.unreadable.items())),
             former=await self._find_former(scaler, clusters, others),
         )
+
+    async def is_base_gone(self, observed: Observed) -> bool:
+        """Whether the base cluster is gone by every sign: by name, in the list, and by its pods.
+
+        Clusters that were created for a base cluster that is gone are deleted without being drained.
+        """
+        name = observed.autoscaler.spec.cluster.name
+        if observed.base is not None or name in observed.taken:
+            return False
+        selection = Selection(namespace=observed.namespace, labels=f"{INSTANCE_LABEL}={name}")
+        try:
+            listed = await self._client.list(Pod, selection)
+        except NotFound:
+            return True
+        return not listed.items and not listed.bad
 
     async def _find_former(
         self, scaler: Scaler, clusters: Collection[Cluster], others: Collection[Scaler]
@@ -203,7 +252,9 @@ class Observer:
         found: list[RawObject[T]] = []
         async for page in self._client.pages_with_raw(of, Selection(namespace=namespace)):
             for bad in page.listed.bad:
-                log.warning("object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name)
+                log.warning(
+                    "object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name, problem=bad.problem
+                )
             found += [RawObject(view=view, raw=raw) for view, raw in zip(page.listed.items, page.raws, strict=True)]
         return found
 
@@ -248,6 +299,12 @@ class Observer:
             log.debug("pods.unknown", namespace=cluster.namespace, cluster=cluster.name, problem=str(error))
             return None
         return tuple(pod for pod in listed.items if pod.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
+
+
+def _known_clusters(autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
+    """The TidbClusters that its status names."""
+    entries = [*autoscaler.status.tikv.values(), *autoscaler.status.tidb.values()]
+    return frozenset(entry.cluster for entry in entries if entry.cluster)
 
 
 def _replace_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:

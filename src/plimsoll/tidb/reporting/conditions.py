@@ -55,6 +55,8 @@ def build_conditions(result: ReconcileResult) -> tuple[Condition, ...]:
         return valid, _build_not_ready("Invalid", valid.message)
     if result.phase is Phase.NO_BASE:
         return valid, _build_not_ready("ClusterNotFound", f"TidbCluster {result.base} does not exist")
+    if result.phase is Phase.UNREADABLE:
+        return (_build_not_ready("Unreadable", result.message),)
     conditions = [
         valid,
         _build_conflict(result.components),

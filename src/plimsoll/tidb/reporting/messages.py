@@ -69,6 +69,8 @@ def build_sentences(result: ReconcileResult) -> list[str]:
         case Phase.INVALID:
             more = len(result.problems) - 1
             return [f"{autoscaler}: invalid, no action: {result.problems[0]}{f' (and {more} more)' if more else ''}"]
+        case Phase.UNREADABLE:
+            return [f"{autoscaler}: nothing is done, {result.message}"]
         case Phase.DELETED:
             parts = [f"{autoscaler}: being deleted: {result.message}"]
         case Phase.ACTED:
@@ -172,7 +174,7 @@ def _build_condition_events(conditions: Iterable[Condition], before: Iterable[Co
             continue
         if _BAD_STATES.get(condition.type) == condition.status:
             yield EventMessage(type=EventType.WARNING, reason=condition.reason, message=condition.message)
-        elif condition.type == READY and condition.reason in {SCALE_HELD, "ClusterNotFound"}:
+        elif condition.type == READY and condition.reason in {SCALE_HELD, "ClusterNotFound", "Unreadable"}:
             yield EventMessage(type=EventType.NORMAL, reason=condition.reason, message=condition.message)
 
 
@@ -203,6 +205,8 @@ def _list_failure_reasons(result: ReconcileResult) -> Iterator[Reason]:
         yield Reason(code="Invalid", message="; ".join(map(str, result.problems)))
     elif result.phase is Phase.NO_BASE:
         yield Reason(code="ClusterNotFound", message=f"TidbCluster {result.base} does not exist")
+    elif result.phase is Phase.UNREADABLE:
+        yield Reason(code="Unreadable", message=result.message)
     elif result.phase is Phase.DELETED:
         yield Reason(code="BeingDeleted", message=result.message)
     for component_result in result.components:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from plimsoll.objects.api.tidb import GroupScalingStatus
+from plimsoll.tidb.model.components import RESERVED_TYPES
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, Held, RaiseBase, Remove
 from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT, check_cooldown, find_last_change, interval_s
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from plimsoll.tidb.model.reconcile_types import Act, Decision
@@ -85,6 +86,12 @@ def apply_acts(decided: Decision, done: Collection[str], *, now: datetime) -> di
             continue
         status[act.key] = _update_entry(act, status.get(act.key) or GroupScalingStatus(), moment)
     return status
+
+
+def name_clusters(status: dict[str, GroupScalingStatus], clusters: Mapping[str, str]) -> dict[str, GroupScalingStatus]:
+    """The status, with the TidbCluster of each group. The base cluster's entry names none."""
+    names = {key: clusters.get(key, "") for key in status if key not in RESERVED_TYPES}
+    return {key: replace(entry, cluster=names[key]) if names.get(key) else entry for key, entry in status.items()}
 
 
 def _update_entry(act: Act, entry: GroupScalingStatus, moment: datetime) -> GroupScalingStatus:
