@@ -19,6 +19,8 @@ from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from plimsoll.solver.packing.solution import Solution
+
 PROVING: Final = Effort(rounds=100)
 ALL_DIFFERENT: Final = 10_000
 
@@ -48,10 +50,9 @@ def _rows(
 ) -> Iterator[Any]:
     ratios, times = [], []
     for problem in problems:
-        answers: list[Any] = []
+        answers: list[Solution] = []
         times.append(cpu_ms(lambda instance=problem, found=answers: found.append(pack(instance, Effort()))))
-        packed = answers[0].packed
-        ratios.append(packed.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
+        ratios.append(answers[0].packing.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
     told = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"
     yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, told, plan_ms=statistics.median(times))
 
