@@ -1,6 +1,13 @@
-"""Durations as text, in Go's spelling."""
+"""Durations as text, in Go's spelling, and added to times."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+LATEST: Final = datetime.max.replace(tzinfo=UTC)
+"""Python's times end with the year 9999."""
 
 
 def format_duration(seconds: float) -> str:
@@ -11,3 +18,15 @@ def format_duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes}m{shown}"
     return f"{minutes}m{shown}" if minutes else shown
+
+
+def add_seconds(moment: datetime, seconds: float) -> datetime:
+    """The moment so many seconds later, or earlier if they are negative; at most `LATEST`, at least `EARLIEST`.
+
+    For times and numbers that come from objects: a grace period may be 2⁶³ - 1 seconds. What is to happen beyond the
+    end of time does not happen.
+    """
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return LATEST if seconds > 0 else EARLIEST

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.local.cloud.catalogue import SoldMachineTypes  # noqa: TC001 -- msgspec resolves the annotations of Values
 from plimsoll.local.cloud.machines.templates import InvalidTemplate, MachineTemplate, build_template
@@ -32,6 +32,7 @@ from plimsoll.objects.api.simulated_cloud import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
 _NUMBERED: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)")
 
@@ -269,7 +270,7 @@ class Planner:
         started = machine.status.started_time
         if started is None or machine.spec.never_boots:
             return
-        due = started + timedelta(seconds=machine.spec.boot_seconds)
+        due = add_seconds(started, machine.spec.boot_seconds)
         if due <= self._view.now:
             self._boots.append(Boot(machine=machine, shape=shape))
         else:

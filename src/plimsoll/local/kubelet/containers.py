@@ -7,14 +7,16 @@ container's identity, so a kubelet that writes a state twice writes the same.
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.api.pods import ContainerStatus
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.local.kubelet.settings import Pace
     from plimsoll.objects.api.pods import Container, ContainerStateTerminated, Pod
 
@@ -114,7 +116,7 @@ def advance(view: ContainerView, now: datetime, *, pace: Pace, restart_policy: s
     over = state.terminated or view.status.last_state.terminated
     if state.running is not None:
         started = state.running.started_at or now
-        finished = None if pace.run_s is None else started + timedelta(seconds=pace.run_s)
+        finished = None if pace.run_s is None else add_seconds(started, pace.run_s)
         if finished is None or now < finished:
             return ContainerUpdate(status=running(view, now).status | _last_of(view), until=finished)
         ended = _ended(view, pace.exit_code, started=started, finished=finished)
@@ -134,7 +136,7 @@ _OVER: Final = {"ready": False, "started": False}
 
 
 def _run_for(view: ContainerView, now: datetime, pace: Pace) -> ContainerUpdate:
-    until = None if pace.run_s is None else now + timedelta(seconds=pace.run_s)
+    until = None if pace.run_s is None else add_seconds(now, pace.run_s)
     return ContainerUpdate(status=running(view, now).status, until=until)
 
 
@@ -153,7 +155,7 @@ def _after_end(
             status=_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER) | _last_of(view)
         )
     backoff_s = _backoff_s(view.restarts, ran_s)
-    again_at = finished + timedelta(seconds=backoff_s)
+    again_at = add_seconds(finished, backoff_s)
     if again_at <= now:
         return running(view, now, restarts=view.restarts + 1, last={"terminated": ended})
     text = (

@@ -7,14 +7,16 @@ others wrote (capacity, a machine's own nodeInfo, further conditions) stays.
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, boot_s_of
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.objects.api.nodes import Node, NodeCondition
 
 # What a healthy kubelet reports, in its order (kubernetes pkg/kubelet/nodestatus).
@@ -62,7 +64,7 @@ def node_state_at(node: Node, now: datetime, settings: KubeletSettings) -> Up | 
         return Silent()
     if node.metadata.creation_timestamp is None:
         return Up()
-    until = node.metadata.creation_timestamp + timedelta(seconds=boot_s_of(node, settings))
+    until = add_seconds(node.metadata.creation_timestamp, boot_s_of(node, settings))
     return Booting(until=until) if now < until else Up()
 
 
@@ -124,7 +126,7 @@ def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | 
     is_first = ready.last_heartbeat_time == ready.last_transition_time
     chance = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
     share = 0.1 + 0.9 * chance if is_first else 1.0
-    return ready.last_heartbeat_time + timedelta(seconds=report_s * share)
+    return add_seconds(ready.last_heartbeat_time, report_s * share)
 
 
 def _missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:

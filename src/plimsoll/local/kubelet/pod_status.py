@@ -10,9 +10,9 @@ continues where this one was. Whole seconds: that is the precision of Kubernetes
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.local.kubelet.containers import (
     KILLED,
@@ -31,6 +31,7 @@ from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from plimsoll.local.kubelet.settings import Pace
     from plimsoll.objects.api.pods import Container, Pod
@@ -40,7 +41,7 @@ TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _SIGTERM_EXIT: Final = 143
 
 # Times in conditions are whole seconds, rounded down.
-_WRITTEN_TO: Final = timedelta(seconds=1)
+_WRITTEN_TO_S: Final = 1.0
 
 
 class PodAddresses(Value, frozen=True):
@@ -80,7 +81,7 @@ def pod_status_at(
     deadline = _deadline(pod)
     if deadline is not None and deadline <= now:
         return _said(pod, _past_deadline(pod, now, place))
-    starts_at = _taken_at(pod, now) + timedelta(seconds=pace.start_s)
+    starts_at = add_seconds(_taken_at(pod, now), pace.start_s)
     if now < starts_at and not _has_started(pod):
         return _said(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
     wanted, until = _started(pod, now, place=place, pace=pace)
@@ -115,7 +116,7 @@ def _terminating(
     metadata = pod.metadata
     killed_at = metadata.deletion_timestamp or now
     grace_s = metadata.deletion_grace_period_seconds or 0
-    ends_at = min(killed_at, killed_at + timedelta(seconds=pace.stop_s - grace_s))
+    ends_at = min(killed_at, add_seconds(killed_at, pace.stop_s - grace_s))
     if now < ends_at:
         return PodUnchanged(until=ends_at)
     if not pace.tells_end:
@@ -258,13 +259,13 @@ def _taken_at(pod: Pod, now: datetime) -> datetime:
             and condition.status == "True"
             and condition.last_transition_time is not None
         ):
-            return min(now, condition.last_transition_time + _WRITTEN_TO)
+            return min(now, add_seconds(condition.last_transition_time, _WRITTEN_TO_S))
     return now
 
 
 def _deadline(pod: Pod) -> datetime | None:
     allowed_s, since = pod.spec.active_deadline_seconds, pod.status.start_time
-    return None if allowed_s is None or since is None else since + timedelta(seconds=allowed_s)
+    return None if allowed_s is None or since is None else add_seconds(since, allowed_s)
 
 
 def _earliest(*moments: datetime | None) -> datetime | None:

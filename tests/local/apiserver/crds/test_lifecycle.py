@@ -193,3 +193,39 @@ def test_selectable_fields_are_those_of_the_definition(world: ApiServerHarness):
     assert (
         world.ask("GET", f"{WIDGETS}?fieldSelector=spec.color%3Dx").message == "field label not supported: spec.color"
     )
+
+
+WEBHOOK = {
+    "strategy": "Webhook",
+    "webhook": {"clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]},
+}
+
+
+def test_a_conversion_webhook_is_refused_because_none_is_called(world: ApiServerHarness):
+    asked = definition()
+    asked["spec"]["conversion"] = WEBHOOK
+    refused = world.ask("POST", CRDS, asked)
+    assert refused.status == 422
+    assert refused.message.startswith(
+        'CustomResourceDefinition.apiextensions.k8s.io "widgets.ex.com" is invalid: spec.conversion.strategy: '
+        'Invalid value: "Webhook": this server does not call conversion webhooks'
+    )
+    world.made(CRDS, definition())
+    patched = world.ask("PATCH", f"{CRDS}/widgets.ex.com", {"spec": {"conversion": WEBHOOK}}, content=MERGE)
+    assert patched.status == 422
+    assert world.ask("GET", f"{CRDS}/widgets.ex.com").body["spec"]["conversion"] == {"strategy": "None"}
+
+
+def test_a_definition_with_a_webhook_that_is_there_already_can_be_changed(world: ApiServerHarness):
+    world.made(CRDS, definition())
+    key = Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com")
+
+    def with_webhook(found: Any) -> Put:
+        body = found.body()
+        return Put({**body, "spec": {**body["spec"], "conversion": WEBHOOK}})
+
+    world.run.until(world.server.store.update(key, with_webhook))
+    label = {"metadata": {"labels": {"a": "b"}}}
+    assert world.ask("PATCH", f"{CRDS}/widgets.ex.com", label, content=MERGE).status == 200
+    back = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+    assert world.ask("PATCH", f"{CRDS}/widgets.ex.com", back, content=MERGE).status == 200

@@ -6,9 +6,10 @@ or a deletionTimestamp, as in kube-apiserver; controllers finish it.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from plimsoll.core.durations import LATEST, add_seconds
 from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.admission import AdmissionAttributes
@@ -183,14 +184,20 @@ def _with_grace(old: Json, grace_s: int, *, now: datetime) -> Json:
         before_s = metadata.get("deletionGracePeriodSeconds", 0)
         if grace_s >= before_s:
             return old
-        ends = datetime.fromisoformat(metadata["deletionTimestamp"]) - timedelta(seconds=before_s - grace_s)
-        metadata["deletionTimestamp"] = written_time(ends)
+        began = _began(metadata, before_s, now=now)
+        metadata["deletionTimestamp"] = written_time(add_seconds(began, grace_s))
     else:
-        metadata["deletionTimestamp"] = written_time(now + timedelta(seconds=grace_s))
+        metadata["deletionTimestamp"] = written_time(add_seconds(now, grace_s))
         if metadata.get("generation"):
             metadata["generation"] += 1
     metadata["deletionGracePeriodSeconds"] = grace_s
     return {**old, "metadata": metadata}
+
+
+def _began(metadata: Json, grace_s: int, *, now: datetime) -> datetime:
+    """When the deletion was asked for; now, if the end of its grace period was beyond the end of time."""
+    ends = datetime.fromisoformat(metadata["deletionTimestamp"])
+    return now if ends.year == LATEST.year else add_seconds(ends, -grace_s)
 
 
 def _with_finalizers(obj: Json, finalizers: list[str]) -> Json:

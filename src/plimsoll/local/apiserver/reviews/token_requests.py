@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
@@ -63,7 +63,7 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
             "expirationSeconds": lifetime_s,
             "boundObjectRef": spec.get("boundObjectRef"),
         },
-        "status": {"token": token, "expirationTimestamp": written_time(now + timedelta(seconds=lifetime_s))},
+        "status": {"token": token, "expirationTimestamp": written_time(add_seconds(now, lifetime_s))},
     }
 
 

@@ -8,11 +8,13 @@ from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
 from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
 from plimsoll.objects.builtin.decoding import decode
+from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.definition.checks import validate_definition
 from plimsoll.objects.schema.definition.defaults import prepared
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ServedResource
+    from plimsoll.objects.schema.field_errors import FieldError
 
 Json = dict[str, Any]
 
@@ -49,7 +51,21 @@ class CrdStrategy(BuiltinStrategy):
         return updated
 
     def validate_create(self, obj: Json) -> ValidationResult:
-        return ValidationResult(errors=tuple(validate_definition(obj)))
+        return ValidationResult(errors=(*validate_definition(obj), *_conversion_errors(obj)))
 
     def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
-        return ValidationResult() if subresource else ValidationResult(errors=tuple(validate_definition(new, old)))
+        if subresource:
+            return ValidationResult()
+        # A definition that an earlier version of this server let in can still be changed.
+        refused = () if _conversion_errors(old) else _conversion_errors(new)
+        return ValidationResult(errors=(*validate_definition(new, old), *refused))
+
+
+def _conversion_errors(definition: Json) -> tuple[FieldError, ...]:
+    """No webhook is called yet: without it objects would lose the fields that their versions do not share."""
+    conversion = definition["spec"].get("conversion")
+    strategy = conversion.get("strategy") if isinstance(conversion, dict) else None
+    if strategy != "Webhook":
+        return ()
+    detail = 'this server does not call conversion webhooks, and objects would lose fields between versions; use "None"'
+    return (fields.invalid("spec.conversion.strategy", strategy, detail),)

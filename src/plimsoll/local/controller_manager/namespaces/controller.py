@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
@@ -66,7 +66,7 @@ class NamespaceController:
             return Done()
         if _FINALIZER not in namespace.spec.finalizers:
             return Done()
-        begin = namespace.metadata.deletion_timestamp + timedelta(seconds=self._settings.delay_s)
+        begin = add_seconds(namespace.metadata.deletion_timestamp, self._settings.delay_s)
         wait_s = (begin - self._clock.now()).total_seconds()
         if wait_s > 0:
             return Again(after_s=wait_s)

@@ -6,9 +6,10 @@ for pods that are overdue to terminate.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.quantity import Quantity
 from plimsoll.local.apiserver.admission.pod_resources import Amounts, container_amounts, pod_amounts
 from plimsoll.objects.builtin.validation.resources import is_extended, is_huge_page
@@ -78,7 +79,7 @@ def overdue_at(pod: Json) -> datetime | None:
     deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
     if not deleted or grace_s is None:
         return None
-    return datetime.fromisoformat(deleted) + timedelta(seconds=grace_s)
+    return add_seconds(datetime.fromisoformat(deleted), grace_s)
 
 
 def missing_resources(pod: Json, names: Iterable[str]) -> str | None:

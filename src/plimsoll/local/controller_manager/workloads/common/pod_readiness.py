@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.informer.events import Updated
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from plimsoll.kube.informer.events import Change
     from plimsoll.objects.api.pods import Pod, PodCondition
@@ -45,7 +46,7 @@ def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
     if min_ready_s == 0:
         return is_pod_ready(pod)
     since = ready_since(pod)
-    return since is not None and since + timedelta(seconds=min_ready_s) <= now
+    return since is not None and add_seconds(since, min_ready_s) <= now
 
 
 def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:
@@ -53,7 +54,7 @@ def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime)
     if min_ready_s == 0:
         return None
     since = [since for pod in pods if (since := ready_since(pod)) is not None]
-    waits = [(item + timedelta(seconds=min_ready_s) - now).total_seconds() for item in since]
+    waits = [(add_seconds(item, min_ready_s) - now).total_seconds() for item in since]
     return min((wait for wait in waits if wait > 0), default=None)
 
 

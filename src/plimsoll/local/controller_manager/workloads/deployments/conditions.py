@@ -6,11 +6,11 @@ which drops a condition and appends it when it changes.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import max_unavailable, replicas_of
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import REPLICA_FAILURE
 from plimsoll.objects.api.workloads import DeploymentCondition, DeploymentStatus
@@ -168,8 +168,8 @@ def _is_out_of_time(deployment: Deployment, status: DeploymentStatus, now: datet
     condition = condition_of(status.conditions, PROGRESSING)
     if condition is None or condition.reason == NEW_SET_AVAILABLE or condition.last_update_time is None:
         return False
-    deadline = timedelta(seconds=deployment.spec.progress_deadline_seconds or 0)
-    return condition.reason == TIMED_OUT or condition.last_update_time + deadline < now
+    deadline = add_seconds(condition.last_update_time, deployment.spec.progress_deadline_seconds or 0)
+    return condition.reason == TIMED_OUT or deadline < now
 
 
 def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:

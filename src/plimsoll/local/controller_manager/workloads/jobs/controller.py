@@ -10,11 +10,11 @@ Changes of pods are handled together after a second: a job of many pods would ot
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import of_owner
 from plimsoll.kube.errors import NotFound
@@ -118,7 +118,7 @@ class JobController:
         if not (self._written.are_fulfilled(metadata.uid) and self._pods.own_writes.are_fulfilled(metadata.uid)):
             return Again(after_s=RECHECK_S)
         if (end := finished_at(job)) is not None:
-            return await self._after_the_end(job, end + timedelta(seconds=job.spec.ttl_seconds_after_finished or 0))
+            return await self._after_the_end(job, add_seconds(end, job.spec.ttl_seconds_after_finished or 0))
         selector = label_selector(job.spec.selector)
         pods = await self._adoption.claim(metadata, selector, candidates(self._informer, metadata))
         view = JobView(job=job, pods=tuple(pods), now=self._clock.now())

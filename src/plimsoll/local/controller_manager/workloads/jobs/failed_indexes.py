@@ -6,9 +6,9 @@ uncounted and with its finalizer, until there is a successor with the next numbe
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
@@ -82,7 +82,7 @@ def index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float
     if pod is None or end is None:
         return 0.0
     wait_s = min(_FIRST_BACKOFF_S * 2 ** min(_absolute_count(pod), 16), _LONGEST_BACKOFF_S)
-    return max(0.0, (end + timedelta(seconds=wait_s) - now).total_seconds())
+    return max(0.0, (add_seconds(end, wait_s) - now).total_seconds())
 
 
 def _is_last_failure(job: Job, pod: Pod) -> bool:

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
 from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
@@ -39,6 +39,7 @@ from plimsoll.objects.api.workloads import Job, JobCondition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
@@ -239,7 +240,7 @@ def _until_deadline_s(view: JobView) -> float | None:
     if spec.active_deadline_seconds is None or spec.suspend:
         return None
     started = view.job.status.start_time or view.now
-    return (started + timedelta(seconds=spec.active_deadline_seconds) - view.now).total_seconds()
+    return (add_seconds(started, spec.active_deadline_seconds) - view.now).total_seconds()
 
 
 # ---- how many pods
@@ -349,7 +350,7 @@ def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
     if not failures:
         return 0.0
     wait_s = min(_FIRST_BACKOFF_S * 2 ** min(len(failures) - 1, 16), _LONGEST_BACKOFF_S)
-    return max(0.0, (max(failures) + timedelta(seconds=wait_s) - now).total_seconds())
+    return max(0.0, (add_seconds(max(failures), wait_s) - now).total_seconds())
 
 
 def ready_count(pods: Sequence[Pod]) -> int:
