@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plimsoll.core.values import Wire
 from plimsoll.kube.client import Client
-from plimsoll.kube.errors import AnswerLost, NotSent
+from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.informer import Informer, InformerSettings
 from plimsoll.kube.informer.events import version_of, view_of
 from plimsoll.kube.requests.options import ClientSettings
@@ -223,6 +223,12 @@ class FaultyTransport:
         """Given instead of the server's, to watches and lists alike, until used up."""
         self.lists_are_bare = False
         """Items of lists say neither kind nor apiVersion: so real servers list built-in kinds, custom ones not."""
+        self.sends_bookmarks = True
+        """Servers need not send any."""
+        self.stalls_watches = False
+        """Watches are accepted and never deliver anything."""
+        self.stalls_calls = False
+        """Nothing is answered, and no connection is closed."""
         self.streams: list[FaultyStream] = []
         self.sent: list[Request] = []
 
@@ -230,12 +236,18 @@ class FaultyTransport:
         self.sent.append(call)
         if self.is_down:
             raise NotSent("connection refused")
+        if self.stalls_calls:
+            await asyncio.sleep(call.timeout_s)
+            raise TimedOut("no answer")
         if self.replies:
             return self.replies.pop(0)
+        if not self.sends_bookmarks:
+            call = call._replace(query=[pair for pair in call.query if pair[0] != "allowWatchBookmarks"])
         reply = await self.inner.send(call)
         if reply.stream is None:
             return _bare(reply) if self.lists_are_bare else reply
         stream = FaultyStream(reply.stream)
+        stream.is_silent = self.stalls_watches
         self.streams = [*(faulty_stream for faulty_stream in self.streams if not faulty_stream.is_closed), stream]
         return reply._replace(stream=stream)
 

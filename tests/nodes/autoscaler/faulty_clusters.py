@@ -41,6 +41,8 @@ class NetworkLink:
 
     def __init__(self) -> None:
         self._broken = asyncio.Event()
+        self.sends_bookmarks = True
+        """Servers need not send any."""
 
     @property
     def is_cut(self) -> bool:
@@ -66,6 +68,8 @@ class LinkTransport:
     async def send(self, call: Request) -> Response:
         if self._line.is_cut:
             raise NotSent("nobody answers")
+        if not self._line.sends_bookmarks:
+            call = call._replace(query=[pair for pair in call.query if pair[0] != "allowWatchBookmarks"])
         reply = await self._transport.send(call)
         return reply if reply.stream is None else reply._replace(stream=LinkStream(reply.stream, self._line))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.nodes.autoscaler.faulty_clusters import FaultyCluster
 from tests.nodes.autoscaler.loop_scenarios import group, replica_set
@@ -76,6 +77,15 @@ def test_time_in_which_it_could_not_see_makes_no_node_unneeded(kind: str, what: 
         assert len(nodes_of(world)) == 3
         minutes(world, 6)
         assert len(nodes_of(world)) == 1
+
+
+def test_silent_watches_of_a_server_without_bookmarks_make_no_iteration_blind():
+    world = health("live", **{"scale-down-enabled": "false"})
+    world.api.sends_bookmarks = False
+    with world, capture_logs() as logs:
+        minutes(world, 20)
+        assert len(world.outcome()["loops"]) > 0
+    assert [entry for entry in logs if entry["event"] in {"loop.blind", "informer.trouble"}] == []
 
 
 def slow_to_boot(kind: str) -> FaultyCluster:

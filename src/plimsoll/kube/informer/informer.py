@@ -179,8 +179,8 @@ class Informer(Generic[V]):
     def age_s(self) -> float:
         """The age of the cache: seconds since the last contact to the server. Infinite before the first list.
 
-        With a quiet watch, the age reaches a bit more than a minute, the time between two bookmarks. After an event
-        that could not be decoded, the age counts from that event until the next complete list.
+        With a quiet watch, the age reaches the time between two bookmarks, or `silence_s` where the server sends none.
+        After an event that could not be decoded, the age counts from that event until the next complete list.
         """
         if not self.has_synced:
             return math.inf

@@ -25,7 +25,11 @@ class InformerSettings(Value):
     """False only where the server cannot disappear unnoticed and the age of the cache is not used: in one process, in
     virtual time, where a quiet week has ten thousand bookmarks per watch. `silence_s` is then as long as a watch."""
     silence_s: float = 100.0
-    """A watch without data for this long is dead: servers send a bookmark every 60 s, at most a quarter late."""
+    """A watch without data for this long is opened again. Most servers send a bookmark every 60 s, at most a quarter
+    late; others send none while nothing changes."""
+    probe_timeout_s: float = 15.0
+    """How long the server may take to answer before a watch is opened again. `silence_s` and this bound the time until
+    a dead connection is noticed."""
     reopen_after_s: float = 1.0
     """The shortest time between two watches, after one that ended normally."""
     backoff: Backoff = Backoff(initial_s=0.8, factor=2.0, cap_s=30.0, jitter=0.5, reset_after_s=120.0)
@@ -39,7 +43,7 @@ class InformerSettings(Value):
             raise InvalidInput(f"must be 0 or more, is {self.page_size}", path="page_size")
         if not 1 <= self.shortest_watch_s <= self.longest_watch_s:
             raise InvalidInput("must be at least 1 and at most longest_watch_s", path="shortest_watch_s")
-        for field in ("watch_list_patience_s", "silence_s", "list_timeout_s"):
+        for field in ("watch_list_patience_s", "silence_s", "probe_timeout_s", "list_timeout_s"):
             if not getattr(self, field) > 0:
                 raise InvalidInput(f"must be more than 0, is {getattr(self, field)}", path=field)
         for field in ("reopen_after_s", "suspicion_s"):

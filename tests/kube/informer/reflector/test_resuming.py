@@ -142,6 +142,50 @@ def test_failures_are_tried_again_slower_and_slower():
         assert 10 < len(world.line.sent) < 40
 
 
+def test_where_the_server_sends_no_bookmarks_a_quiet_cache_stays_fresh_and_in_no_trouble():
+    with WidgetCluster() as world, capture_logs() as logs:
+        world.line.sends_bookmarks = False
+        world.put("a")
+        informer = world.running()
+        for _ in range(720):
+            world.run.advance_by(5)
+            assert informer.age_s() <= InformerSettings().silence_s + 5
+            assert informer.status.trouble == ""
+        assert informer.status.relists == 0
+        assert [entry for entry in logs if entry["log_level"] == "warning"] == []
+        world.put("b")
+        world.run.settle()
+        assert known(informer) == world.truth()
+
+
+def test_a_server_that_answers_nothing_more_is_noticed_within_silence_and_probe():
+    with WidgetCluster() as world:
+        informer = world.running()
+        world.line.streams[0].is_silent = True
+        world.line.stalls_calls = True
+        settings = InformerSettings()
+        world.run.advance_by(settings.silence_s + settings.probe_timeout_s + 5)
+        assert "no answer" in informer.status.trouble
+        assert informer.age_s() > settings.silence_s
+        world.line.stalls_calls = False
+        world.put("a")
+        world.run.advance_by(60)
+        assert informer.status.trouble == ""
+        assert known(informer) == world.truth()
+
+
+def test_watches_that_never_deliver_are_replaced_by_lists():
+    with WidgetCluster() as world:
+        world.line.stalls_watches = True
+        informer = world.running()
+        world.put("a")
+        world.run.advance_by(2 * InformerSettings().silence_s + 5)
+        assert known(informer) == world.truth()
+        assert informer.status.relists == 1
+        world.run.advance_by(3600)
+        assert informer.status.relists == 1
+
+
 def test_a_connection_that_falls_silent_is_given_up_and_resumed():
     with WidgetCluster() as world:
         informer = world.running()

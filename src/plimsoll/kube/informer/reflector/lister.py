@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
 import structlog
 
@@ -22,6 +22,13 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 # If pages expire this often, reading takes longer than the server stores a version: everything is requested at once.
 _MOST_EXPIRED: Final = 2
+
+
+class NewestState(NamedTuple):
+    """The version of the server, and its number of objects of the kind; None: it does not count them."""
+
+    version: str
+    objects: int | None
 
 
 class Lister(Generic[V]):
@@ -53,12 +60,17 @@ class Lister(Generic[V]):
             else:
                 return
 
-    async def get_newest_version(self) -> str:
-        """Get the current version of the server, with a list of one object."""
-        reader: ListReader[V] = ListReader(self._lister_watcher.struct, await self._lister_watcher.get_page(limit=1))
+    async def get_newest_state(self) -> NewestState:
+        """Get the current version of the server and its number of objects, with a list of one object."""
+        body = await self._lister_watcher.get_page(limit=1, timeout_s=self._settings.probe_timeout_s)
+        reader: ListReader[V] = ListReader(self._lister_watcher.struct, body)
+        objects = 0
         for portion in reader.read_portions():
+            objects += len(portion.values)
             await self._yielder.count_and_yield(objects=len(portion.values), size_bytes=portion.size_bytes)
-        return reader.metadata.resource_version
+        listed = reader.metadata
+        remaining = listed.remaining_item_count if listed.continue_ else 0
+        return NewestState(listed.resource_version, None if remaining is None else objects + remaining)
 
     async def _list_once(self, *, limit: int) -> None:
         self._updater.begin_list()

@@ -31,14 +31,14 @@ class ListerWatcher:
         self.keep_raw = keep_raw
         self.progress = ReflectorProgress()
 
-    async def get_page(self, *, limit: int, token: str = "") -> bytes:
+    async def get_page(self, *, limit: int, token: str = "", timeout_s: float | None = None) -> bytes:
         """The body of one page of the newest state. `token` is the `continue` token of the previous page."""
         query = [*self._selection.query]
         if limit:
             query.append(("limit", str(limit)))
         if token:
             query.append(("continue", token))
-        call = self._client.calls.get(self._path, query)._replace(timeout_s=self._list_timeout_s)
+        call = self._client.calls.get(self._path, query)._replace(timeout_s=timeout_s or self._list_timeout_s)
         return (await self._client.call(call)).body
 
     async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:

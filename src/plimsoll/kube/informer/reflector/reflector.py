@@ -9,6 +9,11 @@ the reason. A list is always a consistent read (no resourceVersion), so it is ne
 server was restored from a backup. Before every watch that does not follow a list, the reflector reads the server's
 version with the smallest list possible: a restored server accepts a watch from a version that it has not reached yet,
 and would be silent until then.
+
+A watch may be silent because nothing changes: servers need not send bookmarks. So silence is no failure. After
+`silence_s` of it the reflector proves that the server answers (the same smallest list) and opens the watch again at its
+position: a server sends at once what a dead connection lost. A server that does not answer is a failure then. If the
+renewed watch is silent too although the server counts other objects than the cache holds, everything is listed.
 """
 
 from __future__ import annotations
@@ -27,7 +32,6 @@ from plimsoll.kube.errors import (
     Invalid,
     ServerFailed,
     ServerTrouble,
-    TimedOut,
     TooManyRequests,
     Unauthorized,
 )
@@ -90,6 +94,10 @@ class Reflector(Generic[V]):
         self._must_list = True
         self._may_stream_initial = settings.uses_watch_list
         self._last_suspicion_s: float | None = None
+        self._was_silent = False
+        """The last watch was ended because it was silent."""
+        self._has_other_count = False
+        """The server counted other objects than the cache held when that watch was renewed."""
 
     async def run(self) -> None:
         """Run until cancelled. Starts with a list, also after an earlier run."""
@@ -113,15 +121,23 @@ class Reflector(Generic[V]):
             await self._watch(InitialEvents(self._updater))
             return
         if not self._must_list:
-            self._must_list = went_back(await self._lister.get_newest_version(), self._updater.position)
+            self._must_list = await self._find_missed_changes()
         if self._must_list:
             await self._lister.list()
             self._finish_list()
         await self._watch(None)
 
+    async def _find_missed_changes(self) -> bool:
+        """Whether a watch from the position would not show all changes. Raises `ServerTrouble` without an answer."""
+        newest = await self._lister.get_newest_state()
+        has_other_count = self._was_silent and newest.objects not in {None, self._updater.count_objects()}
+        is_stalled = has_other_count and self._has_other_count
+        self._has_other_count = has_other_count
+        return is_stalled or went_back(newest.version, self._updater.position)
+
     def _finish_list(self) -> None:
         """Record that a list is complete."""
-        self._must_list = False
+        self._must_list = self._has_other_count = False
         if not self._updater.is_suspect:
             self._progress.suspect_since_s = math.inf
         self._note_suspect()
@@ -139,6 +155,7 @@ class Reflector(Generic[V]):
         stream = await self._open(initial)
         # The server accepted the position: nothing is known to be missing.
         self._note_contact()
+        self._was_silent = False
         try:
             received_data = await self._read(stream, initial)
         finally:
@@ -146,6 +163,8 @@ class Reflector(Generic[V]):
         if self._must_list:
             return
         self._progress.reconnects += 1
+        if self._was_silent:
+            return
         lived_s = self._clock.monotonic_s() - opened_s
         if lived_s < self._settings.reopen_after_s:
             if not received_data:
@@ -174,15 +193,16 @@ class Reflector(Generic[V]):
             if initial is not None and self._must_list:
                 patience_s = settings.watch_list_patience_s
                 raise NoInitialEvents(f"the initial events did not end within {patience_s:g} s") from None
-            # Not even a bookmark: the connection is dead without having been closed.
-            message = f"the watch of {self._lister_watcher.name} received nothing for {settings.silence_s:g} s"
-            raise TimedOut(message) from None
+            # Not even a bookmark: nothing changed, or the connection is dead without having been closed.
+            self._was_silent = True
+            return False
 
     async def _read_frames(self, stream: Stream, initial: InitialEvents[V] | None, idle_timeout: IdleTimeout) -> bool:
         splitter = FrameSplitter()
         received_data = False
         while (chunk := await anext(stream, None)) is not None:
             received_data = True
+            self._has_other_count = False
             idle_timeout.reset()
             self._note_contact()
             self._progress.bytes_read += len(chunk)

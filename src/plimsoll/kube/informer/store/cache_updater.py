@@ -139,6 +139,10 @@ class CacheUpdater(Generic[V]):
 
     # ---- both
 
+    def count_objects(self) -> int:
+        """The number of objects that the server is known to have, undecodable ones included."""
+        return len(self._cache) + len(self._cache.bad)
+
     def _put(self, key: KeyTuple, new: V | BadObject) -> None:
         old = self._cache.get_state(key)
         if old is not None and is_unchanged(old, new):
