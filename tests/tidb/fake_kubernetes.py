@@ -1,6 +1,7 @@
 """A Kubernetes API server of few words: TidbClusters, TidbClusterAutoScalers and nodes, and nothing else.
 
-No server-side apply, no selectors, no events, leases, pods, discovery or definitions: what it does not know is 404.
+No server-side apply, no events, leases, discovery or definitions: what it does not know is 404. It knows pods if a test
+makes some, and of selectors one label with its value.
 It answers in memory (`send`, as a transport does) and over HTTP (`answer`).
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from plimsoll.kube.transport import Request, Response
 
@@ -22,6 +23,7 @@ _PLACES = {
     "tidbclusters": (_TIDB, "TidbCluster"),
     "tidbclusterautoscalers": (_TIDB, "TidbClusterAutoScaler"),
     "nodes": ("/api/v1", "Node"),
+    "pods": ("/api/v1", "Pod"),
 }
 
 
@@ -72,11 +74,14 @@ class FakeKubernetes:
         found = self._place(path)
         if method != "GET":
             self.wrote.append((method, path))
-        if found is None:
+        has_pods = any(plural == "pods" for plural, _, _ in self.objects)
+        if found is None or (found[0] == "pods" and not has_pods):
             return _status(404, "NotFound", f"the server could not find {path}")
         plural, namespace, name, sub = found
         if not name:
-            return self._created(plural, namespace, body) if method == "POST" else self._listed(plural, namespace)
+            selector = dict(parse_qsl(urlsplit(url).query)).get("labelSelector", "")
+            is_new = method == "POST"
+            return self._created(plural, namespace, body) if is_new else self._listed(plural, namespace, selector)
         there = self.objects.get((plural, namespace, name))
         if there is None:
             return _status(404, "NotFound", f'{plural} "{name}" not found')
@@ -104,9 +109,14 @@ class FakeKubernetes:
                 return plural, namespace, parts[1], parts[2]
         return None
 
-    def _listed(self, plural: str, namespace: str) -> tuple[int, bytes]:
+    def _listed(self, plural: str, namespace: str, selector: str) -> tuple[int, bytes]:
+        label, _, value = selector.partition("=")
         items = [
-            item for (kind, where, _), item in self.objects.items() if kind == plural and where.startswith(namespace)
+            item
+            for (kind, where, _), item in self.objects.items()
+            if kind == plural
+            and where.startswith(namespace)
+            and (not label or item["metadata"].get("labels", {}).get(label) == value)
         ]
         kind = f"{_PLACES[plural][1]}List"
         body = {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": str(self._version)}, "items": items}

@@ -153,6 +153,9 @@ class Observer:
         scaler = await self._get(TidbClusterAutoScaler, name, namespace)
         if scaler is None:
             return None
+        if _is_contradicted(scaler, others):
+            problem = f"two answers about TidbClusterAutoScaler {name} of one generation differ"
+            return Observed(scaler=scaler, unreadable=(problem,))
         open_namespaces = await self._open_namespaces(scaler.view)
         namespace_of_cluster = namespace_of_base(scaler.view)
         if namespace_of_cluster not in {scaler.metadata.namespace, *open_namespaces}:
@@ -299,6 +302,16 @@ class Observer:
             log.debug("pods.unknown", namespace=cluster.namespace, cluster=cluster.name, problem=str(error))
             return None
         return tuple(pod for pod in listed.items if pod.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
+
+
+def _is_contradicted(scaler: Scaler, others: Collection[Scaler]) -> bool:
+    """Whether the list has another specification of the same generation: one of the two answers is incomplete."""
+    metadata = scaler.metadata
+    return any(
+        (twin.metadata.uid, twin.metadata.generation) == (metadata.uid, metadata.generation)
+        and twin.view.spec != scaler.view.spec
+        for twin in others
+    )
 
 
 def _known_clusters(autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
