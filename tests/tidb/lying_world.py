@@ -1,7 +1,7 @@
 """A TiDB cluster whose answers lie: one read of the controllers at a time is empty, halved, old, broken, and so on.
 
 A cell is a scenario, a read and a lie. The world is true until the group has settled, then the read lies for a quarter
-of an hour, with a pass every hundred seconds. `wrongs` are scale-ins, store removals and deletions that the truth does not
+of an hour, with nine passes. `wrongs` are scale-ins, store removals and deletions that the truth does not
 allow: nothing shrinks where load is steady, or where a store of the base cluster is Down; and no pod goes before its
 store is a Tombstone.
 """
