@@ -32,15 +32,33 @@ def test_a_data_directory_that_is_none(tmp_path: Path):
 
 
 def test_a_data_directory_of_a_newer_plimsoll(data: Path):
-    data.mkdir()
+    data.mkdir(mode=0o700)
     (data / "schema-version").write_text("99\n")
     assert "schema version 99, this Plimsoll reads versions up to 1" in refused("--data", data)
 
 
 def test_a_store_that_is_damaged(data: Path):
-    data.mkdir()
+    data.mkdir(mode=0o700)
     (data / "objects.sqlite3").write_bytes(b"nonsense" * 1000)
     assert f"{data}/objects.sqlite3: is not a store, or is damaged" in refused("--data", data)
+
+
+def test_a_store_that_was_cut_off(data: Path):
+    data.mkdir(mode=0o700)
+    (data / "kubeconfig").write_text("of an earlier start")
+    (data / "objects.sqlite3").touch(mode=0o600)
+    complaint = refused("--data", data)
+    assert f"{data}/objects.sqlite3: is empty, though a server has run here" in complaint
+    assert "--fresh" in complaint
+
+
+def test_a_data_directory_that_anyone_can_write_to(data: Path):
+    data.mkdir()
+    (data / "admin.token").write_text("x" * 40)
+    data.chmod(0o777)
+    complaint = refused("--data", data)
+    assert f"{data}: anyone can write to it (mode 0777)" in complaint
+    assert f"chmod 700 {data}" in complaint
 
 
 def test_a_token_file_that_is_not_there(data: Path, tmp_path: Path):
@@ -61,7 +79,10 @@ def test_a_token_file_that_is_no_text(data: Path, tmp_path: Path):
     assert refused("--data", data, "--token-file", tmp_path / "tokens") == f"error: {tmp_path}/tokens: is not text"
 
 
-@pytest.mark.parametrize("arguments", [["--port", "70000"], ["--port", "x"], ["--durability", "never"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port", "70000"], ["--port", "x"], ["--durability", "never"], ["--event-ttl", "0"], ["--event-ttl", "soon"]],
+)
 def test_options_that_make_no_sense(data: Path, arguments: list[str]):
     assert arguments[0] in refused("--data", data, *arguments)
     assert not data.exists()

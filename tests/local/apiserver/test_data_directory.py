@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
@@ -26,10 +27,58 @@ def test_a_new_directory_is_for_its_owner_only(tmp_path: Path):
     assert {mode(file) for file in directory.root.iterdir() if file.is_file()} == {0o600}
 
 
-def test_an_existing_directory_keeps_its_mode(tmp_path: Path):
-    tmp_path.chmod(0o755)
-    DataDirectory(tmp_path)
-    assert mode(tmp_path) == 0o755
+@pytest.mark.parametrize("open_mode", [0o755, 0o750, 0o775, 0o777])
+def test_a_directory_that_is_open_to_others_is_closed(tmp_path: Path, open_mode: int):
+    root = tmp_path / "data"
+    root.mkdir()
+    root.chmod(open_mode)
+    with capture_logs() as logs:
+        DataDirectory(root)
+    assert mode(root) == 0o700
+    assert logs == [
+        {
+            "event": "data_directory.closed_to_others",
+            "log_level": "warning",
+            "path": str(root),
+            "mode": f"{open_mode:04o}",
+            "now": "0700",
+        }
+    ]
+
+
+def test_a_store_that_is_open_to_others_is_closed(tmp_path: Path):
+    tmp_path.chmod(0o700)
+    (tmp_path / "pki").mkdir(mode=0o755)
+    for name in ("objects.sqlite3", "objects.sqlite3-wal"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o644)
+    with capture_logs() as logs:
+        DataDirectory(tmp_path)
+    assert mode(tmp_path / "pki") == 0o700
+    assert {mode(tmp_path / name) for name in ("objects.sqlite3", "objects.sqlite3-wal")} == {0o600}
+    assert [log["path"].removeprefix(f"{tmp_path}/") for log in logs] == [
+        "pki",
+        "objects.sqlite3",
+        "objects.sqlite3-wal",
+    ]
+
+
+def test_keys_that_anyone_could_have_put_there_are_not_used(tmp_path: Path):
+    DataDirectory(tmp_path).admin_token(ENTROPY)
+    tmp_path.chmod(0o777)
+    with pytest.raises(StoreUnusable, match=r"anyone can write to it \(mode 0777\).*chmod 700"):
+        DataDirectory(tmp_path)
+
+
+def test_an_empty_store_is_an_error_once_a_server_has_run(tmp_path: Path):
+    directory = DataDirectory(tmp_path)
+    (tmp_path / "objects.sqlite3").touch()
+    directory.check_store()
+    directory.write_kubeconfig(b"x")
+    with pytest.raises(StoreCorrupt, match=r"objects\.sqlite3.*is empty, though a server has run here.*--fresh"):
+        directory.check_store()
+    directory.forget_objects()
+    directory.check_store()
 
 
 def test_modes_do_not_depend_on_the_umask(tmp_path: Path):

@@ -23,7 +23,7 @@ class DurabilityChoice(Enum):
     POWER = "power"
 
 
-def apiserver(
+def apiserver(  # noqa: PLR0917 - an option each, named by their callers
     data: Annotated[
         Path, typer.Option("--data", help="Directory for all data; created if missing.", metavar="DIR")
     ] = DEFAULT_DATA,
@@ -44,6 +44,9 @@ def apiserver(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Delete all objects of earlier runs. Certificates and token are kept.")
     ] = False,
+    event_ttl: Annotated[
+        str, typer.Option("--event-ttl", help="How long an event is kept after its last write.", metavar="DURATION")
+    ] = "1h",
 ) -> None:
     """
     Run a Kubernetes API server on this machine, until Ctrl-C.
@@ -71,8 +74,19 @@ def apiserver(
             durability=Durability(durability.value),
             token_file=token_file,
             fresh=fresh,
+            event_ttl_s=_read_event_ttl(event_ttl),
         )
     )
+
+
+def _read_event_ttl(text: str) -> float:
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.core.value_parsing import read_duration_s
+
+    ttl_s = read_duration_s(text)
+    if ttl_s is None or ttl_s <= 0:
+        raise InvalidInput(f"{text!r} is no duration above zero, e.g. --event-ttl 1h or 30m", path="--event-ttl")
+    return ttl_s
 
 
 def _serve(settings: Settings) -> None:

@@ -7,7 +7,8 @@
     signing.key      signs the tokens of ServiceAccounts
     kubeconfig
 
-Every file is written whole or not at all. The store holds the directory's lock, so nothing here needs one.
+Every file is written whole or not at all. What is open to others is closed at the start. The store holds the
+directory's lock, so nothing here needs one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+import structlog
 
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
 from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, lock_directory
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plimsoll.core.entropy import Entropy
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 SCHEMA_VERSION: Final = 1
 _VERSION_FILE: Final = "schema-version"
@@ -41,8 +46,38 @@ class DataDirectory:
         self.root = root.absolute()
         with _explained(self.root, "cannot be used as data directory"):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._close_to_others()
             (self.root / _SECRETS).mkdir(mode=0o700, exist_ok=True)
         self._check_version()
+
+    def _close_to_others(self) -> None:
+        """Take the rights of group and others from the directory and its store: they hold keys and Secrets.
+
+        Raises if anyone could have put files there, or if the directory is another user's: nothing in it can be
+        trusted then.
+        """
+        mode = self.root.stat().st_mode & 0o777
+        if mode & 0o002 and any(self.root.iterdir()):
+            problem = f"anyone can write to it (mode {mode:04o}), so the keys in it may be somebody else's"
+            raise StoreUnusable(self.root, f"{problem}; check its files, then chmod 700 {self.root}")
+        stored = [self.root / f"{DATA_FILE}{suffix}" for suffix in ("", "-wal", "-shm")]
+        for place, closed in ((self.root, 0o700), (self.root / _SECRETS, 0o700), *((file, 0o600) for file in stored)):
+            if place.exists() and (mode := place.stat().st_mode & 0o777) & 0o077:
+                with _explained(place, f"is open to others (mode {mode:04o}) and cannot be closed to them"):
+                    place.chmod(closed)
+                log.warning("data_directory.closed_to_others", path=str(place), mode=f"{mode:04o}", now=f"{closed:04o}")
+
+    def check_store(self) -> None:
+        """Raise if the store is empty though a server has served from it: it was cut off, and its objects are lost.
+
+        Without the file a new store is begun, as at the first start.
+        """
+        file, log_file = self.root / DATA_FILE, self.root / f"{DATA_FILE}-wal"
+        has_served = (self.root / _KUBECONFIG).exists()
+        is_empty = file.exists() and not file.stat().st_size and not (log_file.exists() and log_file.stat().st_size)
+        if has_served and is_empty:
+            problem = "is empty, though a server has run here: what was in it is lost"
+            raise StoreCorrupt(file, f"{problem}; put a copy of it back, or begin anew with --fresh")
 
     def _check_version(self) -> None:
         file = self.root / _VERSION_FILE

@@ -24,6 +24,7 @@ from plimsoll.local.apiserver.authentication import (
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.data_directory import DataDirectory
+from plimsoll.local.apiserver.event_expiry import DEFAULT_TTL_S, EventExpiry
 from plimsoll.local.apiserver.long_work import LongWork, worker_threads
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
@@ -62,6 +63,7 @@ class Settings(NamedTuple):
     durability: Durability = Durability.PROCESS
     token_file: Path | None = None
     fresh: bool = False
+    event_ttl_s: float = DEFAULT_TTL_S
     limits: Limits = Limits()
 
 
@@ -133,6 +135,7 @@ async def run(
     directory = DataDirectory(settings.data)
     if settings.fresh:
         directory.forget_objects()
+    directory.check_store()
     driver = SqliteDriver(directory.root, durability=settings.durability)
     async with aclosing(Store.open(driver, clock=clock)) as store, worker_threads() as threads:
         # From here on the directory is ours alone.
@@ -161,6 +164,7 @@ async def run(
             renewal = CertificateRenewal(directory, host=settings.host, tls=tls, clock=clock)
             services = [
                 Service(name="certificate-renewal", run=renewal.run),
+                Service(name="event-expiry", run=EventExpiry(application.server, ttl_s=settings.event_ttl_s).run),
                 Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
                 Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
                 *more,

@@ -18,6 +18,7 @@ from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.authentication import administrator
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
+from plimsoll.local.apiserver.event_expiry import EventExpiry
 from plimsoll.local.apiserver.run import Credentials, build_application
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
@@ -144,6 +145,7 @@ class World:
     def _begin(self) -> None:
         self.run_now(self._built())
         self.run.spawn(NamespaceDefaults(self._application.server, ca_certificate="").run(), name="namespace contents")
+        self.run.spawn(EventExpiry(self._application.server).run(), name="event expiry")
         self.run.spawn(self.requests.run(), name="request histories")
         self._start_process()
         self.run.settle()

@@ -125,3 +125,14 @@ def test_a_watch_of_one_object_sees_no_other(world: ApiServerHarness, maps: str)
     world.made(maps, config_map("a"))
     world.made(maps, config_map("b"))
     assert watching.story == [("ADDED", "b")]
+
+
+def test_a_watch_whose_time_is_over_before_it_begins_ends_at_once(world: ApiServerHarness, maps: str):
+    watching = world.watch(f"{maps}?watch=1&timeoutSeconds=-1&resourceVersion={world.server.store.revision}")
+    assert watching.has_ended
+    assert watching.lines == []
+    endless = world.watch(f"{maps}?watch=1&timeoutSeconds=0&resourceVersion={world.server.store.revision}")
+    world.run.advance_by(1_000)
+    assert not endless.has_ended
+    far = world.watch(f"{maps}?watch=1&timeoutSeconds={2**63 - 1}&resourceVersion={world.server.store.revision}")
+    assert not far.has_ended

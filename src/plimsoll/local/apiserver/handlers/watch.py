@@ -107,7 +107,8 @@ class _WatchStream:
         # How a stored object is shown may change with its definition.
         self._generation = server.registry.generation
         timeout_s = options.timeout_s
-        if timeout_s is None or timeout_s <= 0:
+        # As the real server: zero is no timeout, and one that is over before it begins ends the watch at once.
+        if not timeout_s:
             timeout_s = int(server.entropy.uniform(_SHORTEST_S, _LONGEST_S))
         self._ends_s = server.clock.monotonic_s() + timeout_s
         self._next_bookmark_s = server.clock.monotonic_s() + _BOOKMARK_EVERY_S
