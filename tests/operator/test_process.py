@@ -30,11 +30,21 @@ class FakeProgram:
         self.notes: list[str] = []
         self.is_running = asyncio.Event()
 
+    def standby_services(self) -> list[Service]:
+        return [Service(name="read", run=self._read)]
+
     def services(self) -> list[Service]:
         return [Service(name="work", run=self._work)]
 
     async def leave(self) -> None:
         self.notes.append("left")
+
+    async def _read(self) -> None:
+        self.notes.append("reads")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.notes.append("reads no more")
 
     async def _work(self) -> None:
         self.notes.append("started")
@@ -63,7 +73,8 @@ async def test_a_cancelled_process_stops_its_services_and_then_leaves():
         await asyncio.wait_for(program.is_running.wait(), 10)
         task.cancel()
         await asyncio.wait((task,))
-    assert program.notes == ["started", "stopped", "left"]
+    assert set(program.notes[:2]) == {"reads", "started"}
+    assert program.notes[2:] == ["stopped", "left", "reads no more"]
 
 
 async def test_without_a_lease_work_is_done_at_once_and_without_a_guard():

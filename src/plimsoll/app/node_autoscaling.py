@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
     from plimsoll.nodes.config.policy import Operation, Policy
     from plimsoll.nodes.loop_result import LoopResult
@@ -78,14 +80,23 @@ async def run_in_thread(plan: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProgram:
-    """The node autoscaler as a process runs it. `background`: the services that also a single iteration needs."""
+    """The node autoscaler as a process runs it."""
 
     autoscaler: NodeAutoscaler
-    background: tuple[Service, ...]
+    informers: SharedInformerFactory
+    recorder: EventRecorder
     pages: ASGIApp
 
+    def standby_services(self) -> list[Service]:
+        return self.informers.services()
+
     def services(self) -> list[Service]:
-        return [*self.background, *self.autoscaler.services()]
+        return [self.recording, *self.autoscaler.services()]
+
+    @property
+    def recording(self) -> Service:
+        """Writes Events."""
+        return Service(name="events", run=self.recorder.run)
 
     async def leave(self) -> None:
         await self.autoscaler.shut_down()
@@ -151,7 +162,8 @@ class NodeAutoscalerProcess:
             ended.set_result(result)
 
         async with asyncio.TaskGroup() as group:
-            supervisor = Supervisor(list(program.background), clock=self._clock, entropy=self._entropy)
+            needed = [program.recording, *program.standby_services()]
+            supervisor = Supervisor(needed, clock=self._clock, entropy=self._entropy)
             background = group.create_task(supervisor.run())
             await group.create_task(iterate())
             background.cancel()
@@ -194,8 +206,7 @@ class NodeAutoscalerProcess:
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
             )
         )
-        background = (Service(name="events", run=recorder.run), *informers.services())
-        return NodeProgram(autoscaler=autoscaler, background=background, pages=self._pages(autoscaler))
+        return NodeProgram(autoscaler=autoscaler, informers=informers, recorder=recorder, pages=self._pages(autoscaler))
 
     def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(

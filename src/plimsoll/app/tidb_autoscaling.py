@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.kube.transport import Guard
+    from plimsoll.tidb.controller import TidbController
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
     from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.settings import TidbSettings
@@ -73,12 +74,17 @@ class TidbProgram:
     """The TiDB autoscaler as a process runs it."""
 
     parts: TidbAutoscalerParts
-    running: tuple[Service, ...]
+    controller: TidbController
+    informers: SharedInformerFactory
+    recorder: EventRecorder
     journal: LazyJournal | None
     pages: ASGIApp
 
-    def services(self) -> tuple[Service, ...]:
-        return self.running
+    def standby_services(self) -> list[Service]:
+        return self.informers.services()
+
+    def services(self) -> list[Service]:
+        return [Service(name="events", run=self.recorder.run), *self.controller.services()]
 
     async def leave(self) -> None:
         await self.parts.reporter.close()
@@ -140,10 +146,11 @@ class TidbAutoscalerProcess:
         parts = self._parts(client, recorder=recorder, informers=informers)
         controller = parts.controller(self._entropy)
         self._process.metrics.add_controller(controller.controller)
-        events = Service(name="events", run=recorder.run)
         return TidbProgram(
             parts=parts,
-            running=(events, *controller.services(), *informers.services()),
+            controller=controller,
+            informers=informers,
+            recorder=recorder,
             journal=self._journal,
             pages=OperatorPages(
                 metrics=(self._metrics.exposition, self._process.metrics.expose),

@@ -1,14 +1,15 @@
 """A leader-elected controller process: connection, lease, services, pages and a clean exit.
 
-The process that holds the lease acts; the others wait, and their pages answer all the same. Without a lease (a dry run,
-or `--leader-elect=false`) the process acts at once. It ends when it is cancelled or loses the lease.
+The process that holds the lease acts; the others keep their caches warm and wait, and their pages answer all the same.
+Without a lease (a dry run, or `--leader-elect=false`) the process acts at once. It ends when it is cancelled or loses
+the lease.
 """
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
@@ -18,14 +19,13 @@ from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.operator.metrics import ControllerMetrics
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.operator.program import run_program
 from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
+    from contextlib import AbstractAsyncContextManager
     from typing import Any
-
-    from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.leases import LeaseSettings
     from plimsoll.kube.requests.options import ClientSettings
     from plimsoll.kube.transport import Guard, Transport
-    from plimsoll.runtime.services import Service
+    from plimsoll.operator.program import Program
 
 T = TypeVar("T")
 
@@ -49,19 +49,6 @@ class ProcessSettings:
     address: str
     """Where the pages are served, HOST:PORT."""
     lease: LeaseSettings | None = None
-
-
-class Program(Protocol):
-    """The work of a process while it leads."""
-
-    @property
-    def pages(self) -> ASGIApp: ...
-
-    def services(self) -> Sequence[Service]: ...
-
-    async def leave(self) -> None:
-        """A clean exit: called when the services have ended."""
-        ...
 
 
 class ControllerProcess:
@@ -92,26 +79,26 @@ class ControllerProcess:
         """Runs a program until cancelled, or until leadership is lost. Pages are served all the time."""
         holder = self._candidate()
         program = build(self.client if holder is None else self.client.guarded(holder), holder)
-        async with serve_in_background(program.pages, self._settings.address, clock=self._clock, entropy=self._entropy):
-            await self._while_leading(holder, lambda: self._run_services(program))
+        async with (
+            serve_in_background(program.pages, self._settings.address, clock=self._clock, entropy=self._entropy),
+            self._take_part(holder),
+        ):
+            await run_program(program, holder, clock=self._clock, entropy=self._entropy)
 
     async def run_once(self, work: Callable[[Client, Guard | None], Coroutine[Any, Any, T]]) -> T:
         """Do some work while leading, and return its result. No pages are served."""
         holder = self._candidate()
         client = self.client if holder is None else self.client.guarded(holder)
-        return await self._while_leading(holder, lambda: work(client, holder))
+        async with self._take_part(holder):
+            if holder is None:
+                return await work(client, holder)
+            return await run_while_leading(holder, lambda: work(client, holder))
 
-    async def _while_leading(self, holder: LeaseHolder | None, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _take_part(self, holder: LeaseHolder | None) -> AbstractAsyncContextManager[object]:
+        """The election, for as long as the block lasts."""
         if holder is None:
-            return await work()
-        async with ElectorThread(holder, lambda: self._open_transport(self._settings.access), entropy=self._entropy):
-            return await run_while_leading(holder, work)
-
-    async def _run_services(self, program: Program) -> None:
-        try:
-            await Supervisor(list(program.services()), clock=self._clock, entropy=self._entropy).run()
-        finally:
-            await program.leave()
+            return nullcontext()
+        return ElectorThread(holder, lambda: self._open_transport(self._settings.access), entropy=self._entropy)
 
     # ---- parts
 
