@@ -40,6 +40,7 @@ def test_a_data_directory_of_a_newer_plimsoll(data: Path):
 def test_a_store_that_is_damaged(data: Path):
     data.mkdir(mode=0o700)
     (data / "objects.sqlite3").write_bytes(b"nonsense" * 1000)
+    (data / "objects.sqlite3").chmod(0o600)
     assert f"{data}/objects.sqlite3: is not a store, or is damaged" in refused("--data", data)
 
 
