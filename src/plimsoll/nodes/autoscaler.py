@@ -29,10 +29,11 @@ from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.loop_timings import LoopTimings
-from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
+from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, LIST_NOT_BELIEVED, PODS_TOO_NEW
 from plimsoll.nodes.model.results import DeletedGroup
 from plimsoll.nodes.observing.leaving_nodes import LeavingNodes
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
+from plimsoll.nodes.observing.provider_checks import ProviderStateChecker
 from plimsoll.nodes.observing.provider_state import read_provider_state
 from plimsoll.nodes.observing.snapshots import LoopSnapshots, place_pods
 from plimsoll.nodes.requests.controller import RequestContext
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.nodes.actuation.cleanup import TaintCleaner
+    from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
     from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart
@@ -106,6 +108,8 @@ class _Observation:
     guard: ActionGuard
     cluster: ClusterObjects
     provider: ProviderState
+    hold: Reason | None = None
+    """Why nothing may shrink: a list that is not believed."""
 
 
 class Autoscaler:
@@ -116,7 +120,7 @@ class Autoscaler:
         policy = dependencies.configuration.current().policy
         self._state = ClusterState(policy)
         self._templates = GroupTemplates(policy)
-        executor = ScaleUpExecutor(dependencies.provider, self._state)
+        executor = ScaleUpExecutor(dependencies.provider, self._state, dependencies.actuators.deleter)
         self._scale_up = ScaleUpOrchestrator(executor, dependencies.run_planner, dependencies.expander)
         self._scale_down = ScaleDownOrchestrator(
             dependencies.actuators,
@@ -125,6 +129,7 @@ class Autoscaler:
             stepped=dependencies.stepped,
         )
         self._empty_groups = EmptyGroups()
+        self._provider_checker = ProviderStateChecker()
         self._pod_filter = PodFilter()
         self._snapshots = LoopSnapshots()
         self._leaving_nodes = LeavingNodes()
@@ -152,7 +157,13 @@ class Autoscaler:
         with self._timings.measure("main"):
             observed = await self._observe(config, self._read_clock())
             result = await self._plan_and_act(observed) if isinstance(observed, _Observation) else observed
-        result = replace(result, function_seconds=dict(self._timings.seconds), priority_problem=config.priority_problem)
+        result = replace(
+            result,
+            hold=self._dependencies.actuators.deleter.hold,
+            held_deletions=self._dependencies.actuators.deleter.take_held(),
+            function_seconds=dict(self._timings.seconds),
+            priority_problem=config.priority_problem,
+        )
         await self._dependencies.reporter.report(result)
         return result
 
@@ -169,9 +180,16 @@ class Autoscaler:
         except Unreachable as error:
             return self._end_blind(config, now, str(error), error_type="cloudProviderError")
         self._end_outage()
+        provider, hold = self._check_lists(cluster, provider)
         guard = ActionGuard(dry_run=config.policy.operation.dry_run, paused=config.paused)
         return _Observation(
-            number=self._loops, now=now, policy=config.policy, guard=guard, cluster=cluster, provider=provider
+            number=self._loops,
+            now=now,
+            policy=config.policy,
+            guard=guard,
+            cluster=cluster,
+            provider=provider,
+            hold=hold,
         )
 
     async def _plan_and_act(self, loop: _Observation) -> LoopResult:
@@ -206,6 +224,18 @@ class Autoscaler:
             provider, cluster.nodes, pods, policy=policy, templates=self._templates, now=now
         )
 
+    def _check_lists(self, cluster: ClusterObjects, read: ProviderState) -> tuple[ProviderState, Reason | None]:
+        """The provider's state to plan with, and why nothing may shrink; None if all lists are believed."""
+        deleter = self._dependencies.actuators.deleter
+        checked = self._provider_checker.check(read, cluster.nodes, requested=deleter.requested)
+        contradiction = self._dependencies.listers.find_contradiction() or checked.contradiction
+        deleter.hold = Reason(code=LIST_NOT_BELIEVED, message=contradiction) if contradiction else None
+        deleter.guard.nodes_of_groups = self._provider_checker.nodes_of_groups
+        deleter.requested &= self._provider_checker.list_known()
+        if contradiction:
+            log.warning("loop.list_not_believed", problem=contradiction)
+        return checked.state, deleter.hold
+
     async def _update_state(self, loop: _Observation) -> LoopResult:
         """Clean up old taints, update the cluster state, and fix group sizes that are wrong."""
         may_act = loop.guard.reason is None
@@ -217,7 +247,7 @@ class Autoscaler:
             changes = self._state.observe(observed, loop.now)
         if self._dependencies.requests is not None:
             self._dependencies.requests.record_changes(changes)
-        repaired = await fix_group_sizes(self._dependencies.provider, changes) if may_act else ()
+        repaired = await self._fix_group_sizes(changes) if may_act else ()
         result = LoopResult(
             number=loop.number,
             at=loop.now,
@@ -235,6 +265,9 @@ class Autoscaler:
             message = "group sizes were corrected; the next loop reads them again"
             return replace(result, ended_early=Reason(code="SizesRepaired", message=message))
         return result
+
+    async def _fix_group_sizes(self, changes: Changes) -> tuple[GroupRepair, ...]:
+        return await fix_group_sizes(self._dependencies.provider, changes, self._dependencies.actuators.deleter)
 
     async def _remove_old_taints(self, loop: _Observation) -> tuple[CleanedNode, ...]:
         """Taints of nodes that are not being removed: left by a crash, or by a removal that could not undo them."""
@@ -333,7 +366,7 @@ class Autoscaler:
             unready=frozenset(result.health.total.unready),
             booked=frozenset() if transaction is None else transaction.booked_nodes,
             groups_scaling_up=frozenset(result.health.upcoming),
-            blocked_by=_find_scale_down_block(result.scale_up),
+            blocked_by=loop.hold or _find_scale_down_block(result.scale_up),
         )
         with self._timings.measure("scaleDown"):
             return replace(result, scale_down=await self._scale_down.run(context, loop.guard))
@@ -353,7 +386,7 @@ class Autoscaler:
         assert result.snapshot is not None
         used = {scale_up.group for scale_up in result.scale_up_results}
         due = self._empty_groups.find_due(loop.provider, result.snapshot, loop.policy, used=used, now=loop.now)
-        return await delete_groups(due, loop.provider.groups)
+        return await delete_groups(due, loop.provider.groups, self._dependencies.actuators.deleter)
 
     async def _raise_to_minimum(self, loop: _Observation) -> tuple[GroupRepair, ...]:
         """`--enforce-node-group-min-size`."""

@@ -15,6 +15,8 @@ import structlog
 from plimsoll.journal.last_plans_config_map import LastPlansWriter
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
+from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
 from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.taints import SoftTaints
@@ -93,11 +95,14 @@ class NodeAutoscaler:
         )
         pacing = Pacing.STEPPED if dependencies.stepped else Pacing.of(policy)
         self._dependencies = dependencies
-        self._pods = CachedPods(self.listers.pods) if dependencies.stepped else ListedPods(dependencies.client)
+        informer = self.listers.pods
+        self._pods = CachedPods(informer) if dependencies.stepped else ListedPods(dependencies.client, informer)
+        guard = DeletionGuard(dependencies.client, self._pods, clock=dependencies.clock)
+        self._deleter = InstanceDeleter(guard)
+        self._writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
         self._classes = load_registered_classes() if policy.requests.enabled else {}
         self.requests = self._build_request_lister(as_scheduled) if policy.requests.enabled else None
         self._deletions = NodeDeletionController(self._build_actuation_dependencies(), pacing)
-        writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
         self.reporter = Reporter(
             emitter=EventEmitter(dependencies.recorder),
             status=StatusConfigMapWriter(dependencies.client),
@@ -105,7 +110,7 @@ class NodeAutoscaler:
             last_plans=None if dependencies.stepped else LastPlansWriter(dependencies.client, LAST_PLANS_MAP),
         )
         self.health = Health(health_timeouts(policy.operation))
-        self._cleaner = TaintCleaner(writer, dependencies.provider, clock=dependencies.clock)
+        self._cleaner = TaintCleaner(self._writer, dependencies.provider, clock=dependencies.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
             AutoscalerDependencies(
@@ -114,7 +119,8 @@ class NodeAutoscaler:
                 configuration=dependencies.configuration,
                 actuators=NodeActuators(
                     deletions=self._deletions,
-                    soft_taints=SoftTaints(writer, clock=dependencies.clock),
+                    soft_taints=SoftTaints(self._writer, clock=dependencies.clock),
+                    deleter=self._deleter,
                     rate=RemovalLimit(dependencies.client, clock=dependencies.clock, namespace=namespace),
                 ),
                 cleaner=self._cleaner,
@@ -133,6 +139,7 @@ class NodeAutoscaler:
         return ActuationDependencies(
             client=dependencies.client,
             provider=dependencies.provider,
+            deleter=self._deleter,
             pods=self._pods,
             rules=self._drain_rules,
             clock=dependencies.clock,
@@ -154,8 +161,15 @@ class NodeAutoscaler:
             RequestDependencies(
                 lister=self.requests,
                 status_writer=RequestStatusWriter(dependencies.client),
-                rollback_executor=RollbackExecutor(dependencies.provider, self._pods),
+                rollback_executor=RollbackExecutor(
+                    dependencies.provider,
+                    self._deleter,
+                    pods=self._pods,
+                    writer=self._writer,
+                    clock=dependencies.clock,
+                ),
                 provider=dependencies.provider,
+                deleter=self._deleter,
                 run_planner=dependencies.run_planner,
                 classes=self._classes,
             )

@@ -16,6 +16,7 @@ from plimsoll.nodes.model.results import (
     FilteredPod,
     FinishedRemoval,
     GroupRepair,
+    HeldDeletion,
     PodState,
     ScaleUpPart,
     ScaleUpResult,
@@ -88,6 +89,10 @@ class LoopResult:
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     deleted_groups: tuple[DeletedGroup, ...] = ()
+    hold: Reason | None = None
+    """Why nothing shrinks in this loop: a list that is not believed."""
+    held_deletions: tuple[HeldDeletion, ...] = ()
+    """Instances, groups and target sizes that are kept because something may still run there."""
     requests: RequestsPart = field(default_factory=RequestsPart)
     priority_problem: Reason | None = None
     """What is wrong with the ConfigMap of the priority expander, such as PriorityConfigMapInvalid."""

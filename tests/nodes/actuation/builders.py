@@ -23,6 +23,8 @@ from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ReportedLiveness
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
+from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
 from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
 from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.timing import Pacing
@@ -129,8 +131,9 @@ class DeletionCluster(CloudCluster):
         cloud = SimulatedCloud(self.kube.new_client(), clock=self.clock, log=self.log)
         self.provider = SimulatedProvider(over_cloud(cloud))  # type: ignore[arg-type]
         pods = ListedPods(client) if self._runs else self._cached_pods()
+        deleter = InstanceDeleter(DeletionGuard(client, pods, clock=self.clock))
         tools = ActuationDependencies(
-            client=client, provider=self.provider, pods=pods, rules=self.rules, clock=self.clock
+            client=client, provider=self.provider, deleter=deleter, pods=pods, rules=self.rules, clock=self.clock
         )
         self.remover = NodeDeletionController(tools, self.pacing)
         self.remover.policy = self.policy

@@ -13,6 +13,8 @@ from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.faults.call_log import CallLog
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
 from plimsoll.nodes.actuation.deletion_controller import ActuationDependencies, NodeDeletionController
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
+from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
 from plimsoll.nodes.actuation.node_pods import ListedPods
 from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.timing import Pacing
@@ -80,6 +82,7 @@ class DeletionProcess:
         tools = ActuationDependencies(
             client=client,
             provider=self.provider,
+            deleter=InstanceDeleter(DeletionGuard(client, ListedPods(client), clock=clock)),
             pods=ListedPods(client),
             rules=lambda: DrainRules(options=POLICY.scale_down, now=clock.now()),
             clock=clock,

@@ -9,7 +9,10 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
+from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
 from plimsoll.nodes.actuation.node_group_maintenance import fix_group_sizes
+from plimsoll.nodes.actuation.node_pods import ListedPods
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.config.policy import Policy
@@ -56,7 +59,11 @@ class ScaleUpCluster(ProviderCluster):
     def grow(self, *growths: GroupScaleUp) -> list[Any]:
         self.do(self.provider.refresh())
         self.state = ClusterState(Policy())
-        return list(self.do(ScaleUpExecutor(self.provider, self.state).execute(growths, now=START)))
+        return list(self.do(ScaleUpExecutor(self.provider, self.state, self.deleter()).execute(growths, now=START)))
+
+    def deleter(self) -> InstanceDeleter:
+        client = self.kube.new_client()
+        return InstanceDeleter(DeletionGuard(client, ListedPods(client), clock=self.clock))
 
     def target(self, group: str) -> int:
         return self.do(self.refreshed(group).target_size())
@@ -130,14 +137,14 @@ def test_a_taint_that_the_plan_did_not_know_makes_the_group_useless():
 
 def test_instances_that_failed_are_deleted_and_targets_lowered_to_what_is_there():
     with ScaleUpCluster() as world:
-        world.group("g", target=3)
+        world.group("g", target=3, bootSeconds=600)
         world.run.advance_by(60)
         world.do(world.provider.refresh())
         (instance, *_) = world.do(world.refreshed("g").nodes())
         deletion = DeleteInstances(group="g", instances=(instance.id,), force=False, reason=WHY)
-        (done,) = world.do(fix_group_sizes(world.provider, Changes(delete_failed=(deletion,))))
+        (done,) = world.do(fix_group_sizes(world.provider, Changes(delete_failed=(deletion,)), world.deleter()))
         assert done.failure is None
         assert world.target("g") == 2
         shrink = ShrinkTarget(group="g", before=5, after=4, reason=WHY)
-        (refused,) = world.do(fix_group_sizes(world.provider, Changes(shrink=(shrink,))))
+        (refused,) = world.do(fix_group_sizes(world.provider, Changes(shrink=(shrink,)), world.deleter()))
         assert refused.failure is not None

@@ -204,6 +204,7 @@ class Informer(Generic[V]):
             reconnects=progress.reconnects,
             unreadable=self._updater.unreadable,
             is_suspect=self._updater.is_suspect,
+            contradiction=self._updater.contradiction,
             bytes_read=progress.bytes_read,
             trouble=progress.trouble,
             handlers=tuple(

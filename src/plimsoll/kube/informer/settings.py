@@ -36,6 +36,8 @@ class InformerSettings(Value):
     """The backoff after failures, as in client-go."""
     suspicion_s: float = 300.0
     """After an event that could not be decoded, everything is listed again, at most once per this time."""
+    contradiction_s: float = 60.0
+    """After a list that is not believed, everything is listed again, at most once per this time."""
     list_timeout_s: float = 60.0
 
     def __post_init__(self) -> None:
@@ -46,6 +48,6 @@ class InformerSettings(Value):
         for field in ("watch_list_patience_s", "silence_s", "probe_timeout_s", "list_timeout_s"):
             if not getattr(self, field) > 0:
                 raise InvalidInput(f"must be more than 0, is {getattr(self, field)}", path=field)
-        for field in ("reopen_after_s", "suspicion_s"):
+        for field in ("reopen_after_s", "suspicion_s", "contradiction_s"):
             if not getattr(self, field) >= 0:
                 raise InvalidInput(f"must be 0 or more, is {getattr(self, field)}", path=field)

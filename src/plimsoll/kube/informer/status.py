@@ -50,6 +50,8 @@ class InformerStatus(Value):
     """The number of frames and objects whose name could not be decoded."""
     is_suspect: bool
     """An event could not be decoded, or was from the past: the cache may be wrong until the next complete list."""
+    contradiction: str
+    """Why the last list is not believed: it misses objects that exist. What it misses is still in the cache."""
     bytes_read: int
     trouble: str
     """The current failure; empty if there is none."""

@@ -28,6 +28,8 @@ from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.state.node_pods import SCALE_DOWN_DISABLED, NodeFlags
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
+from plimsoll.scheduling.cluster_view import PodKey
+from plimsoll.scheduling.priorities import is_expendable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.actuation.node_pods import PodsOnNodes
+    from plimsoll.nodes.actuation.node_pods import PodsOfNode, PodsOnNodes
     from plimsoll.nodes.actuation.provider_deletions import ProviderDeletions
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.config.policy import ScaleDown
@@ -110,9 +112,11 @@ class DeletionBatch:
         *,
         dependencies: DeletionDependencies,
         options: ScaleDown,
+        expendable_below: int,
         pacing: Pacing,
         on_end: Callable[[NodeDeletion], None],
     ) -> None:
+        self._expendable_below = expendable_below
         self.deletions = tuple(deletions)
         self._dependencies = dependencies
         self._options = options
@@ -227,7 +231,7 @@ class DeletionBatch:
             deletion.is_sent_to_provider = True
         group_id = unfinished[0].removal.group
         results = await self._dependencies.provider_deletions.delete(
-            group_id, [deletion.ref for deletion in unfinished], self._pacing
+            group_id, [deletion.ref for deletion in unfinished], self._pacing, all_or_none=True
         )
         for deletion in unfinished:
             await self._end(deletion, _build_call_failure(results[deletion.name]))
@@ -266,12 +270,23 @@ class DeletionBatch:
             found = await self._dependencies.pods.list_on(deletion.name)
         except ApiCallFailed as error:
             return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=f"its pods could not be read: {error}"))
-        to_evict = find_pods_to_evict(found, self._dependencies.rules(), was_empty=deletion.removal.is_empty)
+        removal = deletion.removal
+        planned = self._get_planned(removal, found) if removal.moves else None
+        to_evict = find_pods_to_evict(found, self._dependencies.rules(), was_empty=removal.is_empty, planned=planned)
         if isinstance(to_evict, Reason):
             return DeletionFailure(reason=to_evict, result=RemovalResult.OVERTAKEN)
         drained = await self._drainer.drain(deletion.name, to_evict, self._options)
         deletion.pods = drained.pods
         return None if drained.problem is None else DeletionFailure(reason=drained.problem)
+
+    def _get_planned(self, removal: NodeRemoval, found: PodsOfNode) -> frozenset[PodKey]:
+        """The pods that the plan moves, and those that no plan counts because they are expendable."""
+        expendable = (
+            PodKey(pod.metadata.namespace, pod.metadata.name)
+            for pod in found.pods
+            if is_expendable(pod, below=self._expendable_below)
+        )
+        return frozenset((*(move.pod for move in removal.moves), *expendable))
 
     async def _wait_for_annotations(self, deletion: NodeDeletion) -> DeletionFailure | None:
         """Wait while annotations delay the deletion, up to a limit."""
@@ -331,6 +346,8 @@ def _build_unremovable_failure(why: str) -> DeletionFailure:
 def _build_call_failure(failure: CallFailed | None) -> DeletionFailure | None:
     if failure is None:
         return None
+    if failure.kind is FailureKind.HELD:
+        return _build_unremovable_failure(failure.message)
     is_unknown = failure.kind is FailureKind.UNKNOWN
     code = UNKNOWN_OUTCOME if is_unknown else FAILED_TO_DELETE
     return DeletionFailure(reason=Reason(code=code, message=failure.message), keeps_taint=is_unknown)

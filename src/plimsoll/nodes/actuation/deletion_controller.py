@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval
@@ -44,6 +45,7 @@ class ActuationDependencies:
 
     client: Client
     provider: Provider
+    deleter: InstanceDeleter
     pods: PodsOnNodes
     rules: Callable[[], DrainRules]
     clock: Clock
@@ -79,7 +81,7 @@ class NodeDeletionController:
         self.pacing = pacing
         self._dependencies = dependencies
         self._evictions = RecentEvictions()
-        provider_deletions = ProviderDeletions(dependencies.provider, clock=dependencies.clock)
+        provider_deletions = ProviderDeletions(dependencies.provider, dependencies.deleter, clock=dependencies.clock)
         self._batch_dependencies = DeletionDependencies(
             client=dependencies.client,
             pods=dependencies.pods,
@@ -133,6 +135,7 @@ class NodeDeletionController:
             deletions,
             dependencies=self._batch_dependencies,
             options=self.policy.scale_down,
+            expendable_below=self.policy.pods.expendable_below,
             pacing=self.pacing,
             on_end=self._on_end,
         )

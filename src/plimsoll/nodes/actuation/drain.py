@@ -24,9 +24,10 @@ from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
 from plimsoll.nodes.model.results import EvictedPod
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
+from plimsoll.scheduling.cluster_view import PodKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
@@ -54,8 +55,13 @@ class PodsToEvict:
     """Daemon pods, which the drain does not wait for."""
 
 
-def find_pods_to_evict(found: PodsOfNode, rules: DrainRules, *, was_empty: bool) -> PodsToEvict | Reason:
-    """The pods to evict, or why the node cannot be removed after all."""
+def find_pods_to_evict(
+    found: PodsOfNode, rules: DrainRules, *, was_empty: bool, planned: Container[PodKey] | None = None
+) -> PodsToEvict | Reason:
+    """The pods to evict, or why the node cannot be removed after all.
+
+    `planned` are the pods that the plan found other nodes for: a pod that is not among them has none.
+    """
     if found.unreadable:
         return Reason(code=BLOCKED_BY_POD, message=f"{found.unreadable} pods on the node cannot be read")
     moving: list[Pod] = []
@@ -67,6 +73,10 @@ def find_pods_to_evict(found: PodsOfNode, rules: DrainRules, *, was_empty: bool)
             return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} blocks the removal", because=(because,))
         if verdict.outcome is DrainOutcome.MOVE and was_empty:
             return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} was scheduled since the node was found empty")
+        if verdict.outcome is DrainOutcome.MOVE and planned is not None and _get_key(pod) not in planned:
+            return Reason(
+                code=NEW_PODS, message=f"pod {pod_name(pod)} was not on the node when its removal was planned"
+            )
         if verdict.outcome is DrainOutcome.SKIP:
             continue
         (daemons if is_daemon_pod(pod) else moving).append(pod)
@@ -74,6 +84,10 @@ def find_pods_to_evict(found: PodsOfNode, rules: DrainRules, *, was_empty: bool)
         moving = []
     wanted = rules.options.evict_daemons_of_empty if was_empty else rules.options.evict_daemons_of_occupied
     return PodsToEvict(moving=tuple(moving), daemons=tuple(pod for pod in daemons if _is_evicted(pod, default=wanted)))
+
+
+def _get_key(pod: Pod) -> PodKey:
+    return PodKey(pod.metadata.namespace, pod.metadata.name)
 
 
 def _is_evicted(daemon: Pod, *, default: bool) -> bool:

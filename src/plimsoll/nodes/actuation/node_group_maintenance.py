@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, get_failure
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, get_failure
 from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 from plimsoll.nodes.model.results import DeletedGroup, GroupRepair
 from plimsoll.nodes.planning.state.group_sizes import is_autoprovisioned
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime, timedelta
 
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.call_outcomes import Outcome
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.provider_state import NodeGroupState, ProviderState
     from plimsoll.nodes.providers.ports import Group, Provider
@@ -60,16 +60,20 @@ class EmptyGroups:
         return tuple(name for name in empty if (now - self._since[name]).total_seconds() >= delay_s)
 
 
-async def delete_groups(names: Collection[str], groups: Mapping[str, NodeGroupState]) -> tuple[DeletedGroup, ...]:
-    return tuple([await _delete_group(name, groups[name]) for name in names])
+async def delete_groups(
+    names: Collection[str], groups: Mapping[str, NodeGroupState], deleter: InstanceDeleter
+) -> tuple[DeletedGroup, ...]:
+    """What became of each group; those that the deleter held back are not among them."""
+    deleted = [await _delete_group(name, groups[name], deleter) for name in names]
+    return tuple(group for group in deleted if not _is_held(group.failure))
 
 
-async def _delete_group(name: str, read: NodeGroupState) -> DeletedGroup:
+async def _delete_group(name: str, read: NodeGroupState, deleter: InstanceDeleter) -> DeletedGroup:
     """The target is read again, because the group may have been scaled up since the loop began."""
     if await read.port.target_size() > 0:
         message = "the group was scaled up meanwhile"
         return DeletedGroup(group=name, failure=CallFailed(kind=FailureKind.REFUSED, message=message))
-    failure = get_failure(await read.port.delete())
+    failure = await deleter.delete_group(read.port)
     if failure is None:
         log.info("node_group.deleted", group=name)
     else:
@@ -81,16 +85,23 @@ def _is_empty(read: NodeGroupState) -> bool:
     return read.target == 0 and not read.instances
 
 
-async def fix_group_sizes(provider: Provider, changes: Changes) -> tuple[GroupRepair, ...]:
-    """Delete failed and unregistered instances, then lower targets. A deletion lowers its group's target already."""
+async def fix_group_sizes(provider: Provider, changes: Changes, deleter: InstanceDeleter) -> tuple[GroupRepair, ...]:
+    """Delete failed and unregistered instances, then lower targets. A deletion lowers its group's target already.
+
+    What the deleter held back is not among the repairs.
+    """
     groups = {group.id: group for group in await provider.node_groups()}
     deletions = (*changes.delete_failed, *changes.delete_unregistered)
     done = [
-        await _delete_instances(groups[deletion.group], deletion) for deletion in deletions if deletion.group in groups
+        repair
+        for deletion in deletions
+        if deletion.group in groups
+        for repair in await _delete_instances(groups[deletion.group], deletion, deleter)
     ]
     deleted_from = {deletion.group for deletion in deletions}
     shrinking = [target for target in changes.shrink if target.group in groups and target.group not in deleted_from]
-    return (*done, *[await _lower_target(groups[target.group], target) for target in shrinking])
+    lowered = [await _lower_target(groups[target.group], target, deleter) for target in shrinking]
+    return tuple(repair for repair in (*done, *lowered) if not _is_held(repair.failure))
 
 
 async def raise_to_minimum(state: ProviderState, policy: Policy) -> tuple[GroupRepair, ...]:
@@ -116,23 +127,31 @@ async def _raise(read: NodeGroupState, least: int) -> GroupRepair:
     return GroupRepair(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
 
 
-async def _delete_instances(group: Group, wanted: DeleteInstances) -> GroupRepair:
-    refs = [NodeRef.of_instance(instance) for instance in await group.nodes() if instance.id in set(wanted.instances)]
-    outcome: Outcome = Done()
-    if refs:
-        outcome = await group.force_delete_nodes(refs) if wanted.force else await group.delete_nodes(refs)
-        if wanted.force and isinstance(outcome, NotImplementedByProvider):
-            outcome = await group.delete_nodes(refs)
-    failure = get_failure(outcome)
-    _log("instances.deleted", group.id, failure, instances=len(refs))
-    return GroupRepair(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
+async def _delete_instances(group: Group, wanted: DeleteInstances, deleter: InstanceDeleter) -> list[GroupRepair]:
+    """One repair for the deleted instances, and one for those that were held back."""
+    there = {instance.id: NodeRef.of_instance(instance) for instance in await group.nodes()}
+    refs = {instance: there[instance] for instance in wanted.instances if instance in there}
+    results = await deleter.delete(group, list(refs.values()), force=wanted.force) if refs else {}
+    by_failure: dict[CallFailed | None, list[str]] = {}
+    for instance in wanted.instances:
+        failure = results.get(refs[instance].name) if instance in refs else None
+        by_failure.setdefault(failure, []).append(instance)
+    for failure, instances in by_failure.items():
+        _log("instances.deleted", group.id, failure, instances=len(instances))
+    return [
+        GroupRepair(group=group.id, reason=wanted.reason, instances=tuple(instances), failure=failure)
+        for failure, instances in by_failure.items()
+    ]
 
 
-async def _lower_target(group: Group, wanted: ShrinkTarget) -> GroupRepair:
-    outcome = await group.decrease_target_size(wanted.after - wanted.before, expected=wanted.before)
-    failure = get_failure(outcome)
+async def _lower_target(group: Group, wanted: ShrinkTarget, deleter: InstanceDeleter) -> GroupRepair:
+    failure = await deleter.lower_target(group, wanted.before - wanted.after, expected=wanted.before)
     _log("target.lowered", group.id, failure, before=wanted.before, after=wanted.after)
     return GroupRepair(group=group.id, reason=wanted.reason, before=wanted.before, after=wanted.after, failure=failure)
+
+
+def _is_held(failure: CallFailed | None) -> bool:
+    return failure is not None and failure.kind is FailureKind.HELD
 
 
 def _log(event: str, group: str, failure: CallFailed | None, **facts: int) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.actuation.timing import Pacing
 
 WRITE_FAILED: Final = "NodeWriteFailed"
+READ_FAILED: Final = "NodeReadFailed"
 _ATTEMPTS: Final = 12
 _RETRIABLE: Final = (Conflict, AnswerLost, ServerFailed)
 """A write without an answer may have taken effect: the node is read again, and the change found there."""
@@ -42,6 +43,15 @@ class NodeWriter:
         self._client = client
         self._clock = clock
         self._pacing = pacing
+
+    async def read(self, name: str) -> Node | NodeGone | Reason:
+        """The node as the server has it now."""
+        try:
+            return await self._client.get(Node, name)
+        except NotFound:
+            return NodeGone(name)
+        except ApiCallFailed as error:
+            return Reason(code=READ_FAILED, message=f"node {name} could not be read: {error}")
 
     async def change(self, node: Node, change: Callable[[Node], dict[str, Any] | None]) -> Node | NodeGone | Reason:
         """The node as it is afterwards. `change` gives a merge patch, or None for a node that needs none.

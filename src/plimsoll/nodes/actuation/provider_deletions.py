@@ -14,20 +14,18 @@ import structlog
 
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.nodes.actuation.timing import Polling
-from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, get_failure
+from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import ProviderFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from plimsoll.core.clock import Clock
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter, Results
     from plimsoll.nodes.actuation.timing import Pacing
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.nodes.providers.values import Instance, NodeRef
-
-    Results = Mapping[str, CallFailed | None]
-    """By node name; None if the node is deleted or being deleted."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,8 +45,9 @@ class _Bucket:
 class ProviderDeletions:
     """Deletes nodes for all removals of a process, in batches."""
 
-    def __init__(self, provider: Provider, *, clock: Clock) -> None:
+    def __init__(self, provider: Provider, deleter: InstanceDeleter, *, clock: Clock) -> None:
         self._provider = provider
+        self._deleter = deleter
         self._clock = clock
         self._buckets: dict[str, _Bucket] = {}
 
@@ -71,17 +70,21 @@ class ProviderDeletions:
                 bucket.results.cancel()
         return bucket.results.result()[ref.name]
 
-    async def delete(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> Results:
+    async def delete(
+        self, group: str, refs: Sequence[NodeRef], pacing: Pacing, *, all_or_none: bool = False
+    ) -> Results:
         """Delete nodes by one call. UNKNOWN remains only where the provider does not show what happened."""
         results: dict[str, CallFailed | None] = {}
         left = list(refs)
         message = ""
         for _ in range(_CALLS):
-            failure = await self._call(group, left)
-            results |= dict.fromkeys((ref.name for ref in left), failure)
-            if failure is None or failure.kind is not FailureKind.UNKNOWN:
+            called = await self._call(group, left, all_or_none=all_or_none)
+            results |= called
+            unanswered = {name: failure for name, failure in called.items() if _is_unknown(failure)}
+            if not unanswered:
                 return results
-            message = failure.message
+            left = [ref for ref in left if ref.name in unanswered]
+            message = next(failure.message for failure in unanswered.values() if failure is not None)
             log.warning("node_deletion.unanswered", group=group, nodes=len(left), problem=message)
             running = await self._find_still_running(group, left, pacing)
             if running is None:
@@ -93,14 +96,15 @@ class ProviderDeletions:
         still = CallFailed(kind=FailureKind.FAILED, message=f"it still runs after {_CALLS} calls: {message}")
         return results | dict.fromkeys((ref.name for ref in left), still)
 
-    async def _call(self, group: str, refs: Sequence[NodeRef]) -> CallFailed | None:
+    async def _call(self, group: str, refs: Sequence[NodeRef], *, all_or_none: bool) -> Results:
         try:
             found = await self._group(group)
-            if found is None:
-                return CallFailed(kind=FailureKind.NO_SUCH_GROUP, message=f"there is no node group {group} any more")
-            return get_failure(await found.delete_nodes(refs))
+            if found is not None:
+                return await self._deleter.delete(found, refs, all_or_none=all_or_none)
+            failure = CallFailed(kind=FailureKind.NO_SUCH_GROUP, message=f"there is no node group {group} any more")
         except (ProviderFailed, NotAllowed) as error:
-            return CallFailed(kind=FailureKind.FAILED, message=str(error))
+            failure = CallFailed(kind=FailureKind.FAILED, message=str(error))
+        return dict.fromkeys((ref.name for ref in refs), failure)
 
     async def _group(self, group: str) -> Group | None:
         return next((node_group for node_group in await self._provider.node_groups() if node_group.id == group), None)
@@ -124,6 +128,10 @@ class ProviderDeletions:
             if not running or polls == _POLLS:
                 return running
         return None
+
+
+def _is_unknown(failure: CallFailed | None) -> bool:
+    return failure is not None and failure.kind is FailureKind.UNKNOWN
 
 
 def is_running(instance: Instance, ref: NodeRef) -> bool:

@@ -21,6 +21,8 @@ class FailureKind(StrEnum):
     NO_SUCH_GROUP = "NoSuchGroup"
     FAILED = "Failed"
     """The provider reports an error. Nothing was changed."""
+    HELD = "Held"
+    """The call was not made, because the instance may be in use or the lists cannot be believed."""
     UNKNOWN = "Unknown"
     """No answer came, so the change may have happened. Read the state before calling again."""
 

@@ -12,6 +12,8 @@ from typing import Final
 CANNOT_SEE: Final = "CannotSee"
 """The cluster or the cloud provider could not be read; `facts["errorType"]` may name the error type for a metric."""
 CLUSTER_UNHEALTHY: Final = "ClusterUnhealthy"
+LIST_NOT_BELIEVED: Final = "ListNotBelieved"
+"""A list misses more than a small share of what was known, and a second read does not agree: nothing shrinks."""
 
 # ---- why a pod is not planned for, or gets no node
 

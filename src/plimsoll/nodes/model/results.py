@@ -77,6 +77,17 @@ class GroupRepair:
     failure: CallFailed | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDeletion:
+    """A deletion, or a lower target size, that was not requested from the provider; `reason` says what runs there."""
+
+    group: str
+    reason: Reason
+    instance: str = ""
+    """Empty if it is about the group."""
+    node: str = ""
+
+
 class RemovalResult(StrEnum):
     """How a removal ended."""
 

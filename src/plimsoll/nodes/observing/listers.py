@@ -127,6 +127,11 @@ class ClusterListers:
         )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
+    def find_contradiction(self) -> str:
+        """Why a list of one of the kinds is not believed; empty if all are."""
+        statuses = (informer.status for informer in self._all)
+        return next((status.contradiction for status in statuses if status.contradiction), "")
+
     def get_node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)
 

@@ -33,6 +33,9 @@ def build_log_line(result: LoopResult) -> str:
             *_describe_finished(result),
             *_describe_deleted_groups(result),
         ]
+    if result.hold is not None:
+        clauses.append(f"nothing is scaled down, {result.hold}")
+    clauses += [f"kept {held.node or held.group}, {held.reason}" for held in result.held_deletions[:_NAMED]]
     return "; ".join(clauses) or "nothing to do"
 
 

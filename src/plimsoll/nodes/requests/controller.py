@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.results import ScaleUpPart
@@ -79,6 +80,7 @@ class RequestDependencies:
     status_writer: RequestStatusWriter
     rollback_executor: RollbackExecutor
     provider: Provider
+    deleter: InstanceDeleter
     run_planner: PlanRunner
     classes: Mapping[str, RegisteredClass] = field(default_factory=dict)
     """Registered classes of other packages, by name."""
@@ -90,7 +92,7 @@ class RequestController:
     def __init__(self, tools: RequestDependencies) -> None:
         self._tools = tools
         self._arrivals = NodeArrivals()
-        self._cancelling = CancellationTracker(tools.provider)
+        self._cancelling = CancellationTracker(tools.provider, tools.deleter)
         self._hints = BookingHints()
         self._ignored = IgnoredParametersLog()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.actuation.taints import SoftTaints
     from plimsoll.nodes.config.policy import Policy, ScaleDown
     from plimsoll.nodes.model.results import FinishedRemoval
@@ -91,6 +92,7 @@ class NodeActuators:
     """The actuators of scale-down."""
 
     deletions: NodeDeletionController
+    deleter: InstanceDeleter
     soft_taints: SoftTaints
     rate: RemovalLimit
 

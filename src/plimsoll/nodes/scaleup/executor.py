@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.cluster_state.backoffs import CreationKey
     from plimsoll.nodes.cluster_state.registry import ClusterState
     from plimsoll.nodes.model.call_outcomes import Outcome
@@ -41,8 +42,9 @@ _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 class ScaleUpExecutor:
     """Executes scale-ups, and registers each result in the cluster state."""
 
-    def __init__(self, provider: Provider, state: ClusterState) -> None:
+    def __init__(self, provider: Provider, state: ClusterState, deleter: InstanceDeleter) -> None:
         self._provider = provider
+        self._deleter = deleter
         self._state = state
 
     async def execute(self, scale_ups: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
@@ -85,7 +87,7 @@ class ScaleUpExecutor:
         made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
         if mismatch := await _find_mismatch(option, made):
             for group in made:
-                await group.delete()
+                await self._deleter.delete_group(group)
             return [self._fail_creation(scale_up, mismatch, now)]
         shares = _split(scale_up.added, len(made))
         return [

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.providers.ports import Provider
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopDependencies
 
@@ -32,11 +33,14 @@ NAME: Final = "cluster-autoscaler"
 
 
 class ScenarioLoop:
-    """A `simulation.ports.Loop`."""
+    """A `simulation.ports.Loop`. `through` may put something between the autoscaler and its provider."""
 
-    def __init__(self, tools: LoopDependencies) -> None:
+    def __init__(
+        self, tools: LoopDependencies, *, through: Callable[[SimulatedProvider], Provider] | None = None
+    ) -> None:
         component = tools.components.component(NAME, manager=NAME)
-        provider = SimulatedProvider(tools.cloud)
+        simulated = SimulatedProvider(tools.cloud)
+        provider: Provider = simulated if through is None else through(simulated)
         self._is_timed = tools.is_timed
         if tools.is_timed:
             load_kernels()

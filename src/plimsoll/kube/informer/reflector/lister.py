@@ -9,6 +9,7 @@ import structlog
 from plimsoll.kube.errors import Expired, UnreadableAnswer
 from plimsoll.kube.informer.events import V
 from plimsoll.kube.informer.reflector.list_decoder import ListReader
+from plimsoll.kube.informer.reflector.list_verifier import ListVerifier
 from plimsoll.runtime.cooperative_yield import OBJECTS_AT_ONCE, CooperativeYield
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Lister(Generic[V]):
         self._updater = updater
         self._settings = settings
         self._progress = progress
+        self._verifier = ListVerifier(lister_watcher, updater)
         self._yielder = CooperativeYield()
 
     async def list(self) -> None:
@@ -79,10 +81,19 @@ class Lister(Generic[V]):
             listed = await self._list_page(limit, token)
             if listed.continue_ == token:
                 raise UnreadableAnswer("a list without end: the server returned the same continue token")
-        for key in self._updater.find_unlisted():
+        await self.conclude(listed.resource_version)
+
+    async def conclude(self, version: str) -> None:
+        """Everything was listed as of `version`: what it misses is gone, unless the list is not believed."""
+        missing = [*self._updater.find_unlisted()]
+        contradiction = await self._verifier.find_contradiction(missing, version)
+        if contradiction:
+            log.warning("informer.list_not_believed", resource=self._lister_watcher.name, problem=contradiction)
+            missing = []
+        for key in missing:
             self._updater.infer_deletion(key)
             await self._yielder.count_and_yield()
-        self._updater.end_list(listed.resource_version)
+        self._updater.end_list(version, contradiction=contradiction)
 
     async def _list_page(self, limit: int, token: str) -> ListMeta:
         body = await self._lister_watcher.get_page(limit=limit, token=token)

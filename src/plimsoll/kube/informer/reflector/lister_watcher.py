@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.status import ReflectorProgress
+from plimsoll.objects.codec.json_spans import members
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.events import KeyTuple
     from plimsoll.kube.requests.options import Selection
     from plimsoll.kube.transport import Stream
     from plimsoll.objects.api.meta import WireObject
@@ -41,6 +46,16 @@ class ListerWatcher:
         call = self._client.calls.get(self._path, query)._replace(timeout_s=timeout_s or self._list_timeout_s)
         return (await self._client.call(call)).body
 
+    async def get_identity(self, key: KeyTuple) -> tuple[str, str] | None:
+        """The uid and the version of one object, read by itself; None if it does not exist."""
+        namespace, name = key
+        try:
+            raw = await self._client.get_raw(self._kind, name, namespace=namespace)
+        except NotFound:
+            return None
+        metadata = members(members(raw).get("metadata", b""))
+        return _text(metadata.get("uid", b"")), _text(metadata.get("resourceVersion", b""))
+
     async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:
         return await self._client.watch(
             self._kind,
@@ -55,3 +70,10 @@ class ListerWatcher:
         return await self._client.watch(
             self._kind, self._selection, timeout_seconds=timeout_seconds, send_initial_events=True
         )
+
+
+def _text(json: bytes) -> str:
+    try:
+        return msgspec.json.decode(json, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""

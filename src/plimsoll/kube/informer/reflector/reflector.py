@@ -238,10 +238,7 @@ class Reflector(Generic[V]):
         """Apply a frame of the initial events. Returns None when they are complete."""
         if not initial.apply(self._frames.read(frame)):
             return initial
-        for key in self._updater.find_unlisted():
-            self._updater.infer_deletion(key)
-            await self._yielder.count_and_yield()
-        self._updater.end_list(initial.version)
+        await self._lister.conclude(initial.version)
         self._finish_list()
         return None
 
@@ -250,11 +247,12 @@ class Reflector(Generic[V]):
             self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
 
     def _must_list_suspect(self) -> bool:
-        """Whether to list again because the cache is suspect, at most once per `suspicion_s`."""
-        if not self._updater.is_suspect:
+        """Whether to list again because something was unreadable or a list not believed; not again and again."""
+        if not self._updater.is_suspect and not self._updater.contradiction:
             return False
         now_s = self._clock.monotonic_s()
-        if self._last_suspicion_s is not None and now_s - self._last_suspicion_s < self._settings.suspicion_s:
+        pause_s = self._settings.contradiction_s if self._updater.contradiction else self._settings.suspicion_s
+        if self._last_suspicion_s is not None and now_s - self._last_suspicion_s < pause_s:
             return False
         self._last_suspicion_s = now_s
         return True

@@ -39,12 +39,19 @@ class CacheUpdater(Generic[V]):
         self.position = ""
         self.is_suspect = False
         """An event could not be decoded, or the server went back: only a list shows what was missed."""
+        self.contradiction = ""
+        """Why the last list is not believed; empty if it is."""
+        self.known = 0
+        """How many objects were known when the list began."""
+        self.regressed: dict[KeyTuple, str] = {}
+        """Objects that the list holds in an older version than the cache, with that version."""
         self.unreadable = 0
         self.replays = 0
         self._resource = resource
         self._cache = cache
         self._on_change = on_change
         self._unlisted: dict[str, dict[str, None]] = {}
+        self._older: dict[KeyTuple, V | BadObject] = {}
         self._has_nameless = False
         self._warned: dict[tuple[str, str], None] = {}
 
@@ -54,6 +61,9 @@ class CacheUpdater(Generic[V]):
         """Start a list, or restart one that was interrupted: no object of the cache is listed yet."""
         self._has_nameless = False
         self._unlisted = self._cache.names()
+        self.known = sum(map(len, self._unlisted.values()))
+        self.regressed = {}
+        self._older = {}
 
     def add_listed(self, values: Iterable[V | BadObject]) -> None:
         for value in values:
@@ -65,7 +75,23 @@ class CacheUpdater(Generic[V]):
                 continue
             if namespace in self._unlisted:
                 self._unlisted[namespace].pop(name, None)
-            self._put(key, value)
+            if not self._is_regressed(key, value):
+                self._put(key, value)
+
+    def _is_regressed(self, key: KeyTuple, value: V | BadObject) -> bool:
+        """Whether the cache has a newer version of a listed object; then it stays until the list is believed."""
+        old = self._cache.get_state(key)
+        if old is None or not went_back(version_of(value), version_of(old)):
+            return False
+        self.regressed[key] = version_of(value)
+        self._older[key] = value
+        return True
+
+    def uid_of(self, key: KeyTuple) -> str:
+        found = self._cache.get_state(key)
+        if found is None:
+            return ""
+        return found.uid if isinstance(found, BadObject) else found.metadata.uid
 
     def find_unlisted(self) -> Iterator[KeyTuple]:
         """Find the objects of the cache that are not in the complete list; pass each to `infer_deletion`.
@@ -85,8 +111,12 @@ class CacheUpdater(Generic[V]):
     def infer_deletion(self, key: KeyTuple) -> None:
         self._remove(key, last=None, is_inferred=True)
 
-    def end_list(self, version: str) -> None:
+    def end_list(self, version: str, *, contradiction: str = "") -> None:
         """The list is complete up to `version`, even if that is older than the position before."""
+        for key, value in self._older.items():
+            self._put(key, value)
+        self._older = {}
+        self.contradiction = contradiction
         self.position = version
         self.is_suspect = self._has_nameless
 

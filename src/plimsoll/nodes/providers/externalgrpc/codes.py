@@ -45,6 +45,7 @@ _CODES: Final = {
     FailureKind.REFUSED: Code.FAILED_PRECONDITION,
     FailureKind.NO_SUCH_GROUP: Code.NOT_FOUND,
     FailureKind.FAILED: Code.INTERNAL,
+    FailureKind.HELD: Code.FAILED_PRECONDITION,
     FailureKind.UNKNOWN: Code.DEADLINE_EXCEEDED,
 }
 # Servers in Go answer UNKNOWN for any error of theirs: they were there, and said no. UNAVAILABLE may come before the

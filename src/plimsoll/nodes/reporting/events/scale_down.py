@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval
 
 SCALE_DOWN: Final = "ScaleDown"
+DELETION_HELD_BACK: Final = "DeletionHeldBack"
 SCALE_DOWN_FAILED: Final = "ScaleDownFailed"
 CLEANUP: Final = "ClusterAutoscalerCleanup"
 _NAMED_PODS: Final = 50
@@ -39,6 +40,21 @@ def build_scale_down_events(loop: LoopResult) -> Iterator[EventMessage]:
     for ended in loop.scale_down.finished:
         yield from _build_finished_events(ended, loop)
     yield from _build_deleted_group_events(loop)
+    yield from _build_held_back_events(loop)
+
+
+def _build_held_back_events(loop: LoopResult) -> Iterator[EventMessage]:
+    """On the node if there is one, else on the status ConfigMap."""
+    status = status_config_map(loop.policy)
+    if loop.hold is not None:
+        message = f"nothing is scaled down: {loop.hold}"
+        yield EventMessage(about=status, type=WARNING, reason=loop.hold.code, message=message)
+    for held in loop.held_deletions:
+        name = held.reason.facts.get("node", "")
+        about = node_reference(name, loop.snapshot) if name else status
+        what = f"instance {held.instance or held.node} of group {held.group}" if held.node else f"group {held.group}"
+        message = f"{what} is kept: {held.reason}"
+        yield EventMessage(about=about, type=WARNING, reason=DELETION_HELD_BACK, message=message)
 
 
 def _build_cleanup_events(loop: LoopResult) -> Iterator[EventMessage]:

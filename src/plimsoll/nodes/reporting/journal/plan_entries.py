@@ -70,6 +70,7 @@ def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]
             *_build_ended_early(loop),
             *_list_pods(loop),
             *list_unserved_requests(loop),
+            *_list_held_deletions(loop),
             *_list_nodes(loop),
             *_list_groups(loop),
         ),
@@ -170,8 +171,7 @@ def _build_outcome(action: Action, failure: CallFailed | None) -> Outcome:
 
 def _build_ended_early(loop: LoopResult) -> Iterator[NotDone]:
     if loop.ended_early is not None:
-        cluster = Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
-        yield NotDone(what="is left as it is", about=(cluster,), reason=loop.ended_early)
+        yield NotDone(what="is left as it is", about=(_cluster_ref(loop),), reason=loop.ended_early)
 
 
 class _EntriesByReason:
@@ -264,6 +264,17 @@ def _list_nodes(loop: LoopResult) -> Iterator[NotDone]:
     yield from (not_done for not_done in listed if not_done.about)
 
 
+def _list_held_deletions(loop: LoopResult) -> Iterator[NotDone]:
+    """Instances and groups that are kept because something may still run there."""
+    if loop.hold is not None:
+        yield NotDone(what="is not scaled down", about=(_cluster_ref(loop),), reason=loop.hold)
+    listed = _EntriesByReason()
+    for held in loop.held_deletions:
+        refs = (_node_ref(held.node), _group_ref(held.group)) if held.node else (_group_ref(held.group),)
+        listed.add("is not deleted", held.reason, refs)
+    yield from listed
+
+
 def _list_groups(loop: LoopResult) -> Iterator[NotDone]:
     """Groups that cannot be used, then groups and machine types that were no option for this loop's pods."""
     listed = _EntriesByReason()
@@ -284,6 +295,10 @@ def _list_groups(loop: LoopResult) -> Iterator[NotDone]:
 
 def _group_ref(name: str) -> Ref:
     return Ref(kind="nodegroup", name=name)
+
+
+def _cluster_ref(loop: LoopResult) -> Ref:
+    return Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
 
 
 def _node_ref(name: str) -> Ref:

@@ -131,6 +131,8 @@ class Families:
         self.failed_gpu_scale_ups = new(Counter, "failed_gpu_scale_ups_total", help_text, ("reason", *_GPU))
         help_text = "Machines removed that never became nodes."
         self.unregistered_removed = new(Counter, "old_unregistered_nodes_removed_count", help_text)
+        help_text = "Deletions and lower target sizes that were held back because something may still run there."
+        self.held_deletions = new(Counter, "held_back_deletions_total", help_text, ("reason",))
         help_text = "Times that a group was not scaled because of a limit."
         self.skipped_scale_events = new(Counter, "skipped_scale_events_count", help_text, ("direction", "reason"))
         help_text = "Groups made by auto-provisioning."

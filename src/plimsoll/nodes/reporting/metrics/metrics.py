@@ -161,6 +161,10 @@ class Metrics:
         for repaired in loop.repairs:
             if repaired.reason.code == DELETE_UNREGISTERED and repaired.failure is None:
                 to.unregistered_removed.inc(len(repaired.instances))
+        if loop.hold is not None:
+            to.held_deletions.labels(loop.hold.code).inc()
+        for held in loop.held_deletions:
+            to.held_deletions.labels(held.reason.code).inc()
 
     def _observe_scale_up(self, result: ScaleUpResult) -> None:
         to = self.families

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.nodes.model.call_outcomes import get_failure
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_upcoming_nodes, is_upcoming_node
 from plimsoll.nodes.requests.intents import count_added_before
@@ -23,6 +22,7 @@ from plimsoll.nodes.requests.model import Phase
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.nodes.requests.booking.booking import BookingResult
@@ -44,8 +44,9 @@ class CancelledRequest:
 class CancellationTracker:
     """Tracks requests with nodes under way and notices when they are deleted."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, deleter: InstanceDeleter) -> None:
         self._provider = provider
+        self._deleter = deleter
         self._known: dict[str, CancelledRequest] = {}
         """By uid: requests with a scale-up under way, as last observed."""
         self._gone: list[CancelledRequest] = []
@@ -81,13 +82,27 @@ class CancellationTracker:
                 for name, nodes in cancelled.nodes.items():
                     most = min(nodes, idle.get(name, 0))
                     if most and name in groups:
-                        given = await _lower_target(groups[name], most)
+                        given = await self._lower(groups[name], most)
                         idle[name] -= given
                         found[name] = found.get(name, 0) + given
         except Unreachable as error:
             log.warning("provreq.not_given_back", problem=str(error))
             self._gone = gone
         return {name: nodes for name, nodes in found.items() if nodes}
+
+    async def _lower(self, group: Group, most: int) -> int:
+        """Lower the target by what the provider has not created; running machines stay."""
+        target = await group.target_size()
+        running = sum(instance.state is not InstanceState.CREATING for instance in await group.nodes())
+        by = min(most, target - running)
+        if by <= 0:
+            return 0
+        failure = await self._deleter.lower_target(group, by, expected=target)
+        if failure is not None:
+            log.warning("provreq.not_given_back", group=group.id, nodes=by, problem=failure.message)
+            return 0
+        log.info("provreq.given_back", group=group.id, nodes=by)
+        return by
 
 
 def _count_upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mapping[str, int]) -> CancelledRequest:
@@ -99,18 +114,3 @@ def _count_upcoming_nodes(view: RequestView, booked: BookingResult, sizes: Mappi
         snapshot.group_of[name] for name in booked.by_request.get(view.name, ()) if is_upcoming_node(name, snapshot)
     )
     return CancelledRequest(request=view.name, nodes=coming)
-
-
-async def _lower_target(group: Group, most: int) -> int:
-    """Lower the target by what the provider has not created; running machines stay."""
-    target = await group.target_size()
-    running = sum(instance.state is not InstanceState.CREATING for instance in await group.nodes())
-    by = min(most, target - running)
-    if by <= 0:
-        return 0
-    failure = get_failure(await group.decrease_target_size(-by, expected=target))
-    if failure is not None:
-        log.warning("provreq.not_given_back", group=group.id, nodes=by, problem=failure.message)
-        return 0
-    log.info("provreq.given_back", group=group.id, nodes=by)
-    return by

@@ -15,26 +15,30 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiCallFailed
-from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImplementedByProvider, get_failure
+from plimsoll.nodes.actuation.deletion_guard import find_use
+from plimsoll.nodes.actuation.node_writer import NodeGone
+from plimsoll.nodes.actuation.taints import add_deletion_taint
+from plimsoll.nodes.model.call_outcomes import FailureKind
 from plimsoll.nodes.model.instances import InstanceState
-from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.providers.values import NodeRef
+from plimsoll.objects.api.nodes import Node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plimsoll.core.clock import Clock
+    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter, Results
     from plimsoll.nodes.actuation.node_pods import PodsOnNodes
-    from plimsoll.nodes.model.call_outcomes import Outcome
+    from plimsoll.nodes.actuation.node_writer import NodeWriter
+    from plimsoll.nodes.model.call_outcomes import CallFailed
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.nodes.providers.values import Instance
     from plimsoll.nodes.requests.status import Intent
-    from plimsoll.objects.api.nodes import Node
 
 
 log = structlog.get_logger(__name__)
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +71,14 @@ class RollbackContext:
 class RollbackExecutor:
     """Executes rollbacks through the cloud provider."""
 
-    def __init__(self, provider: Provider, pods: PodsOnNodes) -> None:
+    def __init__(
+        self, provider: Provider, deleter: InstanceDeleter, *, pods: PodsOnNodes, writer: NodeWriter, clock: Clock
+    ) -> None:
         self._provider = provider
+        self._deleter = deleter
         self._pods = pods
+        self._writer = writer
+        self._clock = clock
 
     async def refresh_provider(self) -> None:
         """Refresh the provider: nodes requested in this loop may exist already."""
@@ -105,7 +114,7 @@ class RollbackExecutor:
         machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
         given = 0
         if (missing := min(target - back, target - len(machines))) > 0:
-            failure = get_failure(await group.decrease_target_size(-missing, expected=target))
+            failure = await self._deleter.lower_target(group, missing, expected=target)
             if failure is not None:
                 return 0, f"{group.id}: {failure.message}"
             given = missing
@@ -114,8 +123,10 @@ class RollbackExecutor:
         idle = await self._find_idle(machines, context, most=target - given - back)
         if not idle:
             return given, ""
-        failure = get_failure(await _delete_nodes(group, idle))
-        return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
+        results = await self._delete(group, idle)
+        failure = next((failure for failure in results.values() if failure is not None), None)
+        given += sum(failure is None for failure in results.values())
+        return given, "" if failure is None else f"{group.id}: {failure.message}"
 
     async def _find_idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
         """Machines without pods or bookings, those furthest from being used first."""
@@ -132,12 +143,23 @@ class RollbackExecutor:
         ]
         to_ask = [NodeRef.of_instance(instance) for instance in coming if instance.state is not InstanceState.CREATING]
         idle = empty_by_nature[:most]
-        for node_ref in (*to_ask, *map(NodeRef.of_node, nodes)):
-            if len(idle) >= most:
-                break
-            if await self._is_empty(node_ref.name):
+        for node_ref in to_ask:
+            if len(idle) < most and await self._is_empty(node_ref.name) and await self._taint_registered(node_ref):
                 idle.append(node_ref)
+        for node in nodes:
+            if len(idle) < most and await self._is_empty(node.metadata.name) and await self._taint(node):
+                idle.append(NodeRef.of_node(node))
         return idle
+
+    async def _taint_registered(self, ref: NodeRef) -> bool:
+        """Taint the node of an instance, if it has registered meanwhile; False if that cannot be known."""
+        node = await self._writer.read(ref.name)
+        return isinstance(node, NodeGone) or (isinstance(node, Node) and await self._taint(node))
+
+    async def _taint(self, node: Node) -> bool:
+        """Keep new pods off a node that is given back; a taint that stays is removed by the next loop."""
+        tainted = await add_deletion_taint(self._writer, node, at=self._clock.now(), cordon=False)
+        return isinstance(tainted, Node)
 
     async def _is_empty(self, node: str) -> bool:
         """Whether the node has no real pods; unknown counts as no."""
@@ -145,20 +167,22 @@ class RollbackExecutor:
             found = await self._pods.list_on(node)
         except ApiCallFailed:
             return False
-        return not found.unreadable and all(
-            is_daemon_pod(pod) or is_mirror_pod(pod) or pod.status.phase in _ENDED for pod in found.pods
-        )
+        return find_use(found, node, self._clock.now()) is None
 
     async def _delete_if_empty(self, group: Group) -> bool:
         """Delete a group that the attempt created, if it is empty; otherwise it is deleted later, as any other."""
         if await group.target_size() > 0 or await group.nodes():
             return False
-        return get_failure(await group.delete()) is None
+        return await self._deleter.delete_group(group) is None
+
+    async def _delete(self, group: Group, refs: Sequence[NodeRef]) -> Results:
+        """Delete nodes, by force if the minimum size is in the way."""
+        results = await self._deleter.delete(group, refs)
+        refused = [ref for ref in refs if _is_refused(results[ref.name])]
+        if not refused:
+            return results
+        return {**results, **await self._deleter.delete(group, refused, force=True)}
 
 
-async def _delete_nodes(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
-    outcome = await group.delete_nodes(nodes)
-    if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
-        forced = await group.force_delete_nodes(nodes)
-        return outcome if isinstance(forced, NotImplementedByProvider) else forced
-    return outcome
+def _is_refused(failure: CallFailed | None) -> bool:
+    return failure is not None and failure.kind is FailureKind.REFUSED

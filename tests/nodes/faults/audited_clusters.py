@@ -1,0 +1,211 @@
+"""A cluster in virtual time whose autoscaler reads through falsified answers, and an audit of what it deletes.
+
+Everything else in the cluster sees the truth. The audit judges each request by the true state at that moment: an
+instance with a running pod that is no daemon pod, a Ready node that was not drained, a target below the machines that
+run, a group that has machines, and an eviction are wrongful. No node but the empty one may be removed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.errors import NotAllowed
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.local.components import Components
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.runner import ScenarioRun
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.crashes import CrashingTransport
+from plimsoll.simulation.worlds.world import World
+from tests.faults.faulty_provider import FaultyProvider
+from tests.faults.faulty_transport import FaultyTransport, TransportFaults
+from tests.nodes.autoscaler.faulty_clusters import AdjustableClock, FaultyLoop
+from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, containers, group, scenario_of, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.transport import Request, Response, Transport
+    from plimsoll.nodes.providers.values import NodeRef
+    from plimsoll.simulation.ports import LoopDependencies
+    from tests.nodes.autoscaler.loop_scenarios import Json
+
+OPTIONS = {
+    "scale-down-unneeded-time": "1m",
+    "scale-down-unready-time": "2m",
+    "scale-down-delay-after-add": "1s",
+    "max-node-provision-time": "2m",
+    "force-delete-unregistered-nodes": True,
+    "node-autoprovisioning": True,
+}
+_TAINT = "ToBeDeletedByClusterAutoscaler"
+_ENDED = ("Succeeded", "Failed")
+
+
+def owned(name: str, replicas: int, *, cpu: str) -> Json:
+    """A ReplicaSet whose pods run in group g only."""
+    labels = {"app": name}
+    spec = {**containers(cpu), "nodeSelector": {GROUP_LABEL: "g"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def bare_pods(count: int) -> Json:
+    """Pods without a controller, in group bare only."""
+    spec = {**containers("3"), "nodeSelector": {GROUP_LABEL: "bare"}}
+    return {"name": "bare", "namespace": "default", "count": count, "template": {"spec": spec}}
+
+
+@dataclass(slots=True)
+class Audit:
+    """Collects wrongful requests."""
+
+    client: Client
+    wrongful: list[str] = field(default_factory=list)
+    requests: int = 0
+
+    async def deletes(self, group: str, nodes: Sequence[NodeRef]) -> None:
+        self.requests += 1
+        listed = (await self.client.get_json("/api/v1/nodes"))["items"]
+        pods = (await self.client.get_json("/api/v1/pods"))["items"]
+        for ref in nodes:
+            node = next((node for node in listed if _is_of(node, ref)), None)
+            name = ref.name if node is None else node["metadata"]["name"]
+            running = [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == name and _runs(pod)]
+            if running:
+                self.wrongful.append(f"{group}: {name} was deleted with {running}")
+            elif node is not None and _is_ready(node) and not _is_tainted(node):
+                self.wrongful.append(f"{group}: {name} was deleted while Ready and not drained")
+
+    async def lowers(self, group: str, after: int) -> None:
+        self.requests += 1
+        running = [machine for machine in await self._machines(group) if machine["status"].get("state") == "running"]
+        if after < len(running):
+            self.wrongful.append(f"{group}: lowered to {after} with {len(running)} machines")
+
+    async def deletes_group(self, group: str) -> None:
+        self.requests += 1
+        if machines := await self._machines(group):
+            self.wrongful.append(f"{group}: deleted with {len(machines)} machines")
+
+    async def _machines(self, group: str) -> list[Json]:
+        listed = await self.client.get_json("/apis/cloud.plimsoll.io/v1alpha1/machines")
+        return [machine for machine in listed["items"] if machine["spec"]["group"] == group]
+
+
+def _is_of(node: Json, ref: NodeRef) -> bool:
+    provider_id = node["spec"].get("providerID", "")
+    return node["metadata"]["name"] == ref.name or (bool(provider_id) and provider_id == ref.provider_id)
+
+
+def _runs(pod: Json) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return pod["status"].get("phase") not in _ENDED and all(owner["kind"] != "DaemonSet" for owner in owners)
+
+
+def _is_ready(node: Json) -> bool:
+    conditions = node.get("status", {}).get("conditions") or ()
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def _is_tainted(node: Json) -> bool:
+    return any(taint["key"] == _TAINT for taint in node["spec"].get("taints") or ())
+
+
+class Lease:
+    """A guard of writes that another process can take the lease from."""
+
+    def __init__(self) -> None:
+        self.is_stolen = False
+
+    def allowed_s(self, wanted_s: float) -> float:
+        if self.is_stolen:
+            raise NotAllowed("the lease is held by another process")
+        return wanted_s
+
+
+class EvictionLog:
+    """Counts the evictions that a transport carries."""
+
+    def __init__(self, transport: Transport, audit: Audit) -> None:
+        self._transport = transport
+        self._audit = audit
+
+    async def send(self, call: Request) -> Response:
+        if call.method == "POST" and call.path.endswith("/eviction"):
+            self._audit.requests += 1
+            self._audit.wrongful.append(f"evicted {call.path.split('/')[-2]}")
+        return await self._transport.send(call)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class AuditedCluster(World):
+    """`with AuditedCluster() as cluster:`, then `cluster.minutes(3)` and `cluster.faults.start(…)`."""
+
+    def __init__(self, **options: Any) -> None:
+        plugs = Plugins(make_loop=self._make_loop)
+        scenario = {
+            "world": "live",
+            "nodeGroups": [group("g", target=4), group("bare", target=2), group("spare", target=1)],
+            "pods": [bare_pods(2)],
+            "objects": [owned("web", 8, cpu="1300m")],
+            "options": {**OPTIONS, **options},
+        }
+        super().__init__(scenario_of((), scenario), plugs=plugs)
+        self.clock = AdjustableClock(self.run.clock)
+        self.faults = TransportFaults(self.run.clock)
+        self.lease = Lease()
+        self.audit = Audit(self.client)
+        self._telling = ScenarioRun(self, plugs)
+
+    def take(self, *steps: Json) -> None:
+        for step in steps_of(steps, world=self.scenario.world):
+            self._telling.take_step(step, path="test")
+
+    def minutes(self, count: float) -> None:
+        self.take({"advance": f"{int(count * 60)}s"})
+
+    def outcome(self) -> Json:
+        return self._telling.finish().outcome
+
+    def placed_pods(self) -> dict[str, str]:
+        """The uids of pods that have a node, and their nodes."""
+        pods = self.run_now(self.client.get_json("/api/v1/pods"))["items"]
+        return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+    def set_clock(self, by: timedelta) -> None:
+        self.clock.ahead += by
+
+    def _make_loop(self, tools: LoopDependencies) -> FaultyLoop:
+        entropy = SeededEntropy("audited")
+        components = Components(self._faulty, clock=tools.clock, entropy=entropy)
+        cloud = SimulatedCloud(self._faulty(AUTOSCALER), clock=tools.clock, log=self.log)
+        tools = replace(tools, components=components, cloud=cloud, clock=self.clock)
+        loop = ScenarioLoop(
+            tools,
+            through=lambda provider: FaultyProvider(provider, self.faults, self.audit, clock=tools.clock),
+        )
+        return FaultyLoop(loop, components)
+
+    def _faulty(self, manager: str) -> Client:
+        mortal = CrashingTransport(
+            EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
+        )
+        transport = EvictionLog(FaultyTransport(mortal, self.faults), self.audit)
+        return self._client(transport, manager).guarded(self.lease)  # type: ignore[arg-type]
