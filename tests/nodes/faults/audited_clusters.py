@@ -2,7 +2,7 @@
 
 Everything else in the cluster sees the truth. The audit judges each request by the true state at that moment: an
 instance with a running pod that is no daemon pod, a Ready node that was not drained, a target below the machines that
-run, a group that has machines, and an eviction are wrongful. No node but the empty one may be removed here.
+run, a group that has machines, and an eviction from a node that is not underutilized are wrongful.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.core.resources import CPU, ResourceVector
 from plimsoll.kube.errors import NotAllowed
+from plimsoll.local.apiserver.storage.store import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
+from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.simulation.ports import Plugins
@@ -27,11 +30,15 @@ from tests.nodes.autoscaler.faulty_clusters import AdjustableClock, FaultyLoop
 from tests.nodes.autoscaler.loop_scenarios import AUTOSCALER, containers, group, scenario_of, steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from plimsoll.kube.client import Client
     from plimsoll.kube.transport import Request, Response, Transport
+    from plimsoll.local.apiserver.storage.objects import Key, Stored
+    from plimsoll.nodes.loop_result import LoopResult
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
     from plimsoll.nodes.providers.values import NodeRef
     from plimsoll.simulation.ports import LoopDependencies
     from tests.nodes.autoscaler.loop_scenarios import Json
@@ -46,6 +53,8 @@ OPTIONS = {
 }
 _TAINT = "ToBeDeletedByClusterAutoscaler"
 _ENDED = ("Succeeded", "Failed")
+_NEEDED_CPU = 2000
+"""Millicores of four cores: a node whose pods request more is not underutilized."""
 
 
 def owned(name: str, replicas: int, *, cpu: str) -> Json:
@@ -102,6 +111,14 @@ class Audit:
         if machines := await self._machines(group):
             self.wrongful.append(f"{group}: deleted with {len(machines)} machines")
 
+    async def evicts(self, name: str) -> None:
+        self.requests += 1
+        pods = (await self.client.get_json("/api/v1/pods"))["items"]
+        node = next((pod["spec"]["nodeName"] for pod in pods if pod["metadata"]["name"] == name), "")
+        used = sum(_cpu_of(pod) for pod in pods if pod["spec"].get("nodeName") == node and _runs(pod))
+        if used > _NEEDED_CPU:
+            self.wrongful.append(f"evicted {name} from {node}, where {used} millicores are requested")
+
     async def _machines(self, group: str) -> list[Json]:
         listed = await self.client.get_json("/apis/cloud.plimsoll.io/v1alpha1/machines")
         return [machine for machine in listed["items"] if machine["spec"]["group"] == group]
@@ -115,6 +132,11 @@ def _is_of(node: Json, ref: NodeRef) -> bool:
 def _runs(pod: Json) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
     return pod["status"].get("phase") not in _ENDED and all(owner["kind"] != "DaemonSet" for owner in owners)
+
+
+def _cpu_of(pod: Json) -> int:
+    requests = (container["resources"]["requests"] for container in pod["spec"]["containers"])
+    return sum(ResourceVector.from_quantities(request)[CPU] for request in requests)
 
 
 def _is_ready(node: Json) -> bool:
@@ -147,12 +169,25 @@ class EvictionLog:
 
     async def send(self, call: Request) -> Response:
         if call.method == "POST" and call.path.endswith("/eviction"):
-            self._audit.requests += 1
-            self._audit.wrongful.append(f"evicted {call.path.split('/')[-2]}")
+            await self._audit.evicts(call.path.split("/")[-2])
         return await self._transport.send(call)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+
+class RecordedLoop(ScenarioLoop):
+    """An autoscaler whose log lines are kept."""
+
+    def __init__(
+        self, tools: LoopDependencies, lines: list[str], *, through: Callable[[SimulatedProvider], Provider]
+    ) -> None:
+        self._lines = lines
+        super().__init__(tools, through=through)
+
+    def _report(self, loop: LoopResult) -> None:
+        self._lines.append(build_log_line(loop))
+        super()._report(loop)
 
 
 class AuditedCluster(World):
@@ -171,6 +206,7 @@ class AuditedCluster(World):
         self.clock = AdjustableClock(self.run.clock)
         self.faults = TransportFaults(self.run.clock)
         self.lease = Lease()
+        self._lines: list[str] = []
         self.audit = Audit(self.client)
         self._telling = ScenarioRun(self, plugs)
 
@@ -189,6 +225,29 @@ class AuditedCluster(World):
         pods = self.run_now(self.client.get_json("/api/v1/pods"))["items"]
         return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
 
+    def summaries(self) -> list[str]:
+        """The sentences of all loops so far."""
+        return self._lines
+
+    def events(self) -> list[Json]:
+        found: list[Json] = self.run_now(self.client.get_json("/api/v1/events"))["items"]
+        return found
+
+    def metric(self, name: str) -> float:
+        assert self.loop is not None
+        return sum(value for key, value in self.loop.metrics().items() if name in key)
+
+    def change_body(self, key: Key, change: Callable[[Json], None]) -> None:
+        """Write past the API server's checks."""
+
+        def decide(found: Stored | None) -> Put:
+            assert found is not None
+            body = found.body()
+            change(body)
+            return Put(body)
+
+        self.run_now(self._application.server.store.update(key, decide))
+
     def set_clock(self, by: timedelta) -> None:
         self.clock.ahead += by
 
@@ -197,8 +256,9 @@ class AuditedCluster(World):
         components = Components(self._faulty, clock=tools.clock, entropy=entropy)
         cloud = SimulatedCloud(self._faulty(AUTOSCALER), clock=tools.clock, log=self.log)
         tools = replace(tools, components=components, cloud=cloud, clock=self.clock)
-        loop = ScenarioLoop(
+        loop = RecordedLoop(
             tools,
+            self._lines,
             through=lambda provider: FaultyProvider(provider, self.faults, self.audit, clock=tools.clock),
         )
         return FaultyLoop(loop, components)

@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
     lost_pods: tuple[str, ...]
 
 
-def all_cells() -> Iterator[Cell]:
+def list_cells() -> Iterator[Cell]:
     return (Cell(read, fault) for read in READS for fault in FAULTS)
 
 

@@ -1,8 +1,48 @@
-"""Whatever the API server and the provider answer, no live instance is deleted and no pod evicted for it."""
+"""Whatever the API server and the provider answer, no live instance is deleted and no pod is evicted because of it.
+
+`make test` runs a seeded part of the grid, `make test-e2e` all of it. A summary says how many cells were run.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.kube.informer.reflector.list_verifier import ListVerifier
+from plimsoll.local.apiserver.storage.objects import Key
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
+from plimsoll.nodes.actuation.node_pods import ListedPods
+from tests.faults.faulty_transport import Lie, Read
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned
+from tests.nodes.faults.grid import CLOCK_AHEAD, FAULTS, READS, Cell, list_cells, run_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.nodes.autoscaler.loop_scenarios import Json
+
+CHOSEN = 8
+HALF_OF_NODES = Cell(Read("list", "nodes"), Lie.HALF)
+HALF_OF_PODS = Cell(Read("list", "pods"), Lie.HALF)
+NO_PODS = Cell(Read("list", "pods"), Lie.EMPTY)
+NO_INSTANCES = Cell(Read("provider", "nodes"), Lie.EMPTY)
+PAST = "0000-01-01T00:00:00Z"
+
+
+def choose_cells() -> list[Cell]:
+    """Some of the cells, the same in each run."""
+    return sorted(list_cells(), key=lambda cell: hashlib.sha256(str(cell).encode()).digest())[:CHOSEN]
+
+
+def check(cells: Sequence[Cell]) -> None:
+    found = {str(cell): run_cell(cell) for cell in cells}
+    wrongful = {cell: verdict for cell, verdict in found.items() if verdict.wrongful or verdict.lost_pods}
+    struck = sum(verdict.struck > 0 for verdict in found.values())
+    told = f"{len(found)} cells, {struck} with falsified answers, {len(wrongful)} with wrongful deletions or evictions"
+    print(told)  # noqa: T201 -- `pytest -s` shows how many cells were run
+    assert wrongful == {}
 
 
 def test_without_faults_only_the_empty_node_is_removed():
@@ -12,9 +52,115 @@ def test_without_faults_only_the_empty_node_is_removed():
         cluster.minutes(3)
         outcome = cluster.outcome()
         assert cluster.audit.wrongful == []
-        assert {name: group["target"] for name, group in outcome["nodeGroups"].items()} == {
-            "g": 6,
-            "bare": 2,
-            "spare": 0,
-        }
+        targets = {name: group["target"] for name, group in outcome["nodeGroups"].items()}
+        assert targets == {"g": 6, "bare": 2, "spare": 0}
         assert None not in outcome["pods"].values()
+
+
+@pytest.mark.parametrize("cell", choose_cells(), ids=str)
+def test_a_chosen_cell(cell: Cell):
+    check([cell])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_read_with(fault: str):
+    check([Cell(read, fault) for read in READS])
+
+
+# ---- the two cases that were seen
+
+
+def spoil_taint(body: Json) -> None:
+    body["spec"]["taints"] = [{"key": "odd", "effect": "PreferNoSchedule", "timeAdded": PAST}]
+
+
+def make_undecodable(body: Json) -> None:
+    body["spec"]["taints"] = "not a list"
+
+
+@pytest.mark.parametrize("spoil", [spoil_taint, make_undecodable])
+def test_a_node_with_an_odd_field_keeps_its_instance_and_its_pods(spoil: object):
+    with AuditedCluster(**{"scale-down-enabled": False}) as cluster:
+        cluster.minutes(0.75)
+        before = cluster.placed_pods()
+        for name in ("g-0", "g-1"):
+            cluster.change_body(Key("nodes", "", name), spoil)  # type: ignore[arg-type]
+        cluster.minutes(5)
+        assert cluster.audit.wrongful == []
+        assert cluster.placed_pods() == before
+        assert {"g-0", "g-1"} <= set(cluster.outcome()["nodes"])
+
+
+def list_half_of_the_nodes_from_the_start() -> AuditedCluster:
+    cluster = AuditedCluster()
+    cluster.faults.start(*HALF_OF_NODES)  # type: ignore[arg-type]
+    return cluster
+
+
+def test_instances_whose_nodes_were_never_listed_are_kept():
+    with list_half_of_the_nodes_from_the_start() as cluster:
+        cluster.minutes(5)
+        assert cluster.audit.wrongful == []
+        held = [line for line in cluster.summaries() if "exists and was not drained" in line]
+        assert held, "the loop says why it keeps them"
+        assert cluster.metric("held_back_deletions_total") > 0
+        assert any(event["reason"] == "DeletionHeldBack" for event in cluster.events())
+
+
+# ---- without the guards, cells fail
+
+
+async def find_nothing(*_args: object, **_more: object) -> dict[str, object]:
+    return {}
+
+
+async def contradict_nothing(*_args: object, **_more: object) -> str:
+    return ""
+
+
+async def check_nothing(*_args: object, **_more: object) -> None:
+    return None
+
+
+def test_without_the_guard_instances_of_unlisted_nodes_are_deleted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(DeletionGuard, "find_in_use", find_nothing)
+    with list_half_of_the_nodes_from_the_start() as cluster:
+        cluster.minutes(5)
+        assert any("was deleted with" in wrong for wrong in cluster.audit.wrongful)
+
+
+def test_without_a_second_read_nodes_are_deleted_with_pods_that_a_list_misses(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ListVerifier, "find_contradiction", contradict_nothing)
+    monkeypatch.setattr(ListedPods, "_check", check_nothing)
+    verdict = run_cell(NO_PODS)
+    assert any("was deleted with" in wrong for wrong in verdict.wrongful)
+    assert verdict.lost_pods
+
+
+def test_scale_up_goes_on_while_a_list_is_not_believed():
+    with AuditedCluster() as cluster:
+        cluster.minutes(0.75)
+        cluster.faults.start(*HALF_OF_PODS)  # type: ignore[arg-type]
+        cluster.minutes(0.5)
+        cluster.take({"apply": [owned("more", 2, cpu="2600m")]})
+        cluster.minutes(3)
+        assert cluster.outcome()["nodeGroups"]["g"]["target"] == 6
+        assert cluster.outcome()["nodeGroups"]["spare"]["target"] == 1, "nothing shrinks meanwhile"
+        assert any("nothing is scaled down, a list of pods missed" in line for line in cluster.summaries())
+        cluster.faults.stop()
+        cluster.minutes(5)
+        assert cluster.outcome()["nodeGroups"]["spare"]["target"] == 0, "the next list is believed"
+
+
+def test_a_provider_that_lists_no_instances_is_not_believed():
+    with AuditedCluster() as cluster:
+        cluster.minutes(0.75)
+        cluster.faults.start(*NO_INSTANCES)  # type: ignore[arg-type]
+        cluster.minutes(4)
+        assert cluster.audit.requests == 0
+        assert any("the provider lists 7 instances less than before" in line for line in cluster.summaries())
+
+
+def test_a_clock_that_jumps_deletes_nothing():
+    assert run_cell(Cell(Read("list", "nodes"), CLOCK_AHEAD)).wrongful == ()

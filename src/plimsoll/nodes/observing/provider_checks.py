@@ -101,7 +101,7 @@ class ProviderStateChecker:
             if what == "groups":
                 nodes: Iterable[str] = sorted(by_group.get(lost, ()))
             else:
-                nodes = (lost, names.get(lost, ""))
+                nodes = (names.get(lost, ""), lost)
             found = next((node for node in nodes if node and node in ready), "")
             if found:
                 return found
