@@ -333,7 +333,7 @@ class LyingCluster(DrainingCluster):
             case Lie.CLOCK_AHEAD | Lie.CLOCK_BEHIND | Lie.LEASE_STOLEN:
                 return answer
         if read.startswith("prometheus") and self.cell.lie in {Lie.WARNED, Lie.FUTURE, Lie.DUPLICATED}:
-            return replace(answer, body=_change_vector(self.cell.lie, read, answer.body))
+            return replace(answer, body=_change_vector(self.cell, read, answer.body))
         changed = change_document(self.cell.lie, answer.body) if answer.is_ok else answer.body
         return Response(status=404, body=b'"not found"') if changed is None else replace(answer, body=changed)
 
@@ -403,9 +403,9 @@ class _LyingTransport:
         await self._inner.aclose()
 
 
-def _change_vector(lie: Lie, read: str, body: bytes) -> bytes:
+def _change_vector(cell: Cell, read: str, body: bytes) -> bytes:
     """Metrics of which a part is missing, that are doubled, or of another clock: they look like an idle cluster."""
-    document = json.loads(body)
+    document, lie = json.loads(body), cell.lie
     result = document["data"]["result"]
     kind = read.removeprefix("prometheus ")
     if lie is Lie.WARNED:
@@ -425,6 +425,8 @@ def _change_vector(lie: Lie, read: str, body: bytes) -> bytes:
             value = float(sample["value"][1])
             changed = {"used": value / 10, "measured": value + (86_400 if lie is Lie.FUTURE else 0)}
             sample["value"][1] = str(changed.get(kind, value))
+            if lie is Lie.FUTURE and cell.read == "prometheus used":
+                sample["value"][0] += 86_400
     return json.dumps(document).encode()
 
 

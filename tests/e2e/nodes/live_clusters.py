@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from tests.e2e.kube.clusters import KUBECONFIG_VARIABLE
-from tests.e2e.nodes.recording_proxies import ProxyRecording, cluster_of
+from tests.e2e.kubeconfigs import read_access
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S, speaking_in_time
 from tests.e2e.up import up_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.e2e.nodes.recording_proxies import ProxyRecording
 
 REPOSITORY: Final = Path(__file__).parents[3]
 NAMESPACE: Final = "kube-system"
@@ -134,7 +136,7 @@ class Cluster:
     def as_account(self, name: str, *, through: ProxyRecording | None = None) -> Path:
         """A kubeconfig of the ServiceAccount, as a pod would have it."""
         token = self.kubectl("create", "token", ACCOUNT, "-n", NAMESPACE, "--duration=1h").strip()
-        cluster = cluster_of(self.kubeconfig)
+        cluster = read_access(self.kubeconfig).cluster
         if through is not None:
             authority = self.folder / "proxy-authority.crt"
             cluster = {"server": through.url, "certificate-authority": str(authority)}

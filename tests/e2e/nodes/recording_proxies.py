@@ -7,20 +7,19 @@ server, a real one too, without its audit log.
 from __future__ import annotations
 
 import asyncio
-import base64
 import ssl
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
 from tests.e2e.externalgrpc.authorities import CertificateAuthority
+from tests.e2e.kubeconfigs import read_access
 from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -84,16 +83,16 @@ def recording(kubeconfig: Path, folder: Path) -> Iterator[ProxyRecording]:
 async def _serve(
     seen: ProxyRecording, kubeconfig: Path, folder: Path, *, is_up: threading.Event, ended: threading.Event
 ) -> None:
-    cluster = cluster_of(kubeconfig)
+    access = read_access(kubeconfig)
     files = CertificateAuthority(folder, "proxy-authority").files("proxy")
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(files["cert"], files["key"])
-    trusting = ssl.create_default_context(cadata=_authority(cluster))
+    trusting = ssl.create_default_context(cadata=access.authority)
     connector = TCPConnector(ssl=trusting, limit=0)
     async with ClientSession(connector=connector, auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
 
         async def forward(request: web.Request) -> web.StreamResponse:
-            return await _forwarded(request, session, cluster["server"], seen)
+            return await _forwarded(request, session, access.server, seen)
 
         application = web.Application(client_max_size=1 << 26)
         application.router.add_route("*", "/{rest:.*}", forward)
@@ -126,17 +125,3 @@ async def _forwarded(
             return back
     except (ClientError, ConnectionError):
         raise web.HTTPBadGateway from None
-
-
-def cluster_of(kubeconfig: Path) -> dict[str, Any]:
-    document = yaml.safe_load(kubeconfig.read_text())
-    context = next(entry["context"] for entry in document["contexts"] if entry["name"] == document["current-context"])
-    found: dict[str, Any] = next(
-        entry["cluster"] for entry in document["clusters"] if entry["name"] == context["cluster"]
-    )
-    assert urlsplit(found["server"]).scheme == "https"
-    return found
-
-
-def _authority(cluster: dict[str, Any]) -> str:
-    return base64.b64decode(cluster["certificate-authority-data"]).decode()
