@@ -47,7 +47,7 @@ async def main(kubeconfig: str) -> None:
     async with HttpTransport(access) as transport:
         client = Client(transport, clock=clock, entropy=entropy)
         # The guard refuses every write that the lease would not outlive.
-        supervisor = Supervisor(services(client, client.guarded(holder)), clock=clock, entropy=entropy)
+        supervisor = Supervisor(services(client, client.with_guard(holder)), clock=clock, entropy=entropy)
         async with ElectorThread(holder, lambda: HttpTransport(access), entropy=entropy):
             await run_while_leading(holder, supervisor.run)
 

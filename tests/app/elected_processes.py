@@ -78,7 +78,7 @@ class ElectedProcess:
         self.metrics.add_lease(lease.name, self.holder)
         settings = ClientSettings(user_agent=lease.field_manager, field_manager=lease.field_manager, qps=0)
         client = Client(self.transport, clock=run.clock, entropy=self.entropy, settings=settings, kinds=OUR_KINDS)
-        self.client = client.guarded(self.holder)
+        self.client = client.with_guard(self.holder)
         self.informers = SharedInformerFactory(self.client, clock=run.clock, entropy=self.entropy)
         source = EventSource(component=lease.field_manager)
         self.recorder = EventRecorder(self.client, source, clock=run.clock, entropy=self.entropy)

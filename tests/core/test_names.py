@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.core.names import label_value_problems, qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_qualified_name_problems, label_value_problems, subdomain_problems
 
 NAME = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -23,7 +23,7 @@ SUBDOMAIN = (
 
 @pytest.mark.parametrize("key", ["a", "app.kubernetes.io/name", "1", "A_b-c.d", "x" * 63, f"{'x' * 253}/n"])
 def test_good_keys(key: str):
-    assert qualified_name_problems(key) == []
+    assert find_qualified_name_problems(key) == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_good_keys(key: str):
     ],
 )
 def test_bad_keys(key: str, problems: list[str]):
-    assert qualified_name_problems(key) == problems
+    assert find_qualified_name_problems(key) == problems
 
 
 @pytest.mark.parametrize("value", ["", "x", "a.b_c-d", "9" * 63])
@@ -79,5 +79,5 @@ def test_subdomains(name: str, fine: bool):
 
 
 def test_megabytes_of_dashes_are_refused_in_one_pass():
-    assert qualified_name_problems("a" + "-" * 5_000_000) != []
+    assert find_qualified_name_problems("a" + "-" * 5_000_000) != []
     assert subdomain_problems("a." * 2_000_000) != []

@@ -88,7 +88,7 @@ def test_json_form_reads_back(vector: ResourceVector):
 @FEW
 @given(VECTORS, st.integers(min_value=0, max_value=20))
 def test_scaling_is_repeated_addition(vector: ResourceVector, times: int):
-    assert vector.scaled(times) == sum([vector] * times, start=ZERO)
+    assert vector.scale(times) == sum([vector] * times, start=ZERO)
 
 
 @FEW

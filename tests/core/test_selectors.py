@@ -14,9 +14,9 @@ from plimsoll.core.selectors import (
     LabelSelector,
     Operator,
     Requirement,
+    build_requirement,
     decimal_int64,
     requirement,
-    structured_requirement,
 )
 
 # Few keys and values, so that requirements meet on the same key.
@@ -74,14 +74,14 @@ def test_canonical_text_reads_back_to_the_same_selector(selector: LabelSelector)
 @FEW
 @given(SELECTORS, REQUIREMENTS, LABELS)
 def test_narrowing_never_selects_more(selector: LabelSelector, more: Requirement, labels: dict[str, str]):
-    assert selector.narrowed(more).matches(labels) == (selector.matches(labels) and more.matches(labels))
+    assert selector.with_requirements(more).matches(labels) == (selector.matches(labels) and more.matches(labels))
 
 
 @given(LABELS)
 def test_empty_selects_everything_and_nothing_selects_nothing(labels: dict[str, str]):
     assert EVERYTHING.matches(labels)
     assert not NOTHING.matches(labels)
-    assert not NOTHING.narrowed(requirement("a", Operator.DOES_NOT_EXIST)).matches(labels)
+    assert not NOTHING.with_requirements(requirement("a", Operator.DOES_NOT_EXIST)).matches(labels)
 
 
 def test_empty_and_nothing_say_what_they_are():
@@ -92,7 +92,7 @@ def test_empty_and_nothing_say_what_they_are():
 
 
 def test_match_labels_and_expressions_hold_together():
-    selector = LabelSelector.all_of({"app": "web"}, [structured_requirement("tier", "NotIn", ["test"])])
+    selector = LabelSelector.all_of({"app": "web"}, [build_requirement("tier", "NotIn", ["test"])])
 
     assert selector.matches({"app": "web"})
     assert not selector.matches({"app": "web", "tier": "test"})
@@ -119,7 +119,7 @@ def test_exact_tells_the_only_value_left():
 )
 def test_bad_expressions_say_where(operator: str, values: list[str], complaint: str):
     with pytest.raises(InvalidSelector) as caught:
-        structured_requirement("k", operator, values, path="m")
+        build_requirement("k", operator, values, path="m")
 
     assert str(caught.value) == complaint
 

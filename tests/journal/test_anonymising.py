@@ -96,7 +96,7 @@ NODE = {
 
 
 def hidden(value: Any, salt: str = "pepper") -> Any:
-    return Anonymiser(salt, RULES).hidden(value)
+    return Anonymiser(salt, RULES).anonymise(value)
 
 
 def selects(expression: dict[str, Any], labels: dict[str, str]) -> bool:
@@ -208,7 +208,7 @@ def test_a_group_made_at_will_is_still_known_by_its_prefix():
 def test_a_subsystem_may_name_what_else_is_a_name():
     rules = Rules(names=Rules().names | {"broker"}, name_maps=frozenset({"leaders"}))
     anonymiser = Anonymiser("s", rules)
-    found = anonymiser.hidden({"broker": "b-1", "leaders": {"t-0": "b-1"}})
+    found = anonymiser.anonymise({"broker": "b-1", "leaders": {"t-0": "b-1"}})
     assert found == {"broker": anonymiser.name("b-1"), "leaders": {anonymiser.name("t-0"): anonymiser.name("b-1")}}
 
 

@@ -34,7 +34,7 @@ class EmptyApiServer(ApiServerHarness):
     def start(self, nodes: int | None = None, *, through: Any = lambda port: port) -> None:
         transport = through(EmbeddedTransport(self.application, token=ADMIN))
         client = Client(
-            transport, clock=self.run.clock, entropy=SeededEntropy("first"), kinds=KINDS.extended(CLOUD_RESOURCES)
+            transport, clock=self.run.clock, entropy=SeededEntropy("first"), kinds=KINDS.extend(CLOUD_RESOURCES)
         )
         self.run.until(prepare_cluster(client, InitialCluster(nodes=nodes)))
 

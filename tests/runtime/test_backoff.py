@@ -108,17 +108,17 @@ def test_a_hint_prolongs_a_wait_but_never_shortens_it():
 
 def test_keys_back_off_independently():
     table = BackoffTable(STEADY, ENTROPY)
-    table.failed("a", 0)
-    table.failed("a", 1)
-    table.failed("b", 1)
+    table.record_failure("a", 0)
+    table.record_failure("a", 1)
+    table.record_failure("b", 1)
     assert [table.state(key).ready_at for key in "ab"] == [3, 2]
     assert table.is_ready("never failed", 0)
 
 
 def test_a_success_forgets_the_key():
     table = BackoffTable(STEADY, ENTROPY)
-    table.failed("a", 0)
-    table.succeeded("a")
+    table.record_failure("a", 0)
+    table.record_success("a")
     assert table.is_ready("a", 0)
     assert len(table) == 0
 
@@ -127,7 +127,7 @@ def test_a_success_forgets_the_key():
 def test_a_table_never_grows_beyond_its_bound_and_keeps_the_latest(keys: list[int]):
     table = BackoffTable(STEADY, ENTROPY, max_keys=5)
     for now_s, key in enumerate(keys):
-        table.failed(key, now_s)
+        table.record_failure(key, now_s)
     latest = list(dict.fromkeys(reversed(keys)))[:5]
     assert [table.state(key).failures > 0 for key in latest] == [True] * len(latest)
     assert len(table) == len(latest)
@@ -136,8 +136,8 @@ def test_a_table_never_grows_beyond_its_bound_and_keeps_the_latest(keys: list[in
 def test_stale_keys_are_forgotten():
     table = BackoffTable(Backoff(initial_s=1, jitter=0, reset_after_s=60), ENTROPY)
     for number in range(100):
-        table.failed(number, 0)
-    table.failed("new", 100)
+        table.record_failure(number, 0)
+    table.record_failure("new", 100)
     assert len(table) == 1
 
 
@@ -151,4 +151,4 @@ class Refused(Exception):
     ("hint", "wait_s"), [(30, 30), (0.5, 0.5), (10**9, 600), (-5, 0), ("soon", 0), (math.nan, 0), (None, 0)]
 )
 def test_retry_after_is_honoured_within_reason(hint: object, wait_s: float):
-    assert STEADY.hinted_s(Refused(hint)) == wait_s
+    assert STEADY.read_retry_after_s(Refused(hint)) == wait_s

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import ClusterView, PlacedPod, PodKey
-from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
+from plimsoll.scheduling.feasibility import elsewhere, feasible, prepare_pod, verdicts
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.builders import HOSTNAME, node, pod, required, spread, term
@@ -95,8 +95,8 @@ def test_a_pod_is_prepared_once_for_all_nodes_of_a_view():
     view = ClusterView.of([node("n1"), node("n2")])
     made = pod()
 
-    assert prepared(made, view) is prepared(made, view)
-    assert prepared(made, view) is not prepared(made, view.with_pod(pod("other"), "n1"))
+    assert prepare_pod(made, view) is prepare_pod(made, view)
+    assert prepare_pod(made, view) is not prepare_pod(made, view.with_pod(pod("other"), "n1"))
 
 
 def test_a_plain_pod_looks_at_no_other_pod(monkeypatch: pytest.MonkeyPatch):
@@ -128,7 +128,7 @@ def test_a_changed_view_equals_one_made_from_scratch(steps: list[tuple[int, str,
     assert used(view) == used(fresh)
     assert {place.name for place in view.anti_affine_nodes} == {place.name for place in fresh.anti_affine_nodes}
     assert view.nodes["n1"].used == sum(
-        (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scaled(0)
+        (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scale(0)
     )
 
 
@@ -154,7 +154,7 @@ def test_a_placed_pod_is_asked_where_else_it_could_run():
 def test_pods_exchanged_on_a_node_stand_in_the_order_of_their_keys():
     state = ClusterView.of([node("n1")], [pod(name, on="n1", requests={"cpu": 1}) for name in ("c", "a")]).nodes["n1"]
 
-    after = state.exchanged([PodKey("default", "a")], [PlacedPod(pod("b", requests={"cpu": 2}))])
+    after = state.exchange([PodKey("default", "a")], [PlacedPod(pod("b", requests={"cpu": 2}))])
 
     assert [key.name for key in after.pods] == ["b", "c"]
     assert after.free["cpu"] == 1000

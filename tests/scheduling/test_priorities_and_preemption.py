@@ -14,7 +14,7 @@ from plimsoll.scheduling.priorities import (
     may_preempt,
     outranks,
     priority_of,
-    resolved_priority,
+    resolve_priority,
 )
 from tests.scheduling.builders import node, node_affinity, pod, required, term
 
@@ -58,7 +58,7 @@ def test_no_priority_counts_as_zero_when_comparing():
     ],
 )
 def test_priorities_are_resolved_as_admission_does(spec: dict[str, Any], expected: int | None):
-    assert resolved_priority(pod(**spec), {"high": 1000}, default=5) == expected
+    assert resolve_priority(pod(**spec), {"high": 1000}, default=5) == expected
 
 
 def test_importance_goes_by_priority_then_running_time():

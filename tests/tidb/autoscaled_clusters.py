@@ -23,7 +23,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.virtual_run import VirtualRun
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
@@ -147,7 +147,7 @@ class EmbeddedServer:
 
     def prepare(self) -> None:
         self.world.namespace("prod")
-        for manifest in shipped_definitions():
+        for manifest in list_shipped_definitions():
             if manifest.ref.name.endswith("pingcap.com"):
                 self.world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
 

@@ -229,7 +229,7 @@ class NodeAutoscalerProcess:
             workload=client,
             clock=self._clock,
             simulated_cloud=self._simulated_cloud,
-            connect=lambda access: self._process.connect(access).guarded(guard),
+            connect=lambda access: self._process.connect(access).with_guard(guard),
             environment=self._settings.environment,
         )
         provider = make_provider(self.policy, dependencies)

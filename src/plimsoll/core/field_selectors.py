@@ -81,12 +81,12 @@ def _term(part: str, whole: str) -> FieldTerm:
             continue
         for sign in _SIGNS:
             if part.startswith(sign, index):
-                value = _unescaped(part[index + len(sign) :])
+                value = _unescape(part[index + len(sign) :])
                 return FieldTerm(field=part[:index], value=value, equal=sign != "!=")
     raise InvalidSelector(f"invalid selector: '{whole}'; can't understand '{part}'")
 
 
-def _unescaped(value: str) -> str:
+def _unescape(value: str) -> str:
     if not _SPECIAL.intersection(value):
         return value
     characters: list[str] = []

@@ -67,16 +67,16 @@ class _Parser:
         token = self._peek()
         while token.text:
             if not token.is_word and token.text != "!":
-                raise _unexpected(token, "!, identifier, or 'end of string'")
+                raise _unexpected_token_error(token, "!, identifier, or 'end of string'")
             yield self._requirement()
             separator = self._take()
             if not separator.text:
                 return
             if separator.text != ",":
-                raise _unexpected(separator, "',' or 'end of string'")
+                raise _unexpected_token_error(separator, "',' or 'end of string'")
             token = self._peek()
             if not token.is_word and token.text != "!":
-                raise _unexpected(token, "identifier after ','")
+                raise _unexpected_token_error(token, "identifier after ','")
 
     def _requirement(self) -> Requirement:
         start = self._peek().position
@@ -93,7 +93,7 @@ class _Parser:
         if negated:
             token = self._take()
         if not token.is_word:
-            raise _unexpected(token, "identifier")
+            raise _unexpected_token_error(token, "identifier")
         # Kubernetes has no path at hand here and prints Go's nil for it.
         if problem := key_problem(token.text, path="<nil>"):
             raise UnparsableSelector(problem, position=token.position)
@@ -105,7 +105,9 @@ class _Parser:
             return requirement(key, Operator.EXISTS)
         operator = _SIGN_OPERATORS.get(self._take().text)
         if operator is None:
-            raise _unexpected(following, ", ".join(binary_operator.value for binary_operator in BINARY_OPERATORS))
+            raise _unexpected_token_error(
+                following, ", ".join(binary_operator.value for binary_operator in BINARY_OPERATORS)
+            )
         values = self._value_set() if operator in {Operator.IN, Operator.NOT_IN} else {self._exact_value()}
         return requirement(key, operator, sorted(values))
 
@@ -114,7 +116,7 @@ class _Parser:
             return ""
         token = self._take()
         if not token.is_word:
-            raise _unexpected(token, "identifier")
+            raise _unexpected_token_error(token, "identifier")
         return token.text
 
     def _value_set(self) -> set[str]:
@@ -126,7 +128,7 @@ class _Parser:
             self._take()
             return {""}
         if not first.is_word and first.text != ",":
-            raise _unexpected(first, "',', ')' or identifier")
+            raise _unexpected_token_error(first, "',', ')' or identifier")
         return self._values_until_closed()
 
     def _values_until_closed(self) -> set[str]:
@@ -145,9 +147,9 @@ class _Parser:
                 values.add(token.text)
                 value_expected = False
             elif value_expected:
-                raise _unexpected(token, "',', or identifier")
+                raise _unexpected_token_error(token, "',', or identifier")
             else:
-                raise _unexpected(token, "',' or ')'")
+                raise _unexpected_token_error(token, "',' or ')'")
 
     def _peek(self) -> _Token:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
@@ -158,5 +160,5 @@ class _Parser:
         return token
 
 
-def _unexpected(token: _Token, expected: str) -> UnparsableSelector:
+def _unexpected_token_error(token: _Token, expected: str) -> UnparsableSelector:
     return UnparsableSelector(f"found '{token.text}', expected: {expected}", position=token.position)

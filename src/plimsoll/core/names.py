@@ -69,7 +69,7 @@ def too_long(limit: int) -> str:
     return f"must be no more than {limit} characters"
 
 
-def qualified_name_problems(name: str) -> list[str]:
+def find_qualified_name_problems(name: str) -> list[str]:
     """Complaints about `[prefix/]name`: keys of labels and annotations, finalizers, extended resources."""
     parts = name.split("/", 2)
     if len(parts) > 2:

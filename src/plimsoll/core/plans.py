@@ -74,7 +74,7 @@ class Action(Value):
         return (self.target,) if self.concerns is msgspec.UNSET else (self.target, *self.concerns)
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.target}{_listed(self.arguments)}: {self.reason}"
+        return f"{self.verb} {self.target}{_join_arguments(self.arguments)}: {self.reason}"
 
 
 class NotDone(Value):
@@ -112,7 +112,7 @@ class Plan(Value):
 
     def sentence(self) -> str:
         """One sentence about the loop, for the log."""
-        done = _counted([action.verb for action in self.actions]) or "nothing to do"
+        done = _count_verbs([action.verb for action in self.actions]) or "nothing to do"
         left = sum(not_done.count for not_done in self.not_done)
         return f"{self.subsystem}: {done}; {left} unchanged" if left else f"{self.subsystem}: {done}"
 
@@ -170,9 +170,9 @@ def encode(value: Value) -> bytes:
     return _ENCODER.encode(value)
 
 
-def _listed(arguments: dict[str, Any]) -> str:
+def _join_arguments(arguments: dict[str, Any]) -> str:
     return "".join(f" {key}={value}" for key, value in sorted(arguments.items()))
 
 
-def _counted(verbs: list[str]) -> str:
+def _count_verbs(verbs: list[str]) -> str:
     return ", ".join(f"{verb} x{verbs.count(verb)}" for verb in dict.fromkeys(verbs))

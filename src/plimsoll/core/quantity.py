@@ -69,7 +69,7 @@ class Quantity:
         written = text.strip() if isinstance(text, str) else repr(text)
         if len(written) > _LONGEST_TEXT:
             raise InvalidQuantity(f"a quantity of {len(written)} characters: {written[:20]!r}…")
-        return _parsed(written)
+        return _parse(written)
 
     @classmethod
     def of(cls, whole: int, written_as: Format = Format.DECIMAL_SI) -> Quantity:
@@ -81,11 +81,11 @@ class Quantity:
 
     def ceil(self) -> int:
         """The value in whole units, rounded away from zero, like Kubernetes' Value()."""
-        return _divided_away_from_zero(self.nano, NANO)
+        return _divide_away_from_zero(self.nano, NANO)
 
     def milli(self) -> int:
         """The value in thousandths, the unit of cpu, rounded away from zero."""
-        return _divided_away_from_zero(self.nano, NANO // 1000)
+        return _divide_away_from_zero(self.nano, NANO // 1000)
 
     def as_fraction(self) -> Fraction:
         return Fraction(self.nano, NANO)
@@ -137,7 +137,7 @@ class Quantity:
 
 # A cluster writes few different amounts and reads them all the time: a seventh of what creating a pod cost.
 @lru_cache(maxsize=4096)
-def _parsed(written: str) -> Quantity:
+def _parse(written: str) -> Quantity:
     match = _SHAPE.fullmatch(written)
     if match is None or not written:
         raise InvalidQuantity(f"{written!r}: quantities must match the regular expression '{_GRAMMAR}'")
@@ -148,7 +148,7 @@ def _parsed(written: str) -> Quantity:
     amount = Fraction(int(whole + fraction), 10 ** len(fraction)) * scale
     if written_as is Format.BINARY_SI and 0 < amount < 1:
         written_as = Format.DECIMAL_SI
-    return Quantity(_rounded_away_from_zero(amount * NANO) * (-1 if sign == "-" else 1), written_as)
+    return Quantity(_round_away_from_zero(amount * NANO) * (-1 if sign == "-" else 1), written_as)
 
 
 def _scale_of(suffix: str, written: str) -> tuple[Fraction, Format]:
@@ -165,11 +165,11 @@ def _scale_of(suffix: str, written: str) -> tuple[Fraction, Format]:
     return Fraction(10) ** power, Format.DECIMAL_EXPONENT
 
 
-def _rounded_away_from_zero(amount: Fraction) -> int:
-    return _divided_away_from_zero(amount.numerator, amount.denominator)
+def _round_away_from_zero(amount: Fraction) -> int:
+    return _divide_away_from_zero(amount.numerator, amount.denominator)
 
 
-def _divided_away_from_zero(value: int, by: int) -> int:
+def _divide_away_from_zero(value: int, by: int) -> int:
     return -(-value // by) if value >= 0 else value // by
 
 

@@ -86,7 +86,7 @@ class ResourceVector(Mapping[str, int]):
         made._amounts = total
         return made
 
-    def scaled(self, times: int) -> ResourceVector:
+    def scale(self, times: int) -> ResourceVector:
         return ResourceVector({name: amount * times for name, amount in self._amounts.items()})
 
     def larger(self, other: ResourceVector) -> ResourceVector:
@@ -94,7 +94,7 @@ class ResourceVector(Mapping[str, int]):
         names = {**self._amounts, **other._amounts}
         return ResourceVector({name: max(self[name], other[name]) for name in names})
 
-    def replaced(self, other: ResourceVector, *, names: Iterable[str]) -> ResourceVector:
+    def replace(self, other: ResourceVector, *, names: Iterable[str]) -> ResourceVector:
         """A copy with the amounts of `other` for `names`, zeros included."""
         return ResourceVector({**self._amounts, **{name: other[name] for name in names}})
 
@@ -109,7 +109,7 @@ class ResourceVector(Mapping[str, int]):
 
     def to_json(self) -> dict[str, str]:
         """A resource list that `from_quantities` parses: cpu "1500m", memory "8Gi"."""
-        return {name: _written(name, amount) for name, amount in self.items()}
+        return {name: _format_amount(name, amount) for name, amount in self.items()}
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {text}" for name, text in self.to_json().items()) or "nothing"
@@ -139,7 +139,7 @@ def _units(quantity: str | float, *, in_milli: bool) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _written(name: str, amount: int) -> str:
+def _format_amount(name: str, amount: int) -> str:
     if name == CPU:
         return str(Quantity.of_milli(amount))
     in_bytes = name in {MEMORY, EPHEMERAL_STORAGE} or name.startswith("hugepages-")

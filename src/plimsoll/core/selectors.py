@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.names import label_value_problems, qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems, label_value_problems
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -83,17 +83,17 @@ def requirement(key: str, operator: Operator, values: Iterable[str] = (), *, pat
     for index, value in enumerate(listed):
         if complaints := label_value_problems(value):
             where = _child(path, f"values[{index}][{key}]")
-            problems.append(f"{where}: Invalid value: {_quoted(value)}: {'; '.join(complaints)}")
+            problems.append(f"{where}: Invalid value: {_quote(value)}: {'; '.join(complaints)}")
     if problems:
         raise InvalidSelector(aggregate(problems))
     return Requirement(key=key, operator=operator, values=frozenset(listed))
 
 
-def structured_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
+def build_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
     """A matchExpressions entry, whose operators are In, NotIn, Exists and DoesNotExist."""
     known = _STRUCTURED_OPERATORS.get(operator)
     if known is None:
-        raise InvalidSelector(f"{_quoted(operator)} is not a valid label selector operator", path=path)
+        raise InvalidSelector(f"{_quote(operator)} is not a valid label selector operator", path=path)
     return requirement(key, known, values, path=path)
 
 
@@ -144,7 +144,7 @@ class LabelSelector:
             return all(rule.allows(labels[key]) for key, rule in rules.items() if key in labels)
         return all(rules[key].allows(value) for key, value in labels.items() if key in rules)
 
-    def narrowed(self, *more: Requirement) -> LabelSelector:
+    def with_requirements(self, *more: Requirement) -> LabelSelector:
         """A copy with further requirements; a selector of nothing stays one."""
         return self if self._impossible else LabelSelector((*self.requirements, *more))
 
@@ -250,8 +250,8 @@ def aggregate(problems: list[str]) -> str:
 
 def key_problem(key: str, *, path: str) -> str | None:
     """The complaint about a key as Kubernetes writes it, or none."""
-    complaints = qualified_name_problems(key)
-    return f"{path}: Invalid value: {_quoted(key)}: {'; '.join(complaints)}" if complaints else None
+    complaints = find_qualified_name_problems(key)
+    return f"{path}: Invalid value: {_quote(key)}: {'; '.join(complaints)}" if complaints else None
 
 
 def _key_problems(key: str, path: str) -> list[str]:
@@ -279,7 +279,7 @@ def _operand_problems(operator: Operator, values: tuple[str, ...], path: str) ->
         problems.append(f"{where}: Invalid value: {listed}: for 'Gt', 'Lt' operators, exactly one value is required")
     integer = "for 'Gt', 'Lt' operators, the value must be an integer"
     problems += [
-        f"{where}[{index}]: Invalid value: {_quoted(value)}: {integer}"
+        f"{where}[{index}]: Invalid value: {_quote(value)}: {integer}"
         for index, value in enumerate(values)
         if decimal_int64(value) is None
     ]
@@ -290,5 +290,5 @@ def _child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

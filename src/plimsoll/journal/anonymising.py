@@ -93,42 +93,42 @@ class Anonymiser:
         self._rules = rules or Rules()
         self._known: dict[str, str] = {}
 
-    def hidden(self, value: Any) -> Any:
+    def anonymise(self, value: Any) -> Any:
         """An anonymised copy of plain JSON: a Kubernetes object, a list of them, or any value that contains them."""
         for pod, volume in _ephemeral_volumes(value):
             # Kubernetes itself puts this name together, and so does every reader of the claim.
             self._known[f"{pod}-{volume}"] = f"{self.name(pod)}-{self.name(volume)}"
-        return self._hidden(value)
+        return self._anonymise(value)
 
-    def _hidden(self, value: Any) -> Any:
+    def _anonymise(self, value: Any) -> Any:
         if isinstance(value, dict):
             if _is_selection(value):
                 return self._selection(value)
             return {key: self._under(key, held) for key, held in value.items() if key not in self._rules.dropped}
         if isinstance(value, list):
-            return [self._hidden(item) for item in value]
+            return [self._anonymise(item) for item in value]
         return value
 
     def name(self, text: str) -> str:
         """The pseudonym of a text: a legal name, label value and image."""
         if text in self._known:
             return self._known[text]
-        made = self._known[text] = self._made(text)
+        made = self._known[text] = self._make_name(text)
         return made
 
-    def _made(self, text: str) -> str:
+    def _make_name(self, text: str) -> str:
         if text in _KEPT_TEXTS or _WHOLE_NUMBER.fullmatch(text) or _OF_THE_SYSTEM.fullmatch(text):
             return text
         for prefix in self._rules.prefixes:
             if text.startswith((f"{prefix}-", f"{prefix}_")):
                 cut = len(prefix) + 1
-                return f"{text[:cut]}{self._hashed(text)}"
+                return f"{text[:cut]}{self._hash(text)}"
         for prefix in self._rules.hidden_prefixes:
             if text.startswith((f"{prefix}-", f"{prefix}_")):
-                return f"{self.name(prefix)}{text[len(prefix)]}{self._hashed(text)}"
-        return self._hashed(text)
+                return f"{self.name(prefix)}{text[len(prefix)]}{self._hash(text)}"
+        return self._hash(text)
 
-    def _hashed(self, text: str) -> str:
+    def _hash(self, text: str) -> str:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10, key=self._key).digest()
         return f"x{base64.b32encode(digest).decode().lower()}"
 
@@ -146,19 +146,19 @@ class Anonymiser:
         if key in self._rules.paths and isinstance(value, str):
             return "/".join(self.name(part) for part in value.split("/"))
         if key in self._rules.texts and isinstance(value, str):
-            return _said_no_more(value)
-        return self._hidden(value)
+            return _redact_text(value)
+        return self._anonymise(value)
 
     def _names(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.name(value)
         if isinstance(value, list):
             return [self._names(item) for item in value]
-        return self._hidden(value)
+        return self._anonymise(value)
 
     def _values(self, value: Any) -> Any:
         if not isinstance(value, dict):
-            return self._hidden(value)
+            return self._anonymise(value)
         return {key: self._names(held) for key, held in value.items()}
 
     def _taint(self, value: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class Anonymiser:
         return self._names(value)
 
 
-def _said_no_more(text: str) -> str:
+def _redact_text(text: str) -> str:
     if not text:
         return ""
     return "in backoff" if "backoff" in text.replace("-", "") else "hidden"

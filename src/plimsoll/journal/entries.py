@@ -107,7 +107,7 @@ def within(entry: Entry, most_bytes: int) -> Entry:
         shorter = structs.replace(entry, plan=structs.replace(entry.plan, not_done=fewer))
         if len(encode(shorter)) <= most_bytes:
             return shorter
-    return _counted(entry, most_bytes)
+    return _truncate_actions(entry, most_bytes)
 
 
 def _naming(one: NotDone, names: int) -> NotDone:
@@ -115,7 +115,7 @@ def _naming(one: NotDone, names: int) -> NotDone:
     return structs.replace(one, about=named, unnamed=one.count - len(named))
 
 
-def _counted(entry: Entry, most_bytes: int) -> Entry:
+def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
     """The first actions that fit, with their outcomes, and how many more there were."""
     left = sum(not_done.count for not_done in entry.plan.not_done)
     actions: tuple[Action, ...] = entry.plan.actions

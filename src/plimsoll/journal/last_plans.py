@@ -47,7 +47,7 @@ def last_plans(before: Mapping[str, str], entries: Iterable[Entry], *, most_byte
     """The ConfigMap's data after these entries, given its data before."""
     known = read_last_plans(before)
     for entry in entries:
-        for said in _said_by(entry, at_most=most_bytes // _SMALLEST_BYTES):
+        for said in _list_last_plans(entry, at_most=most_bytes // _SMALLEST_BYTES):
             if said.ref not in known or known[said.ref].at <= said.at:
                 known[said.ref] = said
     return _fitting(known.values(), most_bytes)
@@ -72,7 +72,7 @@ def key_of(ref: Ref) -> str:
     return f"hash_{hashlib.blake2b(str(ref).encode(), digest_size=16).hexdigest()}"
 
 
-def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
+def _list_last_plans(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
     """The objects that may fit, in the order of precedence."""
     outcomes: dict[Ref, list[Outcome]] = {}
     for outcome in entry.outcomes:

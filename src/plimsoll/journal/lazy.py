@@ -23,22 +23,22 @@ class LazyJournal:
         self._opening = asyncio.Lock()
 
     async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
-        return await (await self._opened()).append(plan, outcomes)
+        return await (await self._open()).append(plan, outcomes)
 
     async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
-        await (await self._opened()).conclude(number, outcomes)
+        await (await self._open()).conclude(number, outcomes)
 
     async def entries(self, query: Query) -> tuple[Entry, ...]:
-        return await (await self._opened()).entries(query)
+        return await (await self._open()).entries(query)
 
     async def entry(self, number: int) -> Entry | None:
-        return await (await self._opened()).entry(number)
+        return await (await self._open()).entry(number)
 
     async def close(self) -> None:
         if self._journal is not None:
             await self._journal.close()
 
-    async def _opened(self) -> SqliteJournal:
+    async def _open(self) -> SqliteJournal:
         async with self._opening:
             if self._journal is None:
                 self._journal = await SqliteJournal.open(self._directory)

@@ -47,7 +47,7 @@ class Recording(About):
     @classmethod
     def of(cls, parts: Mapping[str, Any], about: About, anonymiser: Anonymiser | None) -> Recording:
         """Parts as plain JSON; None as anonymiser only where a person asked to keep names."""
-        hidden = {name: part if anonymiser is None else anonymiser.hidden(part) for name, part in parts.items()}
+        hidden = {name: part if anonymiser is None else anonymiser.anonymise(part) for name, part in parts.items()}
         return cls(
             subsystem=about.subsystem,
             made_at=about.made_at,
@@ -91,7 +91,7 @@ def write_recording(recording: Recording) -> bytes:
 
 
 def read_recording(data: bytes) -> Recording:
-    text = _unpacked(data)
+    text = _decompress(data)
     try:
         head = _HEAD.decode(text)
         if head.format != FORMAT:
@@ -103,7 +103,7 @@ def read_recording(data: bytes) -> Recording:
         raise UnreadableRecording(f"not a recording of Plimsoll: {error}") from error
 
 
-def _unpacked(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     """Piece by piece: a small file may claim to hold more than the machine has."""
     unpacker = zlib.decompressobj(wbits=31)
     pieces: list[bytes] = []

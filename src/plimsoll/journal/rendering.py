@@ -54,11 +54,11 @@ def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator
                 f" {key}={value}" for key, value in sorted(action.arguments.items())
             )
             outcome = ended.get(msgspec.json.encode(action))
-            yield from _wrapped(f"{what}: {_result(outcome)}", _STEP)
+            yield from _wrap(f"{what}: {_result(outcome)}", _STEP)
             yield from _reason_lines(action.reason, _STEP * 2)
         for not_done in decision.not_done:
             others = f" (and {not_done.unnamed} more like it)" if not_done.unnamed else ""
-            yield from _wrapped(f"{not_done.what}{others}", _STEP)
+            yield from _wrap(f"{not_done.what}{others}", _STEP)
             yield from _reason_lines(not_done.reason, _STEP * 2)
 
 
@@ -68,12 +68,12 @@ def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
 
 
 def _reason_lines(reason: Reason, indent: str) -> Iterator[str]:
-    yield from _wrapped(reason.message, indent)
+    yield from _wrap(reason.message, indent)
     names = reason.facts.get(_NAMES)
     if isinstance(names, list) and names:
         more = max(_whole(reason.facts.get("groups")) - len(names), 0)
         line = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
-        yield from _wrapped(line, indent + _STEP)
+        yield from _wrap(line, indent + _STEP)
     for cause in reason.because:
         yield from _reason_lines(cause, indent + _STEP)
 
@@ -82,7 +82,7 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     """Words are not broken, so that names can be copied whole."""
     return textwrap.wrap(
         harmless(text),

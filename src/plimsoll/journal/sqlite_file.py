@@ -151,7 +151,7 @@ class JournalFile:
             (newest.number - self._retention.entries, oldest_us),
         ).fetchall()
         _delete(connection, dropped)
-        while _used_bytes(connection) > self._retention.total_bytes:
+        while _count_used_bytes(connection) > self._retention.total_bytes:
             # A part at a time: how much room an entry takes shows when it is gone.
             oldest = connection.execute(
                 "SELECT number FROM entries WHERE number < ? ORDER BY number "
@@ -180,7 +180,7 @@ def _delete(connection: sqlite3.Connection, numbers: Sequence[tuple[int]]) -> No
     connection.executemany("DELETE FROM entries WHERE number = ?", numbers)
 
 
-def _used_bytes(connection: sqlite3.Connection) -> int:
+def _count_used_bytes(connection: sqlite3.Connection) -> int:
     """Pages that hold something. The file never becomes smaller, but free pages are used first."""
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     (pages,) = connection.execute("PRAGMA page_count").fetchone()

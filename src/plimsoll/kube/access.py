@@ -39,7 +39,7 @@ class Credentials(Protocol):
         """What to present now; cached while it is good. Raises `CredentialsFailed`."""
         ...
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         """The server answered 401 to this one: do not give it again if a fresh one can be had."""
         ...
 
@@ -48,7 +48,7 @@ class Credentials(Protocol):
 class SlowCredentials(Protocol):
     """`Credentials` from a plugin or a user: obtaining them may take longer than the timeout of a call."""
 
-    def unanswered(self) -> CredentialsLate | None:
+    def find_late_credentials(self) -> CredentialsLate | None:
         """What `current` is waiting for, and since when; None if it does not wait."""
         ...
 

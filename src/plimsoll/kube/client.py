@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 import msgspec
 
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
-from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encoded, namespace_in, patch_body, whole_body
+from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encode_json, namespace_in, patch_body, whole_body
 from plimsoll.kube.requests.options import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
 from plimsoll.kube.requests.paging import PartialObjectMetadata, RawPage, pages, whole_list
 from plimsoll.kube.requests.rate_limiter import RateLimit
@@ -81,10 +81,10 @@ class Client:
         shared = Shared(limit=limit, warnings=ServerWarnings())
         self._sender = Sender(transport, clock=clock, entropy=entropy, settings=settings, shared=shared, guard=guard)
 
-    def guarded(self, guard: Guard | None) -> Client:
+    def with_guard(self, guard: Guard | None) -> Client:
         """The same server and rate limit under another guard."""
         twin: Client = copy.copy(self)
-        twin._sender = self._sender.guarded(guard)
+        twin._sender = self._sender.with_guard(guard)
         return twin
 
     # ---- reading
@@ -93,7 +93,7 @@ class Client:
         """One object. With a `resource_version` the server may answer from its cache, not older than that."""
         path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
         query = [("resourceVersion", resource_version)] if resource_version else []
-        return await self._answered(of, self.calls.get(path, query))
+        return await self._send_and_decode(of, self.calls.get(path, query))
 
     async def get_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "", subresource: str = "") -> bytes:
         """One object as the server wrote it."""
@@ -178,14 +178,14 @@ class Client:
         """Create an object: in `namespace`, or where it says itself. Bytes are sent as they are."""
         resource = self.calls.resource(of)
         path = self.calls.collection(resource, namespace=namespace or namespace_in(body))
-        return await self._answered(of, self.calls.post(path, whole_body(resource, body), options))
+        return await self._send_and_decode(of, self.calls.post(path, whole_body(resource, body), options))
 
     async def delete(
         self, of: type[T] | Resource, name: str, *, namespace: str = "", options: DeleteOptions = PLAINLY
     ) -> None:
         """Ask for an object's end. It may stay for its grace period and its finalizers."""
         path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
-        await self._done(self.calls.delete(path, options))
+        await self._send(self.calls.delete(path, options))
 
     async def merge_patch(
         self,
@@ -199,7 +199,7 @@ class Client:
     ) -> T:
         """Maps are merged, null removes, lists are replaced."""
         path = self._path(of, name, namespace, subresource)
-        return await self._answered(of, self.calls.patch(path, patch_body(body), MERGE_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), MERGE_PATCH, options))
 
     async def strategic_patch(
         self,
@@ -213,7 +213,7 @@ class Client:
     ) -> T:
         """Like a merge patch, but lists are merged by their keys; only kinds that are built in take it."""
         path = self._path(of, name, namespace, subresource)
-        return await self._answered(of, self.calls.patch(path, patch_body(body), STRATEGIC_MERGE_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), STRATEGIC_MERGE_PATCH, options))
 
     async def json_patch(
         self,
@@ -227,7 +227,7 @@ class Client:
     ) -> T:
         """Operations in order; with `test` among them, a precondition on any field."""
         path = self._path(of, name, namespace, subresource)
-        return await self._answered(of, self.calls.patch(path, patch_body(body), JSON_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), JSON_PATCH, options))
 
     async def apply(
         self,
@@ -242,7 +242,7 @@ class Client:
         """Server-side apply: own these fields with these values, and give up those that are no longer named."""
         path = self._path(of, name, namespace or namespace_in(body), subresource)
         data = whole_body(self.calls.resource(of), body, name=name)
-        return await self._answered(of, self.calls.patch(path, data, APPLY_PATCH, options))
+        return await self._send_and_decode(of, self.calls.patch(path, data, APPLY_PATCH, options))
 
     # ---- parts that are verbs
 
@@ -261,18 +261,18 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> Scale:
         """Set how many are wanted; with a `resource_version` only if nothing has changed since."""
-        body = encoded(scale_patch(replicas, resource_version=resource_version))
+        body = encode_json(scale_patch(replicas, resource_version=resource_version))
         path = self._path(of, name, namespace, "scale")
         call = self.calls.patch(path, body, MERGE_PATCH, options)
         return _object_in(Scale, call, await self._sender.send(call))
 
     async def evict(self, name: str, *, namespace: str, options: DeleteOptions = PLAINLY) -> Eviction:
         """Ask a pod to go, as far as disruption budgets allow it now."""
-        body = encoded(eviction_body(name, namespace, options))
+        body = encode_json(eviction_body(name, namespace, options))
         write: WriteOptions = {"dry_run": options.is_dry_run}
         call = self.calls.post(self._path(Pod, name, namespace, "eviction"), body, write)
         try:
-            await self._done(call)
+            await self._send(call)
         except ApiError as error:
             outcome = eviction_refused(error, options)
             if outcome is None:
@@ -282,8 +282,8 @@ class Client:
 
     async def bind(self, name: str, node: str, *, namespace: str, uid: str = "") -> None:
         """Put a pod on a node; with a `uid` only if it is this very pod."""
-        body = encoded(binding_body(name, namespace, node=node, uid=uid))
-        await self._done(self.calls.post(self._path(Pod, name, namespace, "binding"), body, {}))
+        body = encode_json(binding_body(name, namespace, node=node, uid=uid))
+        await self._send(self.calls.post(self._path(Pod, name, namespace, "binding"), body, {}))
 
     # ---- raw
 
@@ -308,7 +308,7 @@ class Client:
         path = self.calls.listing(self.calls.resource(of), selection)
         return (await self._sender.send(self.calls.get(path, query, accept=accept))).body
 
-    async def _done(self, call: Request) -> None:
+    async def _send(self, call: Request) -> None:
         """For calls whose answer may be a Status or the object: a proxy's page with a 200 is neither."""
         reply = await self._sender.send(call)
         try:
@@ -316,7 +316,7 @@ class Client:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadableAnswer(f"{call.method} {call.path}: neither a Status nor an object: {error}") from error
 
-    async def _answered(self, of: type[T] | Resource, call: Request) -> T:
+    async def _send_and_decode(self, of: type[T] | Resource, call: Request) -> T:
         """The object that the answer to a call is."""
         struct: type[T] = self._struct(of)
         return _object_in(struct, call, await self._sender.send(call))
@@ -325,7 +325,7 @@ class Client:
 def _object_in(struct: type[T], call: Request, reply: Response) -> T:
     decoded = decode_object(struct, reply.body)
     if isinstance(decoded, BadObject):
-        raise UnreadableAnswer(f"{call.method} {call.path}: {_told(decoded)}")
+        raise UnreadableAnswer(f"{call.method} {call.path}: {_describe(decoded)}")
     return decoded
 
 
@@ -336,6 +336,6 @@ def _json_in(call: Request, reply: Response) -> Any:
         raise UnreadableAnswer(f"{call.method} {call.path}: not JSON: {error}") from error
 
 
-def _told(bad: BadObject) -> str:
+def _describe(bad: BadObject) -> str:
     whose = "/".join(part for part in (bad.namespace, bad.name) if part)
     return f"{bad.kind} {whose}: {bad.problem}" if whose else f"{bad.kind}: {bad.problem}"

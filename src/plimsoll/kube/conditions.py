@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.meta import Condition
@@ -19,7 +19,7 @@ def condition_json(condition: Condition) -> dict[str, Any]:
         "message": condition.message,
     }
     if condition.last_transition_time is not None:
-        written["lastTransitionTime"] = written_time(condition.last_transition_time)
+        written["lastTransitionTime"] = format_time(condition.last_transition_time)
     if condition.observed_generation:
         written["observedGeneration"] = condition.observed_generation
     return written

@@ -14,7 +14,7 @@ from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.simulated_cloud import CLOUD_GROUP, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.api.storage import StorageClass
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class InitialCluster(Value, frozen=True):
 
 async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
     """Make what is missing. The cloud comes last: a start that ends half-way is gone through again."""
-    for manifest in shipped_definitions():
+    for manifest in list_shipped_definitions():
         await _define(client, manifest)
     is_new = await _is_new(client)
     if is_new:
@@ -56,7 +56,7 @@ async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
 
 async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
     """What the simulated cloud needs in an existing cluster: its definitions, and machine types."""
-    for manifest in shipped_definitions():
+    for manifest in list_shipped_definitions():
         if manifest.body["spec"]["group"] == CLOUD_GROUP:
             await _define(client, manifest)
     await _served(client, clock=clock)

@@ -9,4 +9,4 @@ from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.api.tidb import TIDB_RESOURCES
 from plimsoll.objects.registry import KINDS
 
-OUR_KINDS: Final = KINDS.extended((*CLOUD_RESOURCES, *REQUEST_RESOURCES, *TIDB_RESOURCES))
+OUR_KINDS: Final = KINDS.extend((*CLOUD_RESOURCES, *REQUEST_RESOURCES, *TIDB_RESOURCES))

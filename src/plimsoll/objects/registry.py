@@ -1,7 +1,7 @@
 """The table of kinds: names, paths, and the structs they decode into.
 
 The client builds URLs from it, the embedded API server its discovery, and the command line resolves `po` or
-`deployments.apps`. The table has the kinds of Kubernetes; `Kinds.extended` adds custom resources. A test compares it
+`deployments.apps`. The table has the kinds of Kubernetes; `Kinds.extend` adds custom resources. A test compares it
 with the discovery answers of a real server.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Kinds:
-    """Resources by any of their names. Immutable: `extended` returns a new table."""
+    """Resources by any of their names. Immutable: `extend` returns a new table."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._resources = tuple(resources)
@@ -53,7 +53,7 @@ class Kinds:
     def __len__(self) -> int:
         return len(self._resources)
 
-    def extended(self, resources: Iterable[Resource]) -> Self:
+    def extend(self, resources: Iterable[Resource]) -> Self:
         return type(self)((*self._resources, *resources))
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:

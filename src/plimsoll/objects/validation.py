@@ -72,7 +72,7 @@ class ManifestValidator:
             return ValidationResult(complaints=(refused,))
         before = old.body if old is not None else None
         if (manifest.api_version, manifest.kind) == DEFINITION:
-            return ValidationResult(complaints=_told(validate_definition(manifest.body, before)))
+            return ValidationResult(complaints=_build_complaints(validate_definition(manifest.body, before)))
         if builtin.is_builtin(manifest.api_version, manifest.kind):
             return _by_builtin_rules(manifest, old)
         return self._by_definition(manifest, before)
@@ -107,7 +107,7 @@ class ManifestValidator:
         """An added definition has precedence over a shipped one; shipped ones are read on demand."""
         if (group, kind) not in self._definitions and not self._knows_shipped:
             self._knows_shipped = True
-            shipped = (compile_definition(manifest.body) for manifest in shipped_definitions())
+            shipped = (compile_definition(manifest.body) for manifest in list_shipped_definitions())
             self._definitions = {
                 (compiled_definition.names.group, compiled_definition.names.kind): compiled_definition
                 for compiled_definition in shipped
@@ -123,7 +123,7 @@ def _defines(crd: dict[str, Any]) -> tuple[str, str]:
     return str(spec.get("group") if isinstance(spec, dict) else None), str(kind)
 
 
-def shipped_definitions() -> Iterable[Manifest]:
+def list_shipped_definitions() -> Iterable[Manifest]:
     """The definitions of our own resources, as they are installed into a cluster."""
     for file in sorted(files("plimsoll.objects").joinpath("crds").iterdir(), key=lambda found: found.name):
         if file.name.endswith(".yaml"):
@@ -163,7 +163,9 @@ def _by_builtin_rules(manifest: Manifest, old: Manifest | None) -> ValidationRes
         Complaint(field=problem.path, reason="FieldValueTypeInvalid", message=problem.text)
         for problem in verdict.decode_problems
     )
-    return ValidationResult(complaints=(*_unknown(verdict.unknown_fields), *undecodable, *_told(verdict.errors)))
+    return ValidationResult(
+        complaints=(*_unknown(verdict.unknown_fields), *undecodable, *_build_complaints(verdict.errors))
+    )
 
 
 def _by_admission(admission: Admission, *, warning: str | None) -> ValidationResult:
@@ -173,12 +175,12 @@ def _by_admission(admission: Admission, *, warning: str | None) -> ValidationRes
     # Unknown fields are errors here; what is left are rules that were broken before and are tolerated.
     tolerated = [text for text in admission.warnings if not text.startswith("unknown field")]
     return ValidationResult(
-        complaints=(*_unknown(admission.unknown_fields), *refused, *_told(admission.errors)),
+        complaints=(*_unknown(admission.unknown_fields), *refused, *_build_complaints(admission.errors)),
         warnings=tuple(dict.fromkeys([warning, *tolerated] if warning else tolerated)),
     )
 
 
-def _told(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
+def _build_complaints(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
     """Once each: an API server repeats what it says of metadata on an update."""
     told = (Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
     return tuple(dict.fromkeys(told))

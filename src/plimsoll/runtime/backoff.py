@@ -63,7 +63,7 @@ class Backoff(Value):
     def is_used_up(self, failures: int) -> bool:
         return self.max_attempts is not None and failures >= self.max_attempts
 
-    def hinted_s(self, error: object) -> float:
+    def read_retry_after_s(self, error: object) -> float:
         """What a failed call asks for by an attribute `retry_after_s`, as far as we follow."""
         hint_s = getattr(error, "retry_after_s", None)
         if not isinstance(hint_s, int | float) or math.isnan(hint_s):
@@ -109,14 +109,14 @@ class BackoffTable:
     def __len__(self) -> int:
         return len(self._states)
 
-    def failed(self, key: Hashable, now_s: float, *, at_least_s: float = 0.0) -> BackoffState:
+    def record_failure(self, key: Hashable, now_s: float, *, at_least_s: float = 0.0) -> BackoffState:
         # Taken out and put in again, so that the dict stays in order of the last failure.
         state = self._states.pop(key, None) or BackoffState(policy=self._policy)
         state = self._states[key] = state.after_failure(now_s, self._entropy, at_least_s=at_least_s)
         self._forget(now_s)
         return state
 
-    def succeeded(self, key: Hashable) -> None:
+    def record_success(self, key: Hashable) -> None:
         self._states.pop(key, None)
 
     def state(self, key: Hashable) -> BackoffState:

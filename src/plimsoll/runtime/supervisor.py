@@ -143,13 +143,13 @@ class _Keeper:
                 raise
             # This was not requested: the service awaited something that was cancelled. Left alone it would be gone for
             # good, because a TaskGroup does not miss a cancelled child.
-            return self._crashed(error)
+            return self._record_crash(error)
         except Exception as error:  # noqa: BLE001 -- the supervisor: logs, counts, restarts
-            return self._crashed(error)
+            return self._record_crash(error)
         log.info("service.ended", service=name)
         return None
 
-    def _crashed(self, error: BaseException) -> BaseException:
+    def _record_crash(self, error: BaseException) -> BaseException:
         text = _text_of(error)
         self._failed_at_s.append(self._clock.monotonic_s())
         self.status = msgspec.structs.replace(self.status, failures=self.status.failures + 1, last_error=text)

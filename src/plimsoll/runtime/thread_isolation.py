@@ -65,7 +65,7 @@ _watched = threading.local()
 
 
 @contextmanager
-def watched(loop: Guarded) -> Iterator[None]:
+def refuse_departures(loop: Guarded) -> Iterator[None]:
     """Refuse every departure from this thread until the block ends."""
     _install_audit_hook()
     _stand_ins.put_up()
@@ -91,7 +91,7 @@ def _audit(event: str, _args: tuple[object, ...]) -> None:
 
 @functools.cache
 def _install_audit_hook() -> None:
-    """Once a process: Python knows no way to remove an audit hook, so it stays and does nothing outside `watched`."""
+    """Install the hook once per process: Python cannot remove it, so outside `refuse_departures` it does nothing."""
     sys.addaudithook(_audit)
 
 

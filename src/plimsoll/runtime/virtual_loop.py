@@ -28,7 +28,7 @@ from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
 from plimsoll.core.values import Value
 from plimsoll.runtime.clocks import VirtualClock
 from plimsoll.runtime.deadlocks import callback_place, deadlock, runaway, task_place
-from plimsoll.runtime.thread_isolation import calling_place, watched
+from plimsoll.runtime.thread_isolation import calling_place, refuse_departures
 from plimsoll.runtime.virtual_handles import VirtualHandle, VirtualTask, VirtualTimer
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_forever(self) -> None:
         self._owner = threading.get_ident()
         try:
-            with watched(self):
+            with refuse_departures(self):
                 super().run_forever()
         except (Deadlock, Runaway):
             self._end_on_departure()

@@ -46,7 +46,7 @@ def affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_affinity is None:
         return ()
-    return _compiled(affinity.pod_affinity.required_during_scheduling_ignored_during_execution, pod, "podAffinity")
+    return _compile(affinity.pod_affinity.required_during_scheduling_ignored_during_execution, pod, "podAffinity")
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
@@ -54,7 +54,7 @@ def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
     if affinity is None or affinity.pod_anti_affinity is None:
         return ()
     terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    return _compiled(terms, pod, "podAntiAffinity")
+    return _compile(terms, pod, "podAntiAffinity")
 
 
 def existing_anti_affinity(pod: Pod) -> tuple[AffinityTerm, ...]:
@@ -65,6 +65,6 @@ def existing_anti_affinity(pod: Pod) -> tuple[AffinityTerm, ...]:
         return ()
 
 
-def _compiled(terms: Iterable[PodAffinityTerm], pod: Pod, name: str) -> tuple[AffinityTerm, ...]:
+def _compile(terms: Iterable[PodAffinityTerm], pod: Pod, name: str) -> tuple[AffinityTerm, ...]:
     path = f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
     return tuple(AffinityTerm(term, pod, path=f"{path}[{index}]") for index, term in enumerate(terms))

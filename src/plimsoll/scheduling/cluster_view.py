@@ -83,7 +83,7 @@ class PlacedPod:
         self.anti_affinity: tuple[AffinityTerm, ...] = existing_anti_affinity(pod)
         self.claims: tuple[str, ...] = claim_names(pod)
 
-    def named(self, name: str) -> PlacedPod:
+    def rename(self, name: str) -> PlacedPod:
         """Another pod just like it, under a name of its own; nothing is read again."""
         # Slot by slot: a loop over their names takes twice as long, and there may be a hundred thousand of these.
         other = object.__new__(PlacedPod)
@@ -157,7 +157,7 @@ class NodeState:
         gone = pods.pop(key)
         return self._holding(pods, self.used - gone.demand)
 
-    def exchanged(self, gone: Iterable[PodKey], added: Iterable[PlacedPod]) -> NodeState:
+    def exchange(self, gone: Iterable[PodKey], added: Iterable[PlacedPod]) -> NodeState:
         """Without some pods and with others; all that are then there stand in the order of their keys."""
         pods, used = dict(self.pods), self.used
         for key in gone:
@@ -171,7 +171,7 @@ class NodeState:
         """The same state with a pod that cannot be decoded and therefore cannot be removed."""
         other = self._holding(self.pods, self.used)
         other.unreadable_pods = (*self.unreadable_pods, bad)
-        other.problem = other.problem or _told(bad)
+        other.problem = other.problem or _describe(bad)
         return other
 
     def _holding(self, pods: Mapping[PodKey, PlacedPod], used: ResourceVector) -> NodeState:
@@ -183,14 +183,14 @@ class NodeState:
         other.free = self.allocatable - used
         problems = (
             *(placed_pod.problem for placed_pod in pods.values() if placed_pod.problem),
-            *map(_told, self.unreadable_pods),
+            *map(_describe, self.unreadable_pods),
         )
         other.problem = self._unreadable or next(iter(problems), "")
         other._ports = None
         return other
 
 
-def _told(bad: BadObject) -> str:
+def _describe(bad: BadObject) -> str:
     return f"pod {bad.namespace}/{bad.name}: {bad.problem}"
 
 
@@ -279,7 +279,7 @@ class ClusterView:
         """Without these nodes and the pods on them."""
         nodes = {name: state for name, state in self._nodes.items() if name not in names}
         anti = {name: None for name in self._anti_affine if name not in names}
-        return self._changed(nodes, anti)
+        return self._change(nodes, anti)
 
     def with_states(self, states: Iterable[NodeState]) -> Self:
         """With these in place of the nodes of their names: many at the price of one."""
@@ -289,12 +289,12 @@ class ClusterView:
             anti.pop(state.name, None)
             if _keeps_others_away(state):
                 anti[state.name] = None
-        return self._changed(nodes, anti)
+        return self._change(nodes, anti)
 
     def with_storage(self, storage: Storage) -> Self:
         return type(self)(self._nodes, namespaces=self.namespaces, storage=storage, anti_affine=self._anti_affine)
 
-    def remembered(self, pod: Pod, profile: object) -> object | None:
+    def get_prepared(self, pod: Pod, profile: object) -> object | None:
         """What was prepared for this very pod object under this profile, if it is among the last few."""
         for known, under, what in self._prepared:
             if known is pod and under == profile:
@@ -313,9 +313,9 @@ class ClusterView:
                 del anti[state.name]
             else:
                 anti[state.name] = None
-        return self._changed({**self._nodes, state.name: state}, anti)
+        return self._change({**self._nodes, state.name: state}, anti)
 
-    def _changed(self, nodes: dict[str, NodeState], anti_affine: Mapping[str, None]) -> Self:
+    def _change(self, nodes: dict[str, NodeState], anti_affine: Mapping[str, None]) -> Self:
         return type(self)(nodes, namespaces=self.namespaces, storage=self.storage, anti_affine=anti_affine)
 
 

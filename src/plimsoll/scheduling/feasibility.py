@@ -114,9 +114,9 @@ class Prepared:
         return FITS if refusal is None else DoesNotFit(reason=refusal)
 
 
-def prepared(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Prepared:
+def prepare_pod(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Prepared:
     """The rules for this pod, prepared at most once for this view. A pod the view holds is judged as if taken off."""
-    known = view.remembered(pod, profile)
+    known = view.get_prepared(pod, profile)
     if isinstance(known, Prepared):
         return known
     fresh = Prepared(pod, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
@@ -132,12 +132,12 @@ def feasible(pod: Pod, node: Node, view: ClusterView, *, profile: Profile = DEFA
         place = view.nodes[node.metadata.name]
     if view.holds(pod) and pod.spec.node_name == place.name:
         place = view.without_pod(pod).nodes[place.name]
-    return prepared(pod, view, profile=profile).verdict(place)
+    return prepare_pod(pod, view, profile=profile).verdict(place)
 
 
 def verdicts(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
     """The verdict for every node of the view."""
-    rules = prepared(pod, view, profile=profile)
+    rules = prepare_pod(pod, view, profile=profile)
     if view.holds(pod):
         view = view.without_pod(pod)
     return {name: rules.verdict(place) for name, place in view.nodes.items()}
@@ -152,7 +152,7 @@ def elsewhere(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE
 
 def explain(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, tuple[Refusal, ...]]:
     """All refusals per node, not only the first; empty where the pod fits."""
-    rules = prepared(pod, view, profile=profile)
+    rules = prepare_pod(pod, view, profile=profile)
     if view.holds(pod):
         view = view.without_pod(pod)
     return {name: tuple(rules.refusals(place)) for name, place in view.nodes.items()}

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared, verdicts
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepare_pod, verdicts
 from plimsoll.scheduling.preemption import Candidate, ineligible, search
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.scheduling_gates import GATED_MESSAGE, GATED_REASON, SCHEDULING_GATES, is_gated
@@ -56,9 +56,9 @@ def scheduling_outcome(
         return NotSchedulable(reason=GATED_REASON, message=GATED_MESSAGE)
     if not view.nodes:
         return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=NO_NODES)
-    rules = prepared(pod, view, profile=profile)
+    rules = prepare_pod(pod, view, profile=profile)
     if rules.everywhere:
-        text = refused_everywhere(rules.everywhere[0], len(view.nodes))
+        text = format_refused_everywhere(rules.everywhere[0], len(view.nodes))
         return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
     answers = with_named_nodes_only(verdicts(pod, view, profile=profile), rules.named_nodes)
     fitting = tuple(name for name, verdict in answers.items() if isinstance(verdict, Fits))
@@ -68,18 +68,20 @@ def scheduling_outcome(
 
 
 def _after_preemption(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict], profile: Profile) -> NotSchedulable:
-    first_half = counted(verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit))
+    first_half = summarise_refusals(
+        verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit)
+    )
     said = ineligible(pod, view, answers)
     if not said:
         found = search(pod, view, answers, profile=profile)
         if found.candidates:
             return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=first_half, preempt=found.choice)
-        said = counted(found.refusals.values())
+        said = summarise_refusals(found.refusals.values())
     text = f"{first_half} {NO_CLAIMS}, preemption: {said}"
     return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
 
 
-def counted(messages_by_node: Iterable[tuple[str, ...]]) -> str:
+def summarise_refusals(messages_by_node: Iterable[tuple[str, ...]]) -> str:
     """Sum up refusals of nodes: "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."."""
     listed = list(messages_by_node)
     counts = Counter(message for messages in listed for message in messages)
@@ -88,7 +90,7 @@ def counted(messages_by_node: Iterable[tuple[str, ...]]) -> str:
     return f"0/{len(listed)} nodes are available:{reasons}"
 
 
-def refused_everywhere(refusal: Refusal, nodes: int) -> str:
+def format_refused_everywhere(refusal: Refusal, nodes: int) -> str:
     """The text for a pod that no node was asked about."""
     return f"0/{nodes} nodes are available: {', '.join(refusal.messages)}. {_NOT_PREPARED}"
 

@@ -46,9 +46,9 @@ def pod_demand(pod: Pod) -> ResourceVector:
     if spec.init_containers:
         need = need.larger(starting)
     if spec.resources is not None:
-        need = _said_by_the_pod(need, spec.resources)
+        need = _apply_pod_level(need, spec.resources)
     if spec.overhead:
-        need += _asked(spec.overhead, path="spec.overhead")
+        need += _read_requests(spec.overhead, path="spec.overhead")
     return need + _ONE_POD
 
 
@@ -82,13 +82,13 @@ class _Granted:
 
 def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:
     if not resources.limits:
-        return _asked(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
-    requests = _asked(resources.requests, path=f"{path}.requests")
-    limits = _asked(resources.limits, path=f"{path}.limits")
-    return requests.replaced(limits, names=[name for name in limits if name not in resources.requests])
+        return _read_requests(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
+    requests = _read_requests(resources.requests, path=f"{path}.requests")
+    limits = _read_requests(resources.limits, path=f"{path}.limits")
+    return requests.replace(limits, names=[name for name in limits if name not in resources.requests])
 
 
-def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
+def _read_requests(quantities: ResourceList, *, path: str) -> ResourceVector:
     """What is asked for. Less than nothing would make room on a full node."""
     vector = ResourceVector.from_quantities(quantities, path=path)
     for name, amount in vector.items():
@@ -97,16 +97,16 @@ def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
     return vector
 
 
-def _said_by_the_pod(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
+def _apply_pod_level(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
     """Pod-level requests replace the sum of the containers; a pod-level limit counts where no container requests."""
     path = "spec.resources"
-    requests = _asked(resources.requests, path=f"{path}.requests")
-    limits = _asked(resources.limits, path=f"{path}.limits")
+    requests = _read_requests(resources.requests, path=f"{path}.requests")
+    limits = _read_requests(resources.limits, path=f"{path}.limits")
     asked = [name for name in resources.requests if _is_pod_level(name)]
     unasked = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
     # Huge pages are never overcommitted: what the pod may use it also requests, whatever its containers say.
     limited = [name for name in unasked if name not in need or name.startswith(_HUGE_PAGES)]
-    return need.replaced(requests, names=asked).replaced(limits, names=limited)
+    return need.replace(requests, names=asked).replace(limits, names=limited)
 
 
 def _is_pod_level(name: str) -> bool:

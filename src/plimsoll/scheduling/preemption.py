@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepare_pod
 from plimsoll.scheduling.priorities import importance_order, may_preempt, outranks, priority_of
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 
@@ -118,7 +118,7 @@ def _victims_on(place: NodeState, pod: Pod, view: ClusterView, profile: Profile)
 
 
 def _verdict(pod: Pod, name: str, view: ClusterView, profile: Profile) -> Verdict:
-    return prepared(pod, view, profile=profile).verdict(view.nodes[name])
+    return prepare_pod(pod, view, profile=profile).verdict(view.nodes[name])
 
 
 def _harm(candidate: Candidate) -> tuple[int, int, int, float]:

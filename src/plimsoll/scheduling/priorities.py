@@ -25,7 +25,7 @@ def priority_of(pod: Pod) -> int:
     return 0 if pod.spec.priority is None else pod.spec.priority
 
 
-def resolved_priority(pod: Pod, classes: Mapping[str, int], *, default: int = 0) -> int | None:
+def resolve_priority(pod: Pod, classes: Mapping[str, int], *, default: int = 0) -> int | None:
     """The priority admission would give: its own, its class's, or the default; None for an unknown class."""
     if pod.spec.priority is not None:
         return pod.spec.priority

@@ -39,7 +39,7 @@ class Alike:
         """Those of the rules that count pods; `spreads`: that count by domains of nodes, empty ones too."""
         self.spreads: tuple[Spread, ...] = ()
 
-    def judged_by(self, rules: Prepared | None) -> None:
+    def judge(self, rules: Prepared | None) -> None:
         known = rules.rules if rules is not None else ()
         self.rules = rules
         self.counting = tuple(rule for rule in known if isinstance(rule, (Spread, InterPod)))
@@ -88,7 +88,7 @@ class Replay:
 
     def place(self, group: Alike, node_name: str, name: str) -> None:
         """Put one of the group there, whether it fits or not."""
-        self._put(group.sample.named(name), node_name)
+        self._put(group.sample.rename(name), node_name)
 
     def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:
         """A node joins, with the pods that come with it."""
@@ -110,7 +110,7 @@ class Replay:
             rule.note(placed, state)
         # Exclusive claims and attach limits look at the whole cluster: they are read anew.
         for alike in self._claiming:
-            alike.judged_by(None)
+            alike.judge(None)
 
     def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
         key = (placed.kin, id(placed.anti_affinity), placed.leaving)
@@ -126,7 +126,7 @@ class Replay:
             self._repels = True
             self._minding.clear()
             for alike in self._known:
-                alike.judged_by(None)
+                alike.judge(None)
 
     def view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""
@@ -141,7 +141,7 @@ class Replay:
             rules = Prepared(group.pod, view, profile=self._profile)
             if self._repels and INTER_POD_AFFINITY not in self._profile.disabled:
                 self._watch_for_repulsion(rules, group.pod, view)
-            group.judged_by(rules)
+            group.judge(rules)
             for sample, minding in self._minding.values() if not group.sample.claims else ():
                 minding += [rule for rule in group.counting if rule.minds(sample)]
             return rules

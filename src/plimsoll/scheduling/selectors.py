@@ -14,8 +14,8 @@ from plimsoll.core.selectors import (
     LabelSelector,
     Operator,
     Requirement,
+    build_requirement,
     requirement,
-    structured_requirement,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelS
         return NOTHING
     try:
         expressions = [
-            structured_requirement(
+            build_requirement(
                 selector_requirement.key,
                 selector_requirement.operator,
                 selector_requirement.values,
@@ -59,7 +59,7 @@ def with_label_keys(
         for key in mismatch
         if key in labels
     ]
-    return selector.narrowed(*more) if more else selector
+    return selector.with_requirements(*more) if more else selector
 
 
 def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelector:

@@ -149,7 +149,7 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and complete
 
 
-def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
+def get_requested_storage(claim: PersistentVolumeClaim) -> Quantity:
     try:
         return Quantity.parse(claim.spec.resources.requests.get(_STORAGE, 0))
     except InvalidQuantity as error:
@@ -180,6 +180,6 @@ def class_nodes(storage_class: StorageClass) -> NodeSelector | None:
     return topology_selector(storage_class.allowed_topologies, path=path)
 
 
-def owned_by_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+def is_owned_by_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     owners: Mapping[str, bool] = {owner.uid: owner.controller for owner in claim.metadata.owner_references}
     return owners.get(pod.metadata.uid, False)

@@ -61,6 +61,6 @@ class Rule(Protocol):
     def refuse(self, place: NodeState) -> Refusal | None: ...
 
 
-def malformed(plugin: str, problem: str) -> Refusal:
+def refuse_malformed(plugin: str, problem: str) -> Refusal:
     """An object that cannot be read refuses, and says which field is wrong; nothing else stops because of it."""
     return Refusal(plugin=plugin, messages=(problem,))

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.schema.regular_expressions import compiled, problem_of
+from plimsoll.objects.schema.regular_expressions import compile_pattern, problem_of
 from plimsoll.simulation.document import describe_value
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def find_unmet(expectation: Expectation, outcome: dict[str, Any]) -> UnmetExpect
 def find(document: Any, path: str) -> Any:
     """The value at a path, or `Absent`."""
     is_pointer = path.startswith("/")
-    parts = path[1:].split("/") if is_pointer else _dotted(path)
+    parts = path[1:].split("/") if is_pointer else _split_path(path)
     if path in {"", "/"}:
         return document
     return _find(document, parts, separator="/" if is_pointer else ".")
@@ -154,7 +154,7 @@ def _find_in_map(document: dict[str, Any], parts: Sequence[str], *, separator: s
     nothing: Absent | None = None
     for length in range(1, len(parts) + 1):
         raw = separator.join(parts[:length])
-        for key in dict.fromkeys((raw, _unescaped(raw))):
+        for key in dict.fromkeys((raw, _unescape(raw))):
             if key in document:
                 found = _find(document[key], parts[length:], separator=separator)
                 if not isinstance(found, Absent):
@@ -163,12 +163,12 @@ def _find_in_map(document: dict[str, Any], parts: Sequence[str], *, separator: s
     return nothing or Absent(at=parts[0])
 
 
-def _dotted(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     """`loops[0].time` → loops, 0, time."""
     return [part for part in re.sub(r"\[(-?\d+)\]", r".\1", path).split(".") if part]
 
 
-def _unescaped(part: str) -> str:
+def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
@@ -222,7 +222,7 @@ def _is_ordered(value: Any) -> bool:
     return isinstance(value, int | float | str) and not isinstance(value, bool)
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _compare_ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def check(operand: Any, got: Any) -> bool:
         same_kind = isinstance(operand, str) == isinstance(got, str)
         return _is_ordered(got) and same_kind and compare(got, operand)
@@ -233,13 +233,15 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "eq": is_equal,
     "ne": lambda operand, got: not is_equal(operand, got),
-    "lt": _ordered(operator.lt),
-    "le": _ordered(operator.le),
-    "gt": _ordered(operator.gt),
-    "ge": _ordered(operator.ge),
+    "lt": _compare_ordered(operator.lt),
+    "le": _compare_ordered(operator.le),
+    "gt": _compare_ordered(operator.gt),
+    "ge": _compare_ordered(operator.ge),
     "in": lambda operand, got: any(is_equal(allowed, got) for allowed in operand),
     "contains": _contains,
-    "matches": lambda operand, got: bool(compiled(operand).search(got if isinstance(got, str) else _text_of(got))),
+    "matches": lambda operand, got: bool(
+        compile_pattern(operand).search(got if isinstance(got, str) else _text_of(got))
+    ),
     "count": _is_counted,
 }
 

@@ -157,7 +157,7 @@ class ScenarioRun:
             if world.loop is None:
                 self._warnings[NO_AUTOSCALER] = None
             else:
-                world.run_now(_ended(world.spawn_inside(_told(world.loop, entry), name="loop")))
+                world.run_now(_end(world.spawn_inside(_print_loop(world.loop, entry), name="loop")))
             self._loops.append(entry)
             world.run.settle()
             world.run.advance_by(step.every_s)
@@ -206,7 +206,7 @@ class ScenarioRun:
         """Schedule all pending pods once. If the scheduler crashes meanwhile, the next step continues."""
         world = self._world
         assert world.cluster is not None
-        scheduling = world.spawn_inside(_scheduled(world.cluster), name="schedule once")
+        scheduling = world.spawn_inside(_schedule_once(world.cluster), name="schedule once")
         world.run.settle()
         if not scheduling.done():
             scheduling.cancel()
@@ -222,7 +222,7 @@ class ScenarioRun:
         if reconcile is None:
             raise InvalidInput(f"nothing reconciles {step.kind} in this build", path=f"{path}.reconcile.kind")
         for _ in range(step.times):
-            self._world.run_now(_awaited(reconcile(step.namespace, step.name)))
+            self._world.run_now(_await(reconcile(step.namespace, step.name)))
             self._world.run.settle()
 
     # ---- expectations
@@ -237,17 +237,17 @@ class ScenarioRun:
                 self._failed.append(FailedExpectation(step=path, time=now, unmet=missed))
 
 
-async def _told(loop: Loop, entry: Json) -> None:
+async def _print_loop(loop: Loop, entry: Json) -> None:
     entry |= await loop.run_loop()
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _end(task: asyncio.Task[None]) -> None:
     await asyncio.wait((task,))
 
 
-async def _scheduled(cluster: LocalCluster) -> None:
+async def _schedule_once(cluster: LocalCluster) -> None:
     await cluster.scheduler.schedule_once()
 
 
-async def _awaited(awaitable: Any) -> None:
+async def _await(awaitable: Any) -> None:
     await awaitable

@@ -61,14 +61,14 @@ def find_refusal(host: str, address: str, exceptions: AddressExceptions = NO_EXC
         parsed = ip_address(address)
     except ValueError:
         return f"{address!r} is no address"
-    target = _embedded_ipv4(parsed)
-    kind = _refused_kind(target)
+    target = _find_embedded_ipv4(parsed)
+    kind = _find_refused_kind(target)
     if not kind or exceptions.allow(host, parsed) or exceptions.allow(host, target):
         return ""
     return f"{address} is {kind}"
 
 
-def _refused_kind(address: IPv4Address | IPv6Address) -> str:
+def _find_refused_kind(address: IPv4Address | IPv6Address) -> str:
     """The kind of an address that is refused; empty for an ordinary one."""
     if address.is_loopback:
         return "a loopback address"
@@ -85,7 +85,7 @@ def _refused_kind(address: IPv4Address | IPv6Address) -> str:
     return ""
 
 
-def _embedded_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+def _find_embedded_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The IPv4 address inside an IPv6 address, which the kernel or a gateway unwraps; any other address as it is."""
     if isinstance(address, IPv4Address):
         return address

@@ -128,12 +128,12 @@ def bind_socket(host: str, port: int) -> socket.socket:
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
-        raise _explained(error, host, port) from error
+        raise _explain(error, host, port) from error
     listening.settimeout(0)
     return listening
 
 
-def _explained(error: OSError, host: str, port: int) -> CannotListen:
+def _explain(error: OSError, host: str, port: int) -> CannotListen:
     match error.errno:
         case errno.EADDRINUSE:
             return CannotListen(f"port {port} of {host} is in use by another program; choose another one by --port")

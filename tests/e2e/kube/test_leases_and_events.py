@@ -63,14 +63,14 @@ async def test_who_comes_second_leads_when_the_first_stands_down(access: Access,
     ended: list[int] = []
     one, two = holder(namespace, "one"), holder(namespace, "two")
     async with contending(one, access, ended):
-        await within_patience(one.acquired())
+        await within_patience(one.wait_until_acquired())
         async with contending(two, access, ended):
             await until_so(lambda: two.observed_holder == "one")
             assert (one.is_leading, two.is_leading) == (True, False)
             lease = await client.get(Lease, "controllers", namespace=namespace)
             assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("one", 30)
             one.stand_down()
-            await within_patience(two.acquired())
+            await within_patience(two.wait_until_acquired())
             assert (one.is_leading, two.is_leading) == (False, True)
             lease = await client.get(Lease, "controllers", namespace=namespace)
             assert lease.spec.holder_identity == "two"
@@ -82,12 +82,12 @@ async def test_a_leader_that_reaches_nobody_stops_before_another_leads(access: A
     ended: list[int] = []
     one, two = (holder(namespace, name, duration_s=3) for name in ("one", "two"))
     async with proxied(access) as (proxy, through), contending(one, through, ended):
-        await within_patience(one.acquired())
+        await within_patience(one.wait_until_acquired())
         async with contending(two, access, ended):
             await until_so(lambda: two.observed_holder == "one")
             proxy.refuse()
             proxy.cut()
-            await within_patience(two.acquired())
+            await within_patience(two.wait_until_acquired())
             assert not one.is_leading
             assert one.promised_until_s <= two.clock.monotonic_s()
             one.stand_down()
@@ -96,11 +96,11 @@ async def test_a_leader_that_reaches_nobody_stops_before_another_leads(access: A
 
 async def test_only_the_leader_may_write(access: Access, client: Client, namespace: str):
     candidate = holder(namespace, "one")
-    guarded = client.guarded(candidate)
+    guarded = client.with_guard(candidate)
     with pytest.raises(NotAllowed):
         await guarded.create(ConfigMap, config_map("early"), namespace=namespace)
     async with contending(candidate, access, []):
-        await within_patience(candidate.acquired())
+        await within_patience(candidate.wait_until_acquired())
         await guarded.create(ConfigMap, config_map("leading"), namespace=namespace)
     with pytest.raises(NotAllowed):
         await guarded.create(ConfigMap, config_map("late"), namespace=namespace)

@@ -46,7 +46,7 @@ async def test_pages_together_are_the_whole_list(client: Client, namespace: str)
     await make_maps(client, namespace, [f"map-{number}" for number in range(7)])
     selected = Selection(namespace=namespace, labels="made-by=e2e", page_size=3)
     pages = [page async for page in client.pages(ConfigMap, selected)]
-    whole = await client.list(ConfigMap, selected.unpaged())
+    whole = await client.list(ConfigMap, selected.without_paging())
     assert [len(page.items) for page in pages] == [3, 3, 1]
     assert [item for page in pages for item in page.items] == list(whole.items)
     assert len({page.metadata.resource_version for page in pages}) == 1
@@ -55,7 +55,7 @@ async def test_pages_together_are_the_whole_list(client: Client, namespace: str)
 async def test_a_list_of_small_pages_is_the_list_of_one_page(client: Client, namespace: str):
     await make_maps(client, namespace, [f"map-{number}" for number in range(5)])
     selected = Selection(namespace=namespace, labels="made-by=e2e", page_size=2)
-    small, large = await client.list(ConfigMap, selected), await client.list(ConfigMap, selected.unpaged())
+    small, large = await client.list(ConfigMap, selected), await client.list(ConfigMap, selected.without_paging())
     assert len(small.items) == 5
     assert small.items == large.items
 

@@ -43,7 +43,7 @@ def test_it_is_run_once_until_its_answer_expires(scripts: PluginFolder):
         await asyncio.gather(*(credentials.current() for _ in range(10)))
         first = await credentials.current()
         assert scripts.runs == 1
-        credentials.refused(first)
+        credentials.invalidate(first)
         await credentials.current()
         assert scripts.runs == 2
 

@@ -199,7 +199,7 @@ class TokenCredentials:
     async def current(self) -> Credential:
         return Credential(headers={"Authorization": f"Bearer {self._tokens[0]}"} if self._tokens else {})
 
-    def refused(self, _credential: Credential) -> None:
+    def invalidate(self, _credential: Credential) -> None:
         self.refusals += 1
         if len(self._tokens) > 1:
             self._tokens.pop(0)
@@ -214,7 +214,7 @@ class StaticCredentials:
     async def current(self) -> Credential:
         return self._credential
 
-    def refused(self, _credential: Credential) -> None:
+    def invalidate(self, _credential: Credential) -> None:
         pass
 
 

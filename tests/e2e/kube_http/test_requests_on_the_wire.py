@@ -191,7 +191,7 @@ class FailingCredentials:
     async def current(self) -> Credential:
         raise CredentialsFailed("the plugin gave nothing")
 
-    def refused(self, _credential: Credential) -> None:
+    def invalidate(self, _credential: Credential) -> None:
         raise AssertionError
 
 

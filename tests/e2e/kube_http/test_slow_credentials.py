@@ -38,7 +38,7 @@ class DelayedCredentials:
             raise self.failure
         return Credential(headers={"Authorization": "Bearer t"})
 
-    def refused(self, _credential: Credential) -> None:
+    def invalidate(self, _credential: Credential) -> None:
         pass
 
 

@@ -170,7 +170,7 @@ async def test_a_new_client_certificate_is_shown_on_a_new_connection():
         async def current(self) -> Credential:
             return Credential(certificate_pem=self.pair.certificate_pem, key_pem=self.pair.key_pem)
 
-        def refused(self, _credential: Credential) -> None:
+        def invalidate(self, _credential: Credential) -> None:
             raise AssertionError
 
     credentials = Rotating()

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from tests.e2e.kube.clusters import cluster_kubeconfig
 from tests.e2e.kubeconfigs import ClusterAccess, read_access
 from tests.e2e.ports import lasting_port
@@ -100,7 +100,7 @@ class TidbNamespace:
         self.name = f"plimsoll-tidb-{secrets.token_hex(4)}"
 
     def __enter__(self) -> Self:
-        for manifest in shipped_definitions():
+        for manifest in list_shipped_definitions():
             if manifest.ref.name.endswith("pingcap.com"):
                 self._make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
         self._server.ask("DELETE", LEASE)

@@ -285,7 +285,7 @@ class TestKeeping:
             if not made:
                 made.append(self.plugin_machine(tmp_path, clock).access(config(user=plugin())).credentials)
             credentials = made[0]
-            credentials.refused(await credentials.current())
+            credentials.invalidate(await credentials.current())
             await asyncio.gather(*(credentials.current() for _ in range(3)))
 
         run_virtual(story)
@@ -326,15 +326,15 @@ class TestKeeping:
             machine.runner.takes_s = 30
             credentials = machine.access(config(user={**plugin(), **more})).credentials
             assert isinstance(credentials, SlowCredentials)
-            assert credentials.unanswered() is None
+            assert credentials.find_late_credentials() is None
             async with asyncio.TaskGroup() as group:
                 group.create_task(credentials.current())
                 await clock.sleep(2.5)
-                late = credentials.unanswered()
+                late = credentials.find_late_credentials()
             assert isinstance(late, CredentialsLate)
             assert late.path == f"{tmp_path}/config.yaml: users[0].user.exec"
             assert late.problem == "exec plugin login: has run for 2.5 s without an answer (it may take 60 s)"
-            assert credentials.unanswered() is None
+            assert credentials.find_late_credentials() is None
 
         run_virtual(story)
 
@@ -346,7 +346,7 @@ class TestKeeping:
             async def refuse_and_ask_again() -> str:
                 old = await credentials.current()
                 await clock.sleep(5)
-                credentials.refused(old)
+                credentials.invalidate(old)
                 return (await credentials.current()).headers["Authorization"]
 
             assert set(await asyncio.gather(*(refuse_and_ask_again() for _ in range(20)))) == {"Bearer t2"}
@@ -359,9 +359,9 @@ class TestKeeping:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
             old = await credentials.current()
-            credentials.refused(old)
+            credentials.invalidate(old)
             new = await credentials.current()
-            credentials.refused(old)
+            credentials.invalidate(old)
             assert await credentials.current() is new
 
         run_virtual(story)
@@ -375,7 +375,7 @@ class TestKeeping:
             assert old.headers == {"Authorization": "Bearer t1", "Impersonate-User": "ada"}
             assert old.certificate_pem == CERTIFICATE.encode()
             assert await credentials.current() is old
-            credentials.refused(old)
+            credentials.invalidate(old)
             assert (await credentials.current()).headers["Authorization"] == "Bearer t2"
 
         run_virtual(story)

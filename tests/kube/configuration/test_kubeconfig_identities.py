@@ -94,7 +94,7 @@ class TestTokenFiles:
             credentials = machine.access(config(user={"tokenFile": machine.write("token", b"old")})).credentials
             old = await credentials.current()
             machine.write("token", b"new")
-            credentials.refused(old)
+            credentials.invalidate(old)
             assert (await credentials.current()).headers == {"Authorization": "Bearer new"}
 
         run_virtual(story)

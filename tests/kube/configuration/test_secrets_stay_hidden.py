@@ -54,7 +54,7 @@ def test_access_and_credentials(tmp_path: Path, kind: str):
     with capture_logs() as logs:
         access = machine.access(config(user=USERS[kind], cluster=cluster))
         credential = run_virtual(access.credentials.current())
-        access.credentials.refused(credential)
+        access.credentials.invalidate(credential)
     assert credential != Credential()
     printed = shown(access) + shown(credential) + shown(access.credentials) + repr(logs) + repr(machine.runner.commands)
     for secret in (SECRET, b64(f"ada:{SECRET}"), KEY_LINE, b64(KEY)[40:80]):

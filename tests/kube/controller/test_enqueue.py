@@ -34,7 +34,7 @@ def owned(by: str = "web", *, kind: str = "ReplicaSet", api_version: str = "apps
 
 
 ALONE = Pod(metadata=ObjectMeta(name="p", namespace="here"))
-BAD = BadObject.told_by({"metadata": {"name": "p", "namespace": "here"}}, kind="Pod", problem="spec: odd")
+BAD = BadObject.from_json({"metadata": {"name": "p", "namespace": "here"}}, kind="Pod", problem="spec: odd")
 
 
 @pytest.mark.parametrize(

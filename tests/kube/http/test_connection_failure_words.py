@@ -13,7 +13,7 @@ import pytest
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import CallProgress, ConnectionBroke
-from plimsoll.kube.http.failures import Route, broken, closed, late
+from plimsoll.kube.http.failures import Route, broken, build_closed_error, late
 from plimsoll.kube.http.proxies import Proxy
 from plimsoll.kube.transport import Request
 
@@ -117,5 +117,5 @@ def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
 
 
 def test_a_closed_transport_tells_whether_the_call_was_sent():
-    assert isinstance(closed(DIRECT), NotSent)
-    assert isinstance(closed(DIRECT, is_sent=True), AnswerLost)
+    assert isinstance(build_closed_error(DIRECT), NotSent)
+    assert isinstance(build_closed_error(DIRECT, is_sent=True), AnswerLost)

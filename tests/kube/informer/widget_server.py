@@ -49,7 +49,7 @@ class Widget(WireObject):
 WIDGETS = Resource(
     group="ex.com", version="v1", kind="Widget", plural="widgets", singular="widget", namespaced=True, struct=Widget
 )
-KINDS_WITH_WIDGETS = KINDS.extended([WIDGETS])
+KINDS_WITH_WIDGETS = KINDS.extend([WIDGETS])
 
 
 def widget(name: str, size: Any = 1) -> dict[str, Any]:

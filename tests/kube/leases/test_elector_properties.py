@@ -192,7 +192,7 @@ class Candidate:
         """Lead, act for a while, stand down."""
         running = asyncio.create_task(self.contender.elector.run())
         try:
-            await self.contender.holder.acquired()
+            await self.contender.holder.wait_until_acquired()
             acting = asyncio.create_task(self.contender.act())
             await self.contender.clock.sleep(2.2)
             acting.cancel()

@@ -98,7 +98,7 @@ def test_who_is_cancelled_before_it_leads_leaves_no_trace():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             waiting = asyncio.create_task(lead(b, lambda: slow_to_stop(clock)))
             await clock.sleep(5)
             waiting.cancel()
@@ -115,7 +115,7 @@ def test_after_standing_down_nothing_is_allowed_however_long_the_lease_is_good()
             a = world.contender()
             a.network.fate = lambda call: CallOutcome(outcome="unsent" if call.method == "PATCH" else "ok")
             async with start_elector(a.elector) as holder:
-                await holder.acquired()
+                await holder.wait_until_acquired()
             return holder.is_leading, (await world.spec())["holderIdentity"]
 
     assert run_virtual(main) == (False, "a")

@@ -19,7 +19,7 @@ def test_the_first_to_come_creates_the_lease_with_the_fields_of_client_go():
         async with lease_world(clock) as world:
             a = world.contender("a")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             return await world.spec()
 
     spec = run_virtual(main)
@@ -38,7 +38,7 @@ def test_the_leader_renews_every_retry_period_and_keeps_its_acquire_time():
         async with lease_world(clock) as world:
             a = world.contender()
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             first = await world.spec()
             await clock.sleep(20.5)
             return first, await world.spec(), a.holder.renewals, len(a.network.calls)
@@ -71,7 +71,7 @@ def test_a_call_may_last_as_long_as_the_lease_counted_from_before_the_renewal_wa
             a = world.contender()
             a.network.fate = lambda _: CallOutcome(to_server_s=0.5, to_us_s=0.5)
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             return a.holder.allowed_s(30.0), a.holder.allowed_s(3.0)
 
     longest_s, wanted_s = run_virtual(main)
@@ -84,7 +84,7 @@ def test_who_does_not_hold_the_lease_may_not_act():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(60)
             with pytest.raises(NotLeading, match="not held by b"):
@@ -99,7 +99,7 @@ def test_a_call_is_not_begun_in_the_last_moments_of_the_lease():
         async with lease_world(clock) as world:
             a = world.contender()
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             a.network.fate = lambda _: CallOutcome(outcome="unsent")
             await clock.sleep(14.0)
             assert a.holder.allowed_s(0.1) == 0.1
@@ -117,10 +117,10 @@ def test_a_leader_that_cannot_renew_by_the_deadline_has_lost_and_tries_no_more()
         async with lease_world(clock) as world:
             a = world.contender()
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             a.network.fate = lambda _: CallOutcome(outcome="unsent")
             began_s = clock.monotonic_s()
-            await a.holder.lost()
+            await a.holder.wait_until_lost()
             assert clock.monotonic_s() - began_s == pytest.approx(10, abs=0.01)
             await running
             assert a.holder.phase is Phase.LOST
@@ -140,7 +140,7 @@ def test_one_lost_answer_does_not_extend_the_lease_and_is_found_by_looking():
         async with lease_world(clock) as world:
             a = world.contender()
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             until_s = a.holder.promised_until_s
             fates = iter([CallOutcome(outcome="lost"), CallOutcome(to_server_s=0.5)])
             a.network.fate = lambda _: next(fates, CallOutcome())
@@ -164,7 +164,7 @@ def test_an_acquisition_whose_answer_is_lost_counts_from_when_it_was_sent(outcom
             fates = iter([CallOutcome(), CallOutcome(outcome=outcome)])
             a.network.fate = lambda _: next(fates, CallOutcome())
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             return a.holder.promised_until_s, [call.method for call in a.network.calls]
 
     until_s, methods = run_virtual(main)
@@ -177,7 +177,7 @@ def test_somebody_who_labels_the_lease_does_not_end_a_leadership():
         async with lease_world(clock) as world:
             a = world.contender()
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             await world.patch({"metadata": {"labels": {"team": "data"}}})
             await clock.sleep(30)
             return a.holder.is_leading, a.holder.failures
@@ -194,7 +194,7 @@ def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_c
             stopped = clock.now()
             monkeypatch.setattr(a.clock, "now", lambda: stopped)
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(60)
             a.clock.off_by_s = -86_400

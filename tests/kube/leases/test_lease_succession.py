@@ -23,7 +23,7 @@ CLIENT_GO = {
 async def seconds_until_acquired(world: LeaseCluster, contender: Contender) -> float:
     began_s = world.clock.monotonic_s()
     world.start(contender)
-    await contender.holder.acquired()
+    await contender.holder.wait_until_acquired()
     return world.clock.monotonic_s() - began_s
 
 
@@ -32,12 +32,12 @@ def test_after_a_crash_another_leads_within_duration_and_retry_period_and_not_be
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(31)
             running.cancel()
             until_s, began_s = a.holder.promised_until_s, clock.monotonic_s()
-            await b.holder.acquired()
+            await b.holder.wait_until_acquired()
             assert clock.monotonic_s() > until_s
             return clock.monotonic_s() - began_s, await world.spec()
 
@@ -51,13 +51,13 @@ def test_a_stand_down_hands_over_within_a_retry_period():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(31)
             a.holder.stand_down()
             await running
             released, began_s = await world.spec(), clock.monotonic_s()
-            await b.holder.acquired()
+            await b.holder.wait_until_acquired()
             return released, clock.monotonic_s() - began_s, await world.spec()
 
     released, took_s, spec = run_virtual(main)
@@ -99,7 +99,7 @@ def test_a_release_whose_answer_is_lost_is_not_sent_against_a_successor():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(1)
             a.network.fate = lambda call: CallOutcome(outcome="lost" if call.method == "PATCH" else "ok", to_us_s=4)
@@ -119,7 +119,7 @@ def test_leaving_takes_no_longer_than_its_timeout_when_the_server_does_not_answe
         async with lease_world(clock) as world:
             a = world.contender("a")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             a.network.fate = lambda _: SILENT
             await clock.sleep(stands_down_after_s)
             began_s = clock.monotonic_s()
@@ -149,7 +149,7 @@ def test_a_renewal_that_was_broken_off_by_a_stand_down_is_given_back_too():
         async with lease_world(clock) as world:
             a = world.contender("a")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             slow = [CallOutcome(to_us_s=2.0)]
             a.network.fate = lambda _: slow.pop() if slow else CallOutcome()
             await clock.sleep(2.5)
@@ -217,7 +217,7 @@ def test_a_record_with_our_own_name_that_we_did_not_write_is_waited_for():
         async with lease_world(clock) as world:
             former, reborn = world.contender("a"), world.contender("a")
             running = world.start(former)
-            await former.holder.acquired()
+            await former.holder.wait_until_acquired()
             running.cancel()
             return await seconds_until_acquired(world, reborn), (await world.spec())["leaseTransitions"]
 
@@ -263,7 +263,7 @@ def test_a_leader_whose_lease_was_deleted_makes_it_again_and_goes_on():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(5)
             await world.delete()
@@ -278,7 +278,7 @@ def test_a_leader_that_finds_its_lease_gone_does_not_act_until_its_creation_has_
         async with lease_world(clock) as world:
             a = world.contender("a")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             a.network.fate = lambda call: CallOutcome(to_server_s=1.0 if call.method == "POST" else 0.0)
             await world.delete()
             await clock.sleep(2.5)
@@ -294,10 +294,10 @@ def test_a_leader_whose_lease_was_deleted_and_made_by_another_has_lost():
         async with lease_world(clock) as world:
             a = world.contender("a")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             await world.delete()
             await world.put_record(**CLIENT_GO)
-            await a.holder.lost()
+            await a.holder.wait_until_lost()
             return clock.monotonic_s(), a.holder.loss_reason, a.holder.is_leading, (await world.spec())
 
     lost_at_s, reason, is_leading, spec = run_virtual(main)
@@ -312,14 +312,14 @@ def test_a_challenger_that_saw_a_holder_does_not_create_at_once_when_the_lease_i
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             running = world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             await clock.sleep(5)
             running.cancel()
             until_s = a.holder.promised_until_s
             await world.delete()
             began_s = clock.monotonic_s()
-            await b.holder.acquired()
+            await b.holder.wait_until_acquired()
             return clock.monotonic_s() > until_s, clock.monotonic_s() - began_s
 
     is_after, took_s = run_virtual(main)
@@ -332,9 +332,9 @@ def test_a_leader_whose_record_was_emptied_by_hand_gives_way():
         async with lease_world(clock) as world:
             a = world.contender("a")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             await world.patch({"spec": {"holderIdentity": ""}})
-            await a.holder.lost()
+            await a.holder.wait_until_lost()
             return a.holder.loss_reason, a.holder.is_leading
 
     assert run_virtual(main) == ("it is held by nobody", False)
@@ -345,13 +345,13 @@ def test_a_frozen_leader_does_not_act_after_it_wakes():
         async with lease_world(clock) as world:
             a, b = world.contender("a"), world.contender("b")
             world.start(a)
-            await a.holder.acquired()
+            await a.holder.wait_until_acquired()
             world.start(b)
             acting = [world.spawn(contender.act()) for contender in (a, b)]
             await clock.sleep(7)
             a.freezer.freeze()
             frozen_at_s = clock.monotonic_s()
-            await b.holder.acquired()
+            await b.holder.wait_until_acquired()
             await clock.sleep(1)
             a.freezer.thaw()
             await clock.sleep(20)

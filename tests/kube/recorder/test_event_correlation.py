@@ -47,7 +47,7 @@ class CorrelatorHarness:
         now = Written(name=before.name, count=before.count + 1, first_at=before.first_at)
         self.counts[now.name] = now.count
         self.messages[now.name] = entry.message
-        self.correlator.wrote(entry, now, self.now_s)
+        self.correlator.record_write(entry, now, self.now_s)
         return entry
 
 

@@ -21,7 +21,7 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
     async def story() -> int:
         loop = asyncio.get_running_loop()
         with mock.patch.object(loop, "call_at", wraps=loop.call_at) as set_timer:
-            assert await InFlightCalls().carried(_after(0), 30.0) == "answer"
+            assert await InFlightCalls().carry(_after(0), 30.0) == "answer"
         return set_timer.call_count
 
     with VirtualRun() as run:
@@ -30,7 +30,7 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
 
 def test_a_call_that_waits_is_answered_within_its_time():
     with VirtualRun() as run:
-        assert run.until(InFlightCalls().carried(_after(29), 30.0)) == "answer"
+        assert run.until(InFlightCalls().carry(_after(29), 30.0)) == "answer"
 
 
 def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
@@ -38,7 +38,7 @@ def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         with pytest.raises(TimeoutError):
-            await InFlightCalls().carried(_after(31), 30.0)
+            await InFlightCalls().carry(_after(31), 30.0)
         return loop.time() - began_s
 
     with VirtualRun() as run:
@@ -56,7 +56,7 @@ def test_closing_the_transport_ends_a_call_that_waits():
 
     async def _ended(calls: InFlightCalls) -> None:
         with pytest.raises(TimeoutError):
-            await calls.carried(_after(10), 30.0)
+            await calls.carry(_after(10), 30.0)
 
     with VirtualRun() as run:
         run.until(story())
@@ -64,7 +64,7 @@ def test_closing_the_transport_ends_a_call_that_waits():
 
 def test_whoever_cancels_the_caller_cancels_the_call():
     async def story() -> bool:
-        task = asyncio.create_task(InFlightCalls().carried(_after(10), 30.0))
+        task = asyncio.create_task(InFlightCalls().carry(_after(10), 30.0))
         await asyncio.sleep(1)
         task.cancel()
         await asyncio.wait((task,))
@@ -79,4 +79,4 @@ def test_what_a_call_raises_is_raised():
         raise ValueError("no")
 
     with VirtualRun() as run, pytest.raises(ValueError, match="no"):
-        run.until(InFlightCalls().carried(refused(), 30.0))
+        run.until(InFlightCalls().carry(refused(), 30.0))

@@ -349,7 +349,7 @@ def test_what_became_of_the_attempt_before_the_brake_is_told_along():
 
 def test_clients_under_different_guards_share_the_rate_limit():
     async def both(client: Client) -> None:
-        free = client.guarded(None)
+        free = client.with_guard(None)
         await asyncio.gather(read(client), create(free))
 
     brake = CallBudget(calls=0)

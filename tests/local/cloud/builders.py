@@ -21,7 +21,7 @@ from plimsoll.local.components import Components
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.registry import KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.embedded_api import EmbeddedApi, unchanged
 from tests.local.apiserver.builders import START
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KNOWN = KINDS.extended(CLOUD_RESOURCES)
+KNOWN = KINDS.extend(CLOUD_RESOURCES)
 SMALL = {"name": "small", "cpu": 2, "memory": "8Gi", "price": 0.1, "family": "s"}
 LARGE = {"name": "large", "cpu": 8, "memory": "32Gi", "price": 0.4, "family": "l"}
 TYPES = [SMALL, LARGE]
@@ -52,7 +52,9 @@ def text_of(moment: datetime) -> str:
 
 def cloud_definitions() -> list[dict[str, Any]]:
     return [
-        manifest.body for manifest in shipped_definitions() if manifest.body["spec"]["group"] == "cloud.plimsoll.io"
+        manifest.body
+        for manifest in list_shipped_definitions()
+        if manifest.body["spec"]["group"] == "cloud.plimsoll.io"
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.endpoints.services import endpoint_services
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
 
@@ -76,7 +76,7 @@ class EndpointCluster(LocalClusterHarness):
         self.says(name, address, ready=ready)
 
     def says(self, name: str, address: str, *, ready: bool = True, phase: str = "Running") -> None:
-        now = written_time(self.run.clock.now())
+        now = format_time(self.run.clock.now())
         condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": now}
         status = {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], "conditions": [condition]}
         self.patch(f"{PODS}/{name}/status", {"status": status})

@@ -16,7 +16,7 @@ from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.services import Service
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import CrashingLocalCluster
@@ -51,7 +51,7 @@ class LocalTidbCluster(CrashingLocalCluster):
     def __enter__(self) -> Self:
         self.run.__enter__()
         self.run.until(self.application.start())
-        for manifest in shipped_definitions():
+        for manifest in list_shipped_definitions():
             if manifest.body["spec"]["group"] == TIDB_GROUP:
                 self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
         self.run.settle()

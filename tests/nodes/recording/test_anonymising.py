@@ -74,14 +74,14 @@ def _value(kind: Any, field: str) -> Any:
 def test_no_text_of_any_field_of_a_snapshot_is_left():
     written = filled(_Snapshot)
     assert json.dumps(written).count(SECRET) > 200, "the test would prove nothing"
-    hidden = Anonymiser("pepper", build_recording_rules(Policy())).hidden(written)
+    hidden = Anonymiser("pepper", build_recording_rules(Policy())).anonymise(written)
     left = [part for part in json.dumps(hidden).split('"') if SECRET in part]
     assert left == []
 
 
 def test_amounts_and_structure_stay():
     written = filled(_Snapshot)
-    hidden = Anonymiser("pepper", build_recording_rules(Policy())).hidden(written)
+    hidden = Anonymiser("pepper", build_recording_rules(Policy())).anonymise(written)
     (home,), (before,) = hidden["homes"], written["homes"]
     assert home["node"]["status"]["allocatable"].keys() == before["node"]["status"]["allocatable"].keys()
     assert home["node"]["metadata"]["labels"].keys() == before["node"]["metadata"]["labels"].keys()

@@ -116,7 +116,7 @@ def everything() -> Snapshot:
     bad = BadObject(kind="Pod", problem="spec: odd", namespace="default", name="odd", node_name="n1")
     made = snapshot([node("n1"), node("n2")], pods=[pod("a", on="n1")], groups=[group("g", size=2)])
     view = made.view
-    n1 = view.nodes["n1"].with_pods([PlacedPod(pod("a", on="n1")).named("other")]).with_unreadable(bad)
+    n1 = view.nodes["n1"].with_pods([PlacedPod(pod("a", on="n1")).rename("other")]).with_unreadable(bad)
     kind = MachineType(
         name="m",
         capacity=ResourceVector({"cpu": 4000, "nvidia.com/gpu": 1}),

@@ -12,7 +12,7 @@ from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.requests.lister import RequestLister
 from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.kube.embedded_api import EmbeddedApi
 
@@ -36,7 +36,7 @@ def cluster(*, defines: str = "autoscaling.x-k8s.io") -> Iterator[EmbeddedApi]:
 
 
 def define(world: EmbeddedApi, *, ending: str) -> None:
-    for manifest in shipped_definitions():
+    for manifest in list_shipped_definitions():
         if ending and manifest.body["metadata"]["name"].endswith(ending):
             world.made(DEFINITIONS, manifest.body)
     world.run.advance_by(10)

@@ -14,7 +14,7 @@ from tests.objects.builtin.recordings import a_container, a_pod, a_workload, an_
 
 Json = dict[str, Any]
 
-KINDS = st.sampled_from(openapi.known_kinds())
+KINDS = st.sampled_from(openapi.list_known_kinds())
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),

@@ -32,7 +32,7 @@ def decoded(body: Json) -> Json:
 @pytest.mark.parametrize("id_", _BODIES)
 def test_a_prepared_object_is_judged_as_the_file_it_came_from(id_: str):
     body = _BODIES[id_]
-    errors = api.create_errors(defaults.prepared_for_create(decoded(body)))
+    errors = api.create_errors(defaults.copy_prepared_for_create(decoded(body)))
     assert errors == api.check_create(body).errors
 
 
@@ -40,7 +40,7 @@ def test_a_prepared_object_is_judged_as_the_file_it_came_from(id_: str):
 def test_a_defaulted_object_is_written_over_another_as_the_files_would_be(id_: str):
     body = _BODIES[id_]
     new = {**body, "metadata": {**body.get("metadata", {}), "labels": {"not a label": "x"}}}
-    errors = api.update_errors(defaults.defaulted(decoded(new)), defaults.defaulted(decoded(body)))
+    errors = api.update_errors(defaults.copy_with_defaults(decoded(new)), defaults.copy_with_defaults(decoded(body)))
     assert errors == api.check_update(new, body).errors
 
 
@@ -48,7 +48,7 @@ def test_a_defaulted_object_is_written_over_another_as_the_files_would_be(id_: s
 def test_filling_in_place_gives_what_the_copy_gets(id_: str):
     body = decoded(_BODIES[id_])
     before = copy(body)
-    whole = defaults.spelled_out(defaults.prepared_for_create(body))
+    whole = defaults.copy_spelled_out(defaults.copy_prepared_for_create(body))
     assert body == before
     defaults.prepare_for_create(body)
     defaults.spell_out(body)

@@ -48,4 +48,4 @@ def refusal(source: str, declared: Mapping[str, CelType] | None = None, *, resul
 
 
 def cost(source: str, declared: Mapping[str, CelType]) -> int:
-    return program(source, declared).estimated_cost()
+    return program(source, declared).estimate_cost()

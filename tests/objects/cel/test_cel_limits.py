@@ -111,7 +111,7 @@ def test_long_chains_within_the_limit_work():
 
 def test_repeated_optional_macros_are_checked_and_priced_once_each():
     source = "optional.of(1)" + ".optMap(x, x)" * 50
-    assert program(source).estimated_cost() > 2**50
+    assert program(source).estimate_cost() > 2**50
     with pytest.raises(CelBudgetExceeded):
         program(source).evaluate({}, budget=CostBudget(per_call=20_000))
 
@@ -147,7 +147,7 @@ VALUES = {"self": {"a": 1, "l": ["s"]}, "old": CelOptional.of("s"), "a": {"a": [
 def test_no_text_makes_anything_but_cel_errors(source: str):
     with suppress(CelError):
         compiled = compile_expression(source, variables=DECLARED, result=None)
-        assert 0 <= compiled.estimated_cost() < 2**64
+        assert 0 <= compiled.estimate_cost() < 2**64
         compiled.evaluate(VALUES, budget=CostBudget())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from plimsoll.objects.schema.api import CompiledDefinition, compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
-from plimsoll.objects.schema.definition.defaults import prepared
+from plimsoll.objects.schema.definition.defaults import prepare
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -48,7 +48,7 @@ class Store:
     def define(self, crd: Json, *, established: bool = True) -> None:
         """Put a definition in place without asking whether it is valid."""
         name = crd["metadata"]["name"]
-        stored = prepared(crd, self.definitions.get(name))
+        stored = prepare(crd, self.definitions.get(name))
         if established:
             stored["status"]["conditions"] = [{"type": "Established", "status": "True"}]
         self.definitions[name] = stored
@@ -68,7 +68,7 @@ class Store:
         errors = validate_definition(crd, old)
         if errors:
             return Answer(status=422, body=crd, errors=errors)
-        created = prepared(crd, old)
+        created = prepare(crd, old)
         self.define(crd)
         return Answer(status=201 if old is None else 200, body=created)
 

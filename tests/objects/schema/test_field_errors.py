@@ -32,7 +32,7 @@ def test_an_error_reads_as_kubernetes_writes_it(error: fields.FieldError, text: 
 
 
 def test_text_is_quoted_as_go_quotes_it():
-    assert go_text.quoted('a"b\\c\n\x01é\u2028😀') == '"a\\"b\\\\c\\n\\x01é\\u2028😀"'
+    assert go_text.quote('a"b\\c\n\x01é\u2028😀') == '"a\\"b\\\\c\\n\\x01é\\u2028😀"'
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_custom_kinds_join_without_changing_the_table():
         struct=Kafka,
         short_names=("k", "po"),
     )
-    extended = KINDS.extended([kafka])
+    extended = KINDS.extend([kafka])
     assert extended.by_name("k") is kafka
     assert extended.by_name("po") is not kafka, "a short name that is taken stays with its first owner"
     assert KINDS.by_name("k") is None

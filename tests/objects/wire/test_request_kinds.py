@@ -8,9 +8,9 @@ import pytest
 
 from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES, with_shipped_names
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 
-DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body["spec"] for manifest in shipped_definitions()}
+DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body["spec"] for manifest in list_shipped_definitions()}
 
 
 @pytest.mark.parametrize("resource", REQUEST_RESOURCES, ids=lambda kind: kind.kind)

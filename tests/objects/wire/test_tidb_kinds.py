@@ -10,9 +10,9 @@ from plimsoll.objects.api.tidb import TIDB_RESOURCES, TidbCluster, TidbClusterAu
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.schema.api import compile_definition
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 
-DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body for manifest in shipped_definitions()}
+DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body for manifest in list_shipped_definitions()}
 AUTOSCALER = {
     "apiVersion": "pingcap.com/v1alpha1",
     "kind": "TidbClusterAutoScaler",

@@ -186,10 +186,10 @@ def _document(
     given: PlanInput, answer: ScaleUpPlan, answers: Mapping[str, Any], *, seconds: float | None
 ) -> dict[str, Any]:
     from plimsoll.nodes.reporting.plan_json import plan_to_json
-    from plimsoll.objects.api.meta import written_time
+    from plimsoll.objects.api.meta import format_time
 
     document: dict[str, Any] = {
-        "time": written_time(given.snapshot.at),
+        "time": format_time(given.snapshot.at),
         "scaleUp": plan_to_json(answer, plan_seconds=seconds),
     }
     if answers:

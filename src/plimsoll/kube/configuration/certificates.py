@@ -46,7 +46,9 @@ def client_pair(certificate: bytes, key: bytes) -> ClientPair:
         raise InvalidInput("is no certificate that can be read", path="certificate") from None
     if _public_part(keys[0]) != certified:
         raise InvalidInput("does not belong to the certificate", path="key")
-    return ClientPair(certificate_pem=_joined(chain), key_pem=_joined(keys[:1]), expires_at=leaf.not_valid_after_utc)
+    return ClientPair(
+        certificate_pem=_join_blocks(chain), key_pem=_join_blocks(keys[:1]), expires_at=leaf.not_valid_after_utc
+    )
 
 
 def end_of(certificate: bytes) -> datetime | None:
@@ -66,7 +68,7 @@ def authorities(pem: bytes) -> bytes:
     usable = [block for block in found if _is_readable(block)]
     if not usable:
         raise InvalidInput("holds no certificate that can be read")
-    return _joined(usable)
+    return _join_blocks(usable)
 
 
 def _public_part(key: bytes) -> bytes:
@@ -96,5 +98,5 @@ def _keys(pem: bytes) -> list[bytes]:
     return [block[0] for block in _BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
 
 
-def _joined(blocks: list[bytes]) -> bytes:
+def _join_blocks(blocks: list[bytes]) -> bytes:
     return b"".join(block + b"\n" for block in blocks)

@@ -38,7 +38,7 @@ class Cluster:
     def is_https(self) -> bool:
         return self.server.startswith("https://")
 
-    def told_to_plugins(self) -> Mapping[str, Any]:
+    def to_exec_cluster(self) -> Mapping[str, Any]:
         """`spec.cluster` of an ExecCredential, under the names it has there; empty fields are left out."""
         fields = {
             "server": self.server,

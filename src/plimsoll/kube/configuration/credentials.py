@@ -39,7 +39,7 @@ class FixedCredentials:
     async def current(self) -> Credential:
         return self._credential
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         """There is no other."""
 
 
@@ -63,7 +63,7 @@ class TokenFile:
         assert self._credential is not None
         return self._credential
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         if self._credential is not None and has_part(credential, self._credential):
             self._read_at_s = None
 
@@ -138,7 +138,7 @@ class CertificatePair:
         """Raises CredentialsFailed, naming the field, when the pair cannot be used as it is now."""
         self._pair()
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         """Files change by themselves; there is nothing to do after a refusal."""
 
     def _read(self, known: Credential | None) -> Credential:
@@ -174,19 +174,19 @@ class CombinedCredentials:
     async def current(self) -> Credential:
         found = tuple([await part.current() for part in self._parts])
         if self._last is None or any(new is not old for new, old in zip(found, self._last[0], strict=True)):
-            self._last = (found, _united(found))
+            self._last = (found, _combine(found))
         return self._last[1]
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         for part in self._parts:
-            part.refused(credential)
+            part.invalidate(credential)
 
-    def unanswered(self) -> CredentialsLate | None:
-        late = (part.unanswered() for part in self._parts if isinstance(part, SlowCredentials))
+    def find_late_credentials(self) -> CredentialsLate | None:
+        late = (part.find_late_credentials() for part in self._parts if isinstance(part, SlowCredentials))
         return next((credentials_late for credentials_late in late if credentials_late is not None), None)
 
 
-def _united(parts: Sequence[Credential]) -> Credential:
+def _combine(parts: Sequence[Credential]) -> Credential:
     headers: dict[str, str] = {}
     for part in parts:
         headers = {**part.headers, **headers}

@@ -52,7 +52,7 @@ def read_exec_config(section: Section, cluster: Cluster) -> ExecConfig:
         environment=_environment(section),
         interactive_mode=_interactive_mode(section, api_version),
         install_hint=_printable(section.text("installHint")),
-        cluster_info=cluster.told_to_plugins() if section.flag("provideClusterInfo") else None,
+        cluster_info=cluster.to_exec_cluster() if section.flag("provideClusterInfo") else None,
     )
 
 

@@ -103,11 +103,11 @@ def _expiry(status: Section, *, now: datetime) -> datetime | None:
     if expires_at <= now:
         raise status.wrong(
             "expirationTimestamp",
-            f"the credential expired at {_shown(expires_at)}, and it is {_shown(now)} now: the plugin gives old ones, "
-            "or this machine's clock is wrong",
+            f"the credential expired at {_format_time(expires_at)}, and it is {_format_time(now)} now: "
+            "the plugin gives old ones, or this machine's clock is wrong",
         )
     return expires_at
 
 
-def _shown(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,8 +2,8 @@
 
 A caller that arrives while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs
 is thus waited for once. After a refusal it is run again, unless what was refused is no longer what we have. A caller
-that cannot wait so long leaves (`unanswered` says what for); a run ends early only when the caller that started it is
-cancelled.
+that cannot wait so long leaves (`find_late_credentials` says what for); a run ends early only when the caller that
+started it is cancelled.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class ExecPlugin:
         """One run at a time in each event loop: the lease's thread has its own, and no loop can wake another's."""
         return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
-    def refused(self, credential: Credential) -> None:
+    def invalidate(self, credential: Credential) -> None:
         if self._credential is not None and has_part(credential, self._credential):
             log.info("credentials.plugin.refused", command=self._entry.command)
             self._credential = None
 
-    def unanswered(self) -> CredentialsLate | None:
+    def find_late_credentials(self) -> CredentialsLate | None:
         if self._run is None:
             return None
         began_s, limit_s = self._run
@@ -103,7 +103,7 @@ class ExecPlugin:
     async def _ask(self) -> None:
         """One run. A cancelled run does not count: the next waiting caller starts another."""
         try:
-            self._credential, self._failure = await self._answered(), None
+            self._credential, self._failure = await self._run_plugin(), None
         except CredentialsFailed as error:
             self._credential, self._failure = None, error
             self._runs += 1
@@ -113,7 +113,7 @@ class ExecPlugin:
         self._runs += 1
         log.info("credentials.plugin.answered", command=self._entry.command, expires_at=self._credential.expires_at)
 
-    async def _answered(self) -> Credential:
+    async def _run_plugin(self) -> Credential:
         is_interactive = self._is_interactive()
         entry, host = self._entry, self._host
         limit_s = host.interactive_timeout_s if is_interactive else host.timeout_s
@@ -128,7 +128,7 @@ class ExecPlugin:
             )
         )
         if not isinstance(outcome, Finished) or outcome.exit_code != 0:
-            raise self._failed(outcome)
+            raise self._build_failure(outcome)
         try:
             return read_credential(outcome.stdout, api_version=entry.api_version, now=host.clock.now())
         except InvalidInput as error:
@@ -143,21 +143,21 @@ class ExecPlugin:
             raise self._wrong("it has to talk with you (interactiveMode Always), and standard input is not a terminal")
         return has_terminal
 
-    def _failed(self, outcome: Outcome) -> CredentialsFailed:
+    def _build_failure(self, outcome: Outcome) -> CredentialsFailed:
         if isinstance(outcome, NotStarted):
             problem = "executable not found" if outcome.is_missing else f"cannot be started: {outcome.reason}"
             return self._wrong(problem, hint=self._entry.install_hint)
         if isinstance(outcome, Killed):
-            return self._wrong(f"{outcome.reason}, and was killed{_quoted(outcome.stderr)}")
+            return self._wrong(f"{outcome.reason}, and was killed{_quote_stderr(outcome.stderr)}")
         how = f"exit code {outcome.exit_code}" if outcome.exit_code > 0 else f"signal {-outcome.exit_code}"
-        return self._wrong(f"failed with {how}{_quoted(outcome.stderr)}", hint=self._entry.install_hint)
+        return self._wrong(f"failed with {how}{_quote_stderr(outcome.stderr)}", hint=self._entry.install_hint)
 
     def _wrong(self, problem: str, *, hint: str = "") -> CredentialsFailed:
         more = f"\n{hint}" if hint else ""
         return CredentialsFailed(f"exec plugin {self._entry.command}: {problem}{more}", path=self._entry.place)
 
 
-def _quoted(stderr: bytes) -> str:
+def _quote_stderr(stderr: bytes) -> str:
     """The end of what it complained, on one line and without what a terminal would obey."""
     text = " ".join(stderr.decode(errors="replace").split())
     text = "".join(letter if letter.isprintable() else "?" for letter in text)

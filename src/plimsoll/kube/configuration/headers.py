@@ -21,7 +21,7 @@ _PLAIN_IN_NAMES: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrs
 
 
 def bearer(token: str) -> dict[str, str]:
-    return {AUTHORIZATION: f"Bearer {checked_value(token)}"}
+    return {AUTHORIZATION: f"Bearer {check_value(token)}"}
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -29,7 +29,7 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {AUTHORIZATION: f"Basic {together}"}
 
 
-def checked_value(value: str) -> str:
+def check_value(value: str) -> str:
     """What can be sent as one header line; the complaint does not quote it."""
     if not _SENDABLE.fullmatch(value):
         raise InvalidInput(
@@ -39,21 +39,21 @@ def checked_value(value: str) -> str:
 
 
 def impersonate_user(user: str, uid: str) -> dict[str, str]:
-    headers = {"Impersonate-User": checked_value(user)}
+    headers = {"Impersonate-User": check_value(user)}
     if uid:
-        headers["Impersonate-Uid"] = checked_value(uid)
+        headers["Impersonate-Uid"] = check_value(uid)
     return headers
 
 
 def impersonate_more(groups: Iterable[str], extra: Mapping[str, Iterable[str]]) -> tuple[tuple[str, str], ...]:
     """Groups and extra attributes, a line for each value."""
-    lines = [("Impersonate-Group", checked_value(group)) for group in groups]
+    lines = [("Impersonate-Group", check_value(group)) for group in groups]
     for key, values in extra.items():
-        name = f"Impersonate-Extra-{_escaped(key)}"
-        lines += [(name, checked_value(value)) for value in values]
+        name = f"Impersonate-Extra-{_escape(key)}"
+        lines += [(name, check_value(value)) for value in values]
     return tuple(lines)
 
 
-def _escaped(key: str) -> str:
+def _escape(key: str) -> str:
     """Header names hold few characters; the server undoes percent signs."""
     return "".join(chr(byte) if byte in _PLAIN_IN_NAMES else f"%{byte:02X}" for byte in key.encode())

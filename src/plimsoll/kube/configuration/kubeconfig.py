@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.kube.configuration.sections import Section, named
+from plimsoll.kube.configuration.sections import Section, describe_type
 from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Kubeconfig:
             (self.users, "users", "user"),
             (self.contexts, "contexts", "context"),
         ):
-            for name, entry in _named_entries(document, plural, singular=singular).items():
+            for name, entry in _read_named_entries(document, plural, singular=singular).items():
                 entries.setdefault(name, entry)
         if not self.current_context:
             self.current_context = document.text("current-context")
@@ -76,7 +76,7 @@ def _read(file: str, *, may_be_missing: bool) -> Section | None:
         raise InvalidInput(f"cannot be read: {_reason(error)}", path=file) from None
     if len(data) > _LARGEST_FILE_BYTES:
         raise InvalidInput("is larger than 16 MiB: this is no kubeconfig file", path=file)
-    return _checked(_first_document(data, file=file), file=file)
+    return _check(_first_document(data, file=file), file=file)
 
 
 def _first_document(data: bytes, *, file: str) -> Any:
@@ -90,9 +90,9 @@ def _first_document(data: bytes, *, file: str) -> Any:
         raise InvalidInput(problem, path=file) from None
 
 
-def _checked(document: Any, *, file: str) -> Section:
+def _check(document: Any, *, file: str) -> Section:
     if not isinstance(document, dict):
-        raise InvalidInput(f"must be a mapping, and is {named(document)}", path=file)
+        raise InvalidInput(f"must be a mapping, and is {describe_type(document)}", path=file)
     section = Section(document, file=file)
     if section.text("kind") not in {"", "Config"}:
         raise section.wrong("kind", f'must be "Config", and is "{section.text("kind")}"')
@@ -101,7 +101,7 @@ def _checked(document: Any, *, file: str) -> Section:
     return section
 
 
-def _named_entries(document: Section, plural: str, *, singular: str) -> dict[str, Section]:
+def _read_named_entries(document: Section, plural: str, *, singular: str) -> dict[str, Section]:
     """The entries of one file; their content is looked at later."""
     found: dict[str, Section] = {}
     for entry in document.sections(plural):

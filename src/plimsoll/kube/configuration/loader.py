@@ -126,9 +126,11 @@ def _access_of(config: Kubeconfig, name: str, *, options: AccessOptions, loader_
     context = config.contexts.get(name)
     if context is None:
         where = "--context" if options.context else f"{config.current_context_file}: current-context"
-        raise InvalidInput(f'there is no context "{name}"; {_known("contexts", config.contexts)}', path=where)
-    cluster = cluster_of(_referred(context, "cluster", config.clusters), server=options.server)
-    user = _referred(context, "user", config.users) if context.text("user") else Section({}, file=context.file)
+        raise InvalidInput(
+            f'there is no context "{name}"; {_list_known_names("contexts", config.contexts)}', path=where
+        )
+    cluster = cluster_of(_find_entry(context, "cluster", config.clusters), server=options.server)
+    user = _find_entry(context, "user", config.users) if context.text("user") else Section({}, file=context.file)
     namespace = context.text("namespace")
     _check_namespace(namespace, path=context.place("namespace"))
     if not cluster.is_https and context.text("user"):
@@ -143,17 +145,17 @@ def _access_of(config: Kubeconfig, name: str, *, options: AccessOptions, loader_
     )
 
 
-def _referred(context: Section, kind: str, entries: Mapping[str, Section]) -> Section:
+def _find_entry(context: Section, kind: str, entries: Mapping[str, Section]) -> Section:
     name = context.text(kind)
     if not name:
         raise context.wrong(kind, f"must be given: the name of one of the {kind}s")
     found = entries.get(name)
     if found is None:
-        raise context.wrong(kind, f'there is no {kind} "{name}"; {_known(f"{kind}s", entries)}')
+        raise context.wrong(kind, f'there is no {kind} "{name}"; {_list_known_names(f"{kind}s", entries)}')
     return found
 
 
-def _known(plural: str, entries: Mapping[str, Section]) -> str:
+def _list_known_names(plural: str, entries: Mapping[str, Section]) -> str:
     return f"known {plural}: {', '.join(sorted(entries))}" if entries else f"there are no {plural} at all"
 
 
@@ -167,7 +169,7 @@ def _nothing_chosen(
 ) -> InvalidInput:
     if config.contexts:
         return InvalidInput(
-            f"no current-context is set; choose one with --context ({_known('contexts', config.contexts)})",
+            f"no current-context is set; choose one with --context ({_list_known_names('contexts', config.contexts)})",
             path=", ".join(config.files),
         )
     if options.kubeconfig:

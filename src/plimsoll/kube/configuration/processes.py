@@ -76,7 +76,7 @@ class RealProcesses:
 
     async def run(self, command: Command) -> Outcome:
         conversation = _Conversation(asyncio.get_running_loop())
-        starting = asyncio.create_task(_started(command, conversation))
+        starting = asyncio.create_task(_start(command, conversation))
         try:
             await asyncio.wait((starting,))
             return await conversation.outcome(starting.result(), timeout_s=command.timeout_s)
@@ -90,7 +90,7 @@ class RealProcesses:
                 await _end(starting.result(), conversation, has_group=not command.is_interactive)
 
 
-async def _started(command: Command, conversation: _Conversation) -> asyncio.SubprocessTransport:
+async def _start(command: Command, conversation: _Conversation) -> asyncio.SubprocessTransport:
     process, _ = await asyncio.get_running_loop().subprocess_exec(
         lambda: conversation,
         *command.argv,

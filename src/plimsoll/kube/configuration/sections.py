@@ -79,7 +79,7 @@ class Section:
         values = self._of_type(name, list, [])
         for index, value in enumerate(values):
             if not isinstance(value, str) or "\0" in value:
-                raise self.wrong(f"{name}[{index}]", f"must be text, and is {named(value)}")
+                raise self.wrong(f"{name}[{index}]", f"must be text, and is {describe_type(value)}")
         return tuple(values)
 
     def section(self, name: str) -> Section:
@@ -89,7 +89,7 @@ class Section:
     def sections(self, name: str) -> Iterator[Section]:
         for index, value in enumerate(self._of_type(name, list, [])):
             if not isinstance(value, dict):
-                raise self.wrong(f"{name}[{index}]", f"must be a mapping, and is {named(value)}")
+                raise self.wrong(f"{name}[{index}]", f"must be a mapping, and is {describe_type(value)}")
             yield Section(value, file=self.file, path=self._below(f"{name}[{index}]"))
 
     def names(self) -> tuple[str, ...]:
@@ -106,10 +106,10 @@ class Section:
         if value is None:
             return default
         if not isinstance(value, wanted):
-            raise self.wrong(name, f"must be {_NAMES[wanted]}, and is {named(value)}")
+            raise self.wrong(name, f"must be {_NAMES[wanted]}, and is {describe_type(value)}")
         return value
 
 
-def named(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """The type of a value, in words."""
     return _NAMES.get(type(value), type(value).__name__)

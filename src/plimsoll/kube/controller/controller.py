@@ -222,9 +222,9 @@ class Controller(Generic[K]):
         except Exception as error:  # noqa: BLE001 -- one object's bug must not stop the others: see above
             self._is_a_bug(key, error)
         else:
-            self._went_well(key, outcome)
+            self._record_success(key, outcome)
 
-    def _went_well(self, key: K, outcome: Done | Again) -> None:
+    def _record_success(self, key: K, outcome: Done | Again) -> None:
         self.queue.forget(key)
         if isinstance(outcome, Again):
             self._results["again"] += 1

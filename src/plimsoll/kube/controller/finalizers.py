@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.retry import retry_on_conflict
 
@@ -43,7 +43,7 @@ class Finalizer:
     """A finalizer, such as `plimsoll.dev/cleanup`, on objects of any kind."""
 
     def __init__(self, client: Client, name: str) -> None:
-        if problems := qualified_name_problems(name):
+        if problems := find_qualified_name_problems(name):
             raise InvalidInput(problems[0], path="finalizer")
         if "/" not in name:
             raise InvalidInput(f"must name its owner, as in example.com/{name}", path="finalizer")

@@ -176,8 +176,8 @@ class WorkQueue(Generic[K]):
 
     def forget(self, key: K) -> None:
         """Reset the failures of `key` after a success."""
-        self._failures.table.succeeded(key)
-        self._refusals.table.succeeded(key)
+        self._failures.table.record_success(key)
+        self._refusals.table.record_success(key)
 
     def failures(self, key: K) -> int:
         """The number of consecutive failures of `key`."""
@@ -296,8 +296,8 @@ class _Spacing:
 
     def wait_s(self, key: Hashable, now_s: float, *, because: object = None) -> float:
         turn_s = self._bucket.reserve_s(now_s) if self._bucket is not None else 0.0
-        at_least_s = max(self._policy.hinted_s(because), turn_s)
-        return self.table.failed(key, now_s, at_least_s=at_least_s).ready_at - now_s
+        at_least_s = max(self._policy.read_retry_after_s(because), turn_s)
+        return self.table.record_failure(key, now_s, at_least_s=at_least_s).ready_at - now_s
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

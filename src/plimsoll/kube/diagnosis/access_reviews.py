@@ -109,7 +109,9 @@ def check_permissions(
         details={
             "needed": len(asked),
             "missing": [
-                _told(question, permission) for permission in lacking for question in permission.questions(namespaces)
+                _build_review(question, permission)
+                for permission in lacking
+                for question in permission.questions(namespaces)
             ],
             "rules": [
                 {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.rule()}
@@ -128,7 +130,7 @@ def _role(requirements: Requirements) -> str:
     return f"plimsoll-{requirements.controller}"
 
 
-def _told(question: AccessQuestion, permission: Permission) -> dict[str, Any]:
+def _build_review(question: AccessQuestion, permission: Permission) -> dict[str, Any]:
     return {**msgspec.to_builtins(question), "why": permission.why}
 
 

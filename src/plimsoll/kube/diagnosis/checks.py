@@ -16,9 +16,9 @@ from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext
 from plimsoll.kube.diagnosis.served_apis import (
     check_definitions,
     check_groups,
+    list_served_groups,
+    list_used_namespaces,
     read_definitions,
-    served_groups,
-    used_namespaces,
 )
 from plimsoll.kube.diagnosis.servers import Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent
@@ -56,12 +56,12 @@ async def examine(
     `on_step` receives the name of the next check.
     """
     try:
-        return await _examined(client, options, clock=clock, on_step=on_step)
+        return await _examine(client, options, clock=clock, on_step=on_step)
     except NotSent as error:  # it was there a moment ago
-        raise servers.unreached(error, options.target) from error
+        raise servers.build_unreachable_error(error, options.target) from error
 
 
-async def _examined(
+async def _examine(
     client: Client, options: ExaminationOptions, *, clock: Clock, on_step: Callable[[str], None]
 ) -> Examination:
     on_step("whether the server answers")
@@ -90,12 +90,13 @@ async def _inside(
     """The checks that need an identity that the server recognizes."""
     requirements, namespaces = options.requirements, options.namespaces
     on_step("which APIs are served")
-    served = await served_groups(client, (group for need in requirements for group in need.builtin_groups))
+    served = await list_served_groups(client, (group for need in requirements for group in need.builtin_groups))
     findings = [check_groups(need, served) for need in requirements]
     on_step("which custom resources there are")
     seen = await read_definitions(client, (definition for need in requirements for definition in need.custom_resources))
     settled = {
-        need.controller: replace(namespaces, used=await used_namespaces(client, need, seen)) for need in requirements
+        need.controller: replace(namespaces, used=await list_used_namespaces(client, need, seen))
+        for need in requirements
     }
     on_step("what we may do")
     questions = (
@@ -121,10 +122,10 @@ async def _rivals(client: Client, options: ExaminationOptions, *, probe: ServerP
     now = clock.now() + timedelta(seconds=probe.ahead_s or 0.0)
     context = RivalContext(now=now, namespace=options.namespaces.watched)
     checks = {check.name: check for requirements in options.requirements for check in requirements.rivals}
-    return [await _answered(name, check.find(client, context)) for name, check in checks.items()]
+    return [await _run_check(name, check.find(client, context)) for name, check in checks.items()]
 
 
-async def _answered(check: str, looking: Awaitable[Finding]) -> Finding:
+async def _run_check(check: str, looking: Awaitable[Finding]) -> Finding:
     """The finding of a check; a check that fails does not discard earlier findings."""
     try:
         return await looking

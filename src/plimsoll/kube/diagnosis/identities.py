@@ -47,7 +47,7 @@ async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Id
 
 
 def unknown_to_server(problem: str, target: Target, *, now: datetime) -> Finding:
-    expired = _expired(target, now)
+    expired = _describe_expiry(target, now)
     return Finding(
         check="identity",
         level=Level.FAIL,
@@ -70,7 +70,10 @@ def _identity_finding(identity: Identity, target: Target, *, now: datetime) -> F
             fix="use a kubeconfig with a user, or run as a pod with a service account",
             details=details,
         )
-    why = _expired(target, now) or "it does not know the certificate authority, or does not accept such credentials"
+    why = (
+        _describe_expiry(target, now)
+        or "it does not know the certificate authority, or does not accept such credentials"
+    )
     return Finding(
         check="identity",
         level=Level.FAIL,
@@ -80,7 +83,7 @@ def _identity_finding(identity: Identity, target: Target, *, now: datetime) -> F
     )
 
 
-def _expired(target: Target, now: datetime) -> str:
+def _describe_expiry(target: Target, now: datetime) -> str:
     ends = target.certificate_ends
     return f"the client certificate expired on {ends:%Y-%m-%dT%H:%M:%SZ}" if ends is not None and ends <= now else ""
 

@@ -31,7 +31,7 @@ Served = frozenset[str]
 """Names of resources and subresources in one version of a group; empty if the version is not served."""
 
 
-async def served_groups(client: Client, groups: Iterable[str]) -> dict[str, Served | PlimsollError]:
+async def list_served_groups(client: Client, groups: Iterable[str]) -> dict[str, Served | PlimsollError]:
     """What version v1 of each group holds."""
     distinct = tuple(dict.fromkeys(groups))
     answers = await request_all(distinct, lambda group: _resources(client, group, BUILTIN_VERSION))
@@ -96,7 +96,7 @@ class DefinitionState(Value):
 async def read_definitions(client: Client, definitions: Iterable[CustomResource]) -> dict[str, DefinitionState]:
     """Each definition by its name."""
     distinct = {definition.name: definition for definition in definitions}
-    answers = await request_all(distinct.values(), lambda definition: _seen(client, definition))
+    answers = await request_all(distinct.values(), lambda definition: _read_definition(client, definition))
     return {
         definition.name: DefinitionState(definition=definition, is_known=False, problem=str(answer))
         if isinstance(answer, PlimsollError)
@@ -105,13 +105,13 @@ async def read_definitions(client: Client, definitions: Iterable[CustomResource]
     }
 
 
-async def _seen(client: Client, definition: CustomResource) -> DefinitionState:
+async def _read_definition(client: Client, definition: CustomResource) -> DefinitionState:
     try:
         found = await client.get(CustomResourceDefinition, definition.name)
     except NotFound:
         return DefinitionState(definition=definition, problem="missing")
     except ApiError:
-        return await _seen_from_outside(client, definition)
+        return await _probe_definition(client, definition)
     versions = tuple(version.name for version in found.spec.versions if version.served)
     conditions = {condition.type: condition for condition in found.status.conditions}
     refused = conditions.get("NamesAccepted")
@@ -120,10 +120,10 @@ async def _seen(client: Client, definition: CustomResource) -> DefinitionState:
         return DefinitionState(definition=definition, versions=versions, problem=f"its names clash ({refused.message})")
     if established is None or established.status != "True":
         return DefinitionState(definition=definition, versions=versions, problem="not established yet")
-    return _judged(definition, versions)
+    return _judge_definition(definition, versions)
 
 
-async def _seen_from_outside(client: Client, definition: CustomResource) -> DefinitionState:
+async def _probe_definition(client: Client, definition: CustomResource) -> DefinitionState:
     served = [
         version
         for version in definition.versions
@@ -131,10 +131,10 @@ async def _seen_from_outside(client: Client, definition: CustomResource) -> Defi
     ]
     if not served:
         return DefinitionState(definition=definition, problem="missing, or in no supported version")
-    return _judged(definition, tuple(served))
+    return _judge_definition(definition, tuple(served))
 
 
-def _judged(definition: CustomResource, versions: tuple[str, ...]) -> DefinitionState:
+def _judge_definition(definition: CustomResource, versions: tuple[str, ...]) -> DefinitionState:
     if set(versions) & set(definition.versions):
         return DefinitionState(definition=definition, versions=versions)
     wanted = " or ".join(definition.versions)
@@ -142,7 +142,7 @@ def _judged(definition: CustomResource, versions: tuple[str, ...]) -> Definition
     return DefinitionState(definition=definition, versions=versions, problem=problem)
 
 
-async def used_namespaces(
+async def list_used_namespaces(
     client: Client, requirements: Requirements, seen: Mapping[str, DefinitionState]
 ) -> tuple[str, ...]:
     """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.

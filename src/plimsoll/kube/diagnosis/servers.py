@@ -101,9 +101,9 @@ async def _probe_once(client: Client, target: Target, *, clock: Clock) -> Server
     except ApiError as error:
         if isinstance(error, Forbidden) and _A_PAGE not in str(error):  # some servers hide their version
             return ServerProbe(latency_s=clock.monotonic_s() - started_s)
-        raise _refused_error(error, target) from error
+        raise _build_refused_error(error, target) from error
     except Unreachable as error:
-        raise unreached(error, target) from error
+        raise build_unreachable_error(error, target) from error
     latency_s = clock.monotonic_s() - started_s
     ahead_s = _ahead_s(reply, sent_at + timedelta(seconds=latency_s / 2))
     try:
@@ -113,7 +113,7 @@ async def _probe_once(client: Client, target: Target, *, clock: Clock) -> Server
     return ServerProbe(latency_s=latency_s, version=version_, ahead_s=ahead_s, is_odd=not version_.git_version)
 
 
-def _refused_error(error: ApiError, target: Target) -> NoExamination:
+def _build_refused_error(error: ApiError, target: Target) -> NoExamination:
     code = error.status.code
     if isinstance(error, ServerFailed):
         return _busy(f"answers, but cannot work: {error}", target, "it may still be starting")
@@ -138,7 +138,7 @@ def no_kubernetes(evidence: str, target: Target) -> NoExamination:
     )
 
 
-def unreached(error: Unreachable, target: Target) -> NoExamination:
+def build_unreachable_error(error: Unreachable, target: Target) -> NoExamination:
     """The error for a server that cannot be reached: its address, the cause, and what may help."""
     cause = str(error)
     message = cause if target.server in cause else f"cannot reach {target.server}: {cause}"

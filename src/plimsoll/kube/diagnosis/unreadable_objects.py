@@ -48,13 +48,13 @@ class ObjectCount(Value):
 
 def list_targets(requirements: Iterable[Requirements], namespaces: Namespaces) -> tuple[ListTarget, ...]:
     """What the controllers list, each once; a kind listed everywhere is not listed in a namespace again."""
-    wanted = set(_wanted(requirements, namespaces))
+    wanted = set(_list_targets(requirements, namespaces))
     everywhere = {target.resource.full_name for target in wanted if not target.namespace}
     kept = (target for target in wanted if not target.namespace or target.resource.full_name not in everywhere)
     return tuple(sorted(kept, key=lambda target: (target.resource.full_name, target.namespace)))
 
 
-def _wanted(requirements: Iterable[Requirements], namespaces: Namespaces) -> Iterator[ListTarget]:
+def _list_targets(requirements: Iterable[Requirements], namespaces: Namespaces) -> Iterator[ListTarget]:
     for need in requirements:
         for permission in need.permissions:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
@@ -67,7 +67,7 @@ def _wanted(requirements: Iterable[Requirements], namespaces: Namespaces) -> Ite
 async def check_objects(client: Client, wanted: Iterable[ListTarget]) -> list[Finding]:
     """A summary, and a finding for each kind that holds unreadable objects."""
     looked_at = tuple(wanted)
-    counts = await request_all(looked_at, lambda target: _counted(client, target))
+    counts = await request_all(looked_at, lambda target: _count_objects(client, target))
     seen = {target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, ObjectCount)}
     unseen = {
         target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, PlimsollError)
@@ -76,7 +76,7 @@ async def check_objects(client: Client, wanted: Iterable[ListTarget]) -> list[Fi
     return [_summary(seen, unseen), *unreadable]
 
 
-async def _counted(client: Client, target: ListTarget) -> ObjectCount:
+async def _count_objects(client: Client, target: ListTarget) -> ObjectCount:
     for _ in range(_ATTEMPTS - 1):
         try:
             return await _read(client, target)

@@ -49,7 +49,7 @@ class Route(NamedTuple):
         return self.address.base if self.proxy is None else f"{self.address.base} through the proxy {self.proxy.url}"
 
 
-def closed(route: Route, *, is_sent: bool = False) -> ServerUnreachable:
+def build_closed_error(route: Route, *, is_sent: bool = False) -> ServerUnreachable:
     if is_sent:
         return AnswerLost(f"the connection to {route} was closed on our side before the answer came")
     return Closed(f"the transport to {route} is closed")

@@ -81,7 +81,7 @@ class Presented(NamedTuple):
 async def refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
     """The error for a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        presented = await _fetched(route, tls)
+        presented = await _fetch_certificate(route, tls)
         is_unknown = error.verify_code == _SELF_SIGNED or error.verify_code in _UNTRUSTED
         kind = UnknownAuthority if is_unknown else TlsRefused
         return kind(f"{route}: {distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}")
@@ -154,12 +154,12 @@ def _stranger(presented: Presented | None, tls: Tls) -> str:
     if presented is None:
         return f"somebody who is not among {authorities(tls)}"
     # A cluster that was set up again has an authority of the same name with another key.
-    if presented.issuer in _believed_names(tls):
+    if presented.issuer in _list_trusted_names(tls):
         return f"another {presented.issuer} than the one among {authorities(tls)}"
     return f"{presented.issuer}, which is not among {authorities(tls)}"
 
 
-def _believed_names(tls: Tls) -> frozenset[str]:
+def _list_trusted_names(tls: Tls) -> frozenset[str]:
     try:
         believed = x509.load_pem_x509_certificates(tls.ca_pem)
     except ValueError:
@@ -173,7 +173,7 @@ def _remedy(tls: Tls) -> str:
     return "set certificate-authority to the file with the server's authority"
 
 
-async def _fetched(route: Route, tls: Tls) -> Presented | None:
+async def _fetch_certificate(route: Route, tls: Tls) -> Presented | None:
     """The certificate the server shows; None if it cannot be had (a proxy is not asked for another connection)."""
     if route.proxy is not None:
         return None

@@ -25,7 +25,15 @@ from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate, UnreadableAnswer
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import CallProgress, new_session, release
-from plimsoll.kube.http.failures import Route, broken, closed, in_seconds, is_about_the_proxy, late, tls_error
+from plimsoll.kube.http.failures import (
+    Route,
+    broken,
+    build_closed_error,
+    in_seconds,
+    is_about_the_proxy,
+    late,
+    tls_error,
+)
 from plimsoll.kube.http.proxies import proxy_for
 from plimsoll.kube.http.streams import HttpStream
 from plimsoll.kube.http.tls_contexts import TlsContexts
@@ -90,14 +98,14 @@ class HttpTransport:
         await self.aclose()
 
     async def send(self, call: Request) -> Response:
-        session = self._opened()
+        session = self._open_session()
         progress = CallProgress()
         try:
             async with self._calls.within(call.timeout_s):
-                return await self._carried(call, session, progress)
+                return await self._carry(call, session, progress)
         except TimeoutError:
             if self._is_closed:
-                raise closed(self._route, is_sent=progress.is_sent) from None
+                raise build_closed_error(self._route, is_sent=progress.is_sent) from None
             if progress.is_without_credentials:
                 raise self._without_credentials(call) from None
             raise late(call, progress, self._route) from None
@@ -114,10 +122,10 @@ class HttpTransport:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         self._stay_in_loop()
         if self._is_closed:
-            raise closed(self._route)
+            raise build_closed_error(self._route)
         if self._session is None:
             self._session = new_session()
         return self._session
@@ -131,18 +139,18 @@ class HttpTransport:
 
     # ---- one call
 
-    async def _carried(self, call: Request, session: aiohttp.ClientSession, progress: CallProgress) -> Response:
+    async def _carry(self, call: Request, session: aiohttp.ClientSession, progress: CallProgress) -> Response:
         async with AsyncExitStack() as held:
             if not call.is_stream:
                 progress.doing = f"waiting for one of {self._limits.calls_at_once} calls to end"
                 await held.enter_async_context(self._places)
             credential = await self._credential(progress)
-            reply = await self._exchanged(call, credential, session, progress)
+            reply = await self._exchange(call, credential, session, progress)
             if reply.status != 401:
                 return reply
-            self._access.credentials.refused(credential)
+            self._access.credentials.invalidate(credential)
             fresh = await self._credential(progress)
-            return reply if fresh == credential else await self._exchanged(call, fresh, session, progress)
+            return reply if fresh == credential else await self._exchange(call, fresh, session, progress)
 
     async def _credential(self, progress: CallProgress) -> Credential:
         progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
@@ -153,19 +161,19 @@ class HttpTransport:
         asking = self._asking
         await asyncio.wait((asking,))
         if asking.cancelled():
-            raise closed(self._route)
+            raise build_closed_error(self._route)
         credential = asking.result()
         progress.is_without_credentials = False
         return credential
 
     def _without_credentials(self, call: Request) -> CredentialsLate:
         credentials = self._access.credentials
-        known = credentials.unanswered() if isinstance(credentials, SlowCredentials) else None
+        known = credentials.find_late_credentials() if isinstance(credentials, SlowCredentials) else None
         waited = known or CredentialsLate("no credentials came", path=self._access.origin)
         request = f"{call.method} {call.path} had {in_seconds(call.timeout_s)} for everything and was not sent"
         return CredentialsLate(f"{waited.problem}; {request}", path=waited.path)
 
-    async def _exchanged(
+    async def _exchange(
         self, call: Request, credential: Credential, session: aiohttp.ClientSession, progress: CallProgress
     ) -> Response:
         progress.doing = "waiting for a connection"
@@ -173,7 +181,7 @@ class HttpTransport:
         tls = self._tls.context_for(credential) if address.is_tls else True
         headers = self._headers(call, credential)
         if self._is_closed:
-            raise closed(self._route)
+            raise build_closed_error(self._route)
         try:
             response = await session.request(
                 call.method,

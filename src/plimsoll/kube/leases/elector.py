@@ -65,7 +65,7 @@ class LeaderElector:
             try:
                 await self._unless_stood_down(self._look_and_claim(self._settings.request_timeout_s))
             except ServerTrouble as error:
-                self._failed(error)
+                self._record_failure(error)
             if self._take_office():
                 return
             await self._pause(self._challenger_wait_s())
@@ -93,7 +93,7 @@ class LeaderElector:
     # -- leading
 
     async def _lead(self) -> None:
-        failures, wait_s, renewed_at_s = 0, self._settings.retry_period_s, self._renewed_at_s()
+        failures, wait_s, renewed_at_s = 0, self._settings.retry_period_s, self._find_renewal_s()
         while not await self._pause(wait_s):
             left_s = renewed_at_s + self._settings.renew_deadline_s - self._clock.monotonic_s()
             if left_s <= 0:
@@ -104,7 +104,7 @@ class LeaderElector:
                 self._lose(f"it is held by {self.holder.observed_holder or 'nobody'}", is_certain=True)
                 return
             failures = 0 if error is None else failures + 1
-            renewed_at_s = self._renewed_at_s(or_else=renewed_at_s)
+            renewed_at_s = self._find_renewal_s(or_else=renewed_at_s)
             wait_s = self._leader_wait_s(error, failures, renewed_at_s)
 
     async def _try_to_renew(self, timeout_s: float) -> ServerTrouble | None:
@@ -113,7 +113,7 @@ class LeaderElector:
             await self._unless_stood_down(self._look_and_claim(timeout_s))
         except ServerTrouble as failure:
             error = failure
-            self._failed(failure)
+            self._record_failure(failure)
         else:
             self.holder.renewals += self._standing_write() is not None
         return error
@@ -127,7 +127,7 @@ class LeaderElector:
             return _SHORTEST_WAIT_S
         return max(min(period_s, renewed_at_s + self._settings.renew_deadline_s - now_s), _SHORTEST_WAIT_S)
 
-    def _renewed_at_s(self, or_else: float = 0.0) -> float:
+    def _find_renewal_s(self, or_else: float = 0.0) -> float:
         own = self._standing_write()
         return or_else if own is None else own.sent_at_s
 
@@ -150,7 +150,7 @@ class LeaderElector:
                 await self._try_to_release(deadline_s)
             except ServerTrouble as error:
                 self._election = self._election.mark_stale()
-                self._failed(error)
+                self._record_failure(error)
             else:
                 return
             if self._clock.monotonic_s() >= deadline_s:
@@ -160,13 +160,13 @@ class LeaderElector:
     async def _try_to_release(self, deadline_s: float) -> None:
         """Do nothing if it is not ours."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
-            self._saw(await self._port.read(timeout_s=self._release_call_s(deadline_s)))
+            self._observe(await self._port.read(timeout_s=self._release_call_s(deadline_s)))
         seen = self._election.observed
         if seen is None or seen.record is None or self._election.own_write is None:
             return
         claim = self._election.release(self._fresh_time())
         timeout_s = self._release_call_s(deadline_s)
-        self._saw(await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s))
+        self._observe(await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s))
         self._log.info("lease.released")
 
     def _release_call_s(self, deadline_s: float) -> float:
@@ -180,7 +180,7 @@ class LeaderElector:
         """Await the exchange, or cancel it after a stand-down: the server may not answer in time."""
         tasks = (
             asyncio.create_task(exchange, name="an exchange about the lease"),
-            asyncio.create_task(self.holder.stood_down(), name="waiting for a stand-down"),
+            asyncio.create_task(self.holder.wait_until_released(), name="waiting for a stand-down"),
         )
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -190,12 +190,12 @@ class LeaderElector:
             await asyncio.wait(tasks)
         if not tasks[0].cancelled():
             tasks[0].result()
-            self._succeeded()
+            self._record_success()
 
     async def _look_and_claim(self, timeout_s: float) -> None:
         """Read the Lease if necessary, then create, take or renew it if the rules allow."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
-            self._saw(await self._port.read(timeout_s=timeout_s))
+            self._observe(await self._port.read(timeout_s=timeout_s))
             own = self._standing_write()
             if own is not None and not self.holder.has_led and self._is_in_time(own):
                 # An acquisition whose answer was lost.
@@ -209,7 +209,7 @@ class LeaderElector:
         except NotFound:
             if step is Step.CREATE:
                 raise
-            self._saw(None)
+            self._observe(None)
             if self._election.decide(self._clock.monotonic_s()).step is Step.CREATE:
                 await self._write(Step.CREATE, timeout_s)
 
@@ -225,9 +225,9 @@ class LeaderElector:
         except (ServerTrouble, asyncio.CancelledError):
             self._election = self._election.mark_stale()
             raise
-        self._saw(record)
+        self._observe(record)
 
-    def _saw(self, record: LeaseRecord | None) -> None:
+    def _observe(self, record: LeaseRecord | None) -> None:
         before = self._election.observed
         self._election = self._election.observe(record, now_s=self._clock.monotonic_s())
         if record is None:
@@ -261,7 +261,7 @@ class LeaderElector:
             moment += timedelta(microseconds=1)
         return micro_time(moment)
 
-    def _failed(self, error: ServerTrouble) -> None:
+    def _record_failure(self, error: ServerTrouble) -> None:
         self.holder.failures += 1
         self.holder.last_error = f"{type(error).__name__}: {error}"
         # Logged once per failure, however often it is retried: a lasting one would be logged every other second.
@@ -270,7 +270,7 @@ class LeaderElector:
             self._logged_failure = failure
             self._log.warning("lease.attempt_failed", phase=self.holder.phase, error=self.holder.last_error)
 
-    def _succeeded(self) -> None:
+    def _record_success(self) -> None:
         if self._logged_failure != ("", ""):
             self._log.info("lease.attempt_succeeded", after=self._logged_failure[1])
             self._logged_failure = ("", "")
@@ -279,7 +279,7 @@ class LeaderElector:
         """Wait; True, and at once, after a stand-down."""
         try:
             async with asyncio.timeout(max(seconds, 0.0)):
-                await self.holder.stood_down()
+                await self.holder.wait_until_released()
         except TimeoutError:
             return self.holder.has_stood_down
         return True

@@ -91,18 +91,18 @@ class ElectorThread:
     async def _watch_the_end(self) -> None:
         """Wait for the stand-down, at most until the granted time is over."""
         while not self.holder.has_stood_down:
-            left_s = self._left_s()
+            left_s = self._compute_remaining_s()
             if left_s <= 0:
                 log.critical("lease.process_ended", reason=self.holder.loss_reason or "the lease ran out")
                 self._end_process(LOST_EXIT_CODE)
                 return
             try:
                 async with asyncio.timeout(max(left_s, _SHORTEST_WAIT_S)):
-                    await self.holder.stood_down()
+                    await self.holder.wait_until_released()
             except TimeoutError:
                 continue
 
-    def _left_s(self) -> float:
+    def _compute_remaining_s(self) -> float:
         """How long the process may go on without a word; before it ever led, it need not be watched closely."""
         if not self.holder.has_led:
             return self.holder.settings.retry_period_s

@@ -38,7 +38,7 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
     """
     task: asyncio.Task[T] | None = None
     try:
-        if not await _comes_first(holder.acquired(), holder):
+        if not await _comes_first(holder.wait_until_acquired(), holder):
             raise LeadershipLost(f"the election ended: {holder.loss_reason}")
         task = asyncio.create_task(main(), name="main while leading")
         if await _comes_first(_end_of(task), holder):
@@ -56,7 +56,7 @@ async def _comes_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolder)
     """Whether what is wanted happens before the lease is lost."""
     tasks = (
         asyncio.create_task(wanted, name="waiting while electing"),
-        asyncio.create_task(holder.lost(), name="waiting for the loss of the lease"),
+        asyncio.create_task(holder.wait_until_lost(), name="waiting for the loss of the lease"),
     )
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

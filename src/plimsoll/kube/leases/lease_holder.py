@@ -103,11 +103,11 @@ class LeaseHolder:
             return Phase.LOST
         return Phase.LEADING if self._has_led.is_set() else Phase.CONTENDING
 
-    async def acquired(self) -> None:
-        """Wait until this process leads. This may take for ever: also wait for `lost` and for a stop."""
+    async def wait_until_acquired(self) -> None:
+        """Wait until this process leads. This may take for ever: also wait for `wait_until_lost` and for a stop."""
         await self._has_led.wait()
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         """Wait until it leads no longer, or never will, without having wanted so."""
         await self._is_lost.wait()
 
@@ -117,7 +117,7 @@ class LeaseHolder:
             self._validity = self._validity._replace(until_s=-math.inf)
             self._has_stood_down.set()
 
-    async def stood_down(self) -> None:
+    async def wait_until_released(self) -> None:
         await self._has_stood_down.wait()
 
     @property

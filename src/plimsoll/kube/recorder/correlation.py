@@ -96,7 +96,7 @@ class Correlator:
             message = occurrence.message
         return Entry(key=key, message=message, before=self._before(key, now_s))
 
-    def wrote(self, entry: Entry, written: Written, now_s: float) -> None:
+    def record_write(self, entry: Entry, written: Written, now_s: float) -> None:
         self._written.put(entry.key, (now_s, written))
 
     def _budget(self, about: Key) -> TokenBucket:

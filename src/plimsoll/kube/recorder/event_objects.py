@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.names import subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.api.events import EventSource  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
-from plimsoll.objects.api.meta import ObjectReference, WireObject, written_time
+from plimsoll.objects.api.meta import ObjectReference, WireObject, format_time
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
@@ -96,4 +96,4 @@ def event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:
 
 def count_patch(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
     """What changes when it happens once more."""
-    return {"message": message, "count": count, "lastTimestamp": written_time(last_at)}
+    return {"message": message, "count": count, "lastTimestamp": format_time(last_at)}

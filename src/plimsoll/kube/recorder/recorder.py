@@ -42,7 +42,7 @@ from plimsoll.kube.recorder.event_objects import (
 )
 from plimsoll.kube.recorder.queue import EventQueue, QueuedEvent
 from plimsoll.objects.api.events import Event, EventSource
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.runtime.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class EventRecorder:
             self._drop(folded, "chatter")
             return
         try:
-            written = await self._sent(_Draft(folded, entry, self._new_name(folded.last)))
+            written = await self._send_with_retries(_Draft(folded, entry, self._new_name(folded.last)))
         except asyncio.CancelledError:
             self._drop(folded, "stopped")
             raise
@@ -177,9 +177,9 @@ class EventRecorder:
             self._drop(folded, "refused", error)
         else:
             self._written += folded.times
-            self._correlator.wrote(entry, written, self._clock.monotonic_s())
+            self._correlator.record_write(entry, written, self._clock.monotonic_s())
 
-    async def _sent(self, draft: _Draft) -> Written:
+    async def _send_with_retries(self, draft: _Draft) -> Written:
         """Write it, again and again while the trouble may pass. Sending it twice leaves one event with one count."""
         policy = self._settings.retry
         failures = 0
@@ -191,7 +191,7 @@ class EventRecorder:
                 failures += 1
                 if policy.is_used_up(failures):
                     raise
-                wait_s = max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
+                wait_s = max(policy.delay_s(failures, self._entropy), policy.read_retry_after_s(error))
             await self._clock.sleep(wait_s)
 
     async def _send(self, draft: _Draft) -> Written:
@@ -265,5 +265,5 @@ class _Draft:
             **event_body(self.occurrence, source),
             **count_patch(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
             "metadata": {"name": new.name, "namespace": self.occurrence.namespace},
-            "firstTimestamp": written_time(new.first_at),
+            "firstTimestamp": format_time(new.first_at),
         }

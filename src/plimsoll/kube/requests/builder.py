@@ -92,7 +92,7 @@ class Calls:
         body = options.body
         if not body:
             return self._call("DELETE", path, headers={"Accept": JSON})
-        data = encoded({"apiVersion": "v1", "kind": "DeleteOptions", **body})
+        data = encode_json({"apiVersion": "v1", "kind": "DeleteOptions", **body})
         query = [DRY_RUN] if options.is_dry_run else []
         return self._call("DELETE", path, query, headers=_sending(JSON), body=data)
 
@@ -132,7 +132,7 @@ def whole_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
     whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     if name:
         whole["metadata"] = {"name": name, **(whole.get("metadata") or {})}
-    return encoded(whole)
+    return encode_json(whole)
 
 
 def namespace_in(body: Body) -> str:
@@ -147,10 +147,10 @@ def namespace_in(body: Body) -> str:
 
 def patch_body(body: Wire | Mapping[str, Any] | Sequence[Mapping[str, Any]] | bytes) -> bytes:
     """A patch as it stands."""
-    return body if isinstance(body, bytes) else encoded(body)
+    return body if isinstance(body, bytes) else encode_json(body)
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """JSON of plain values, wire structs and times in any mixture."""
     return _ENCODER.encode(dict(value) if isinstance(value, Mapping) else value)
 

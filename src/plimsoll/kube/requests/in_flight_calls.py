@@ -27,7 +27,7 @@ class InFlightCalls:
         """Raises `TimeoutError` when time is up, and when `end_all` is called."""
         return _UnderWay(asyncio.timeout(timeout_s), self._deadlines)
 
-    async def carried(self, doing: Coroutine[Any, Any, T], timeout_s: float) -> T:
+    async def carry(self, doing: Coroutine[Any, Any, T], timeout_s: float) -> T:
         """Do it within that time. For calls that seldom wait: one that is answered at once needs no deadline."""
         try:
             waits_for = doing.send(None)

@@ -44,7 +44,7 @@ class Selection(Value, frozen=True):
         if self.resource_version_match and not self.resource_version:
             raise InvalidInput("means nothing without resource_version", path="resource_version_match")
 
-    def unpaged(self) -> Selection:
+    def without_paging(self) -> Selection:
         return msgspec.structs.replace(self, page_size=0)
 
     @property

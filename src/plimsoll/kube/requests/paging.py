@@ -81,11 +81,11 @@ async def whole_list(
                 raise
             log.info("client.list_expired", pages=len(pages_read), attempt=attempt)
         else:
-            return _joined(pages_read)
-    return _joined([page async for page in paged(selection.unpaged())])
+            return _join_pages(pages_read)
+    return _join_pages([page async for page in paged(selection.without_paging())])
 
 
-def _joined(read: list[DecodedList[T]]) -> DecodedList[T]:
+def _join_pages(read: list[DecodedList[T]]) -> DecodedList[T]:
     return DecodedList(
         items=tuple(item for page in read for item in page.items),
         bad=tuple(bad for page in read for bad in page.bad),

@@ -165,7 +165,7 @@ async def retry_on_conflict(
 
 
 class Sender:
-    """Sends the calls of a client over its transport. Senders with different guards share the rest (`guarded`)."""
+    """Sends the calls of a client over its transport. Senders with different guards share the rest (`with_guard`)."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Sender:
         self._shared = shared
         self._guard = guard
 
-    def guarded(self, guard: Guard | None) -> Sender:
+    def with_guard(self, guard: Guard | None) -> Sender:
         return Sender(
             self._transport,
             clock=self._clock,
@@ -203,19 +203,19 @@ class Sender:
         while True:
             attempts += 1
             try:
-                return await self._attempt(call, self._left_s(started_s))
+                return await self._attempt(call, self._compute_remaining_s(started_s))
             except NotAllowed as error:
                 # The caller must still learn how the attempt before ended.
                 raise error from last
             except (ServerUnreachable, ApiError) as error:
                 wait_s = self._wait_s(error, call, attempts)
-                if wait_s is None or self._left_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:
+                if wait_s is None or self._compute_remaining_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:
                     self._note(error, attempts, started_s)
                     raise
                 last = error
             await self._clock.sleep(wait_s)
             await self._shared.limit.wait()
-            if self._left_s(started_s) <= 0:
+            if self._compute_remaining_s(started_s) <= 0:
                 self._note(last, attempts, started_s)
                 raise last
 
@@ -235,7 +235,7 @@ class Sender:
             raise refusal(reply, call, now=self._clock.now())
         return reply
 
-    def _left_s(self, started_s: float) -> float:
+    def _compute_remaining_s(self, started_s: float) -> float:
         return started_s + self._settings.deadline_s - self._clock.monotonic_s()
 
     def _wait_s(self, error: ServerUnreachable | ApiError, call: Request, failures: int) -> float | None:
@@ -243,7 +243,7 @@ class Sender:
         policy = self._settings.retry
         if policy.is_used_up(failures) or not is_retriable(error, effect_of(call)):
             return None
-        return max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
+        return max(policy.delay_s(failures, self._entropy), policy.read_retry_after_s(error))
 
     def _note(self, error: ServerUnreachable | ApiError, attempts: int, started_s: float) -> None:
         if attempts > 1:

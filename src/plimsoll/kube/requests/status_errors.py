@@ -50,7 +50,7 @@ _REASONS: Final = {
 
 def refusal(reply: Response, call: Request, *, now: datetime) -> ApiError:
     """The error that a reply without success is."""
-    status = _status_in(reply.body) or _told_otherwise(reply, call)
+    status = _status_in(reply.body) or _build_status(reply, call)
     # The code of the exchange counts: what is in the body may have been made for another one.
     status = msgspec.structs.replace(status, code=reply.status)
     return error_of(status, retry_after_s=retry_after_s(reply, status, now=now))
@@ -59,7 +59,7 @@ def refusal(reply: Response, call: Request, *, now: datetime) -> ApiError:
 def status_error(body: bytes, *, retry_after_s: float | None = None) -> ApiError | None:
     """The error in a `Status` that came as data, as in the ERROR event of a watch; None if it is not a Status."""
     status = _status_in(body)
-    return None if status is None else error_of(status, retry_after_s=retry_after_s or _asked_in(status))
+    return None if status is None else error_of(status, retry_after_s=retry_after_s or _read_retry_after(status))
 
 
 def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | None:
@@ -69,13 +69,13 @@ def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | 
         return float(header)
     until = _date(header)
     if until is None:
-        return _asked_in(status)
+        return _read_retry_after(status)
     # Against the server's own clock if the response has a date: ours may differ by minutes.
     here = _date(reply.headers.get("date", "")) or now
     return max(0.0, (until - here).total_seconds())
 
 
-def _asked_in(status: Status) -> float | None:
+def _read_retry_after(status: Status) -> float | None:
     seconds = status.details.retry_after_seconds
     return float(seconds) if seconds > 0 else None
 
@@ -95,11 +95,11 @@ def _status_in(body: bytes) -> Status | None:
     try:
         status = msgspec.json.decode(body, type=Status)
     except _UNREADABLE:
-        status = _salvaged(body)
+        status = _salvage(body)
     return status if status is not None and status.kind == "Status" else None
 
 
-def _salvaged(body: bytes) -> Status | None:
+def _salvage(body: bytes) -> Status | None:
     """A Status with nulls in it, or with unreadable details: its message still counts."""
     try:
         value = msgspec.json.decode(body)
@@ -120,7 +120,7 @@ def _shape() -> Shape:
     return msgspec.inspect.type_info(Status)
 
 
-def _told_otherwise(reply: Response, call: Request) -> Status:
+def _build_status(reply: Response, call: Request) -> Status:
     reason = _REASONS.get(reply.status, "")
     message = _page_text(reply) or f"the server answered {reply.status} to {call.method} {call.path}, without a word"
     return Status(kind="Status", status="Failure", message=message, reason=reason, details=StatusDetails())

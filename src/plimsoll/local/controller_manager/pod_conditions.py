@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import Conflict, NotFound
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def is_finished(pod: Pod) -> bool:
 
 async def mark_not_ready(client: Client, pod: Pod, now: datetime) -> bool:
     """Its node does not report. False if the pod was gone."""
-    condition = {"type": "Ready", "status": "False", "lastTransitionTime": written_time(now)}
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(now)}
     return await _patch_status(client, pod, {"conditions": [condition]})
 
 
@@ -43,7 +43,7 @@ async def mark_disruption_target(
         "reason": reason,
         "message": message,
         "observedGeneration": pod.metadata.generation,
-        "lastTransitionTime": written_time(now),
+        "lastTransitionTime": format_time(now),
     }
     known = pod_condition(pod, "DisruptionTarget")
     status: dict[str, Any] = {}

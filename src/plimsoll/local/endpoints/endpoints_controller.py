@@ -26,7 +26,7 @@ from plimsoll.local.endpoints.subsets import (
     labels_of,
     subsets_of,
 )
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.services import Service
 
@@ -80,7 +80,7 @@ class EndpointsController:
         if found is not None and found.subsets == subsets and found.metadata.labels == labels:
             return
         trigger = self._triggers.trigger(service, pods)
-        marks = {TRIGGER_TIME: None if trigger is None else written_time(trigger), **endpoints_annotations(backends)}
+        marks = {TRIGGER_TIME: None if trigger is None else format_time(trigger), **endpoints_annotations(backends)}
         bodies = msgspec.to_builtins(subsets)
         if found is None:
             await self._create(service, {"labels": labels, "annotations": marks}, bodies)

@@ -24,7 +24,7 @@ from plimsoll.local.endpoints.slice_plan import (
     SlicePlan,
     plan_slices,
 )
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.services import EndpointSlice, Service
@@ -135,7 +135,7 @@ class _Writing:
 
     def __init__(self, service: Service, trigger: datetime | None, drawn: SliceManifests) -> None:
         self.service = service
-        self._annotations = {TRIGGER_TIME: None if trigger is None else written_time(trigger)}
+        self._annotations = {TRIGGER_TIME: None if trigger is None else format_time(trigger)}
         self._labels = drawn.labels
 
     def new(self, new_slice: NewSlice) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import ContainerStatus
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def running(
     count = view.restarts if restarts is None else restarts
     before = view.status.state.running if restarts is None else None
     since = (before.started_at if before is not None else None) or now
-    state = {"running": {"startedAt": written_time(since)}}
+    state = {"running": {"startedAt": format_time(since)}}
     return ContainerUpdate(
         status=_status(view, state, restarts=count, last=last, extra={"ready": True, "started": True})
     )
@@ -219,8 +219,8 @@ def _ended(view: ContainerView, exit_code: int, *, started: datetime, finished: 
     return {
         "exitCode": exit_code,
         "reason": "Error" if exit_code else "Completed",
-        "startedAt": written_time(started),
-        "finishedAt": written_time(finished),
+        "startedAt": format_time(started),
+        "finishedAt": format_time(finished),
         "containerID": _container_id(view, view.restarts),
     }
 
@@ -233,9 +233,9 @@ def _kept(view: ContainerView, ended: ContainerStateTerminated, *, restarts: int
     if ended.message:
         kept["message"] = ended.message
     if ended.finished_at is not None:
-        kept["finishedAt"] = written_time(ended.finished_at)
+        kept["finishedAt"] = format_time(ended.finished_at)
     if ended.started_at is not None:
-        kept["startedAt"] = written_time(ended.started_at)
+        kept["startedAt"] = format_time(ended.started_at)
         kept["containerID"] = _container_id(view, view.restarts if restarts is None else restarts)
     return kept
 

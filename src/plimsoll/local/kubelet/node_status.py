@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, boot_s_of
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -108,8 +108,8 @@ def _condition(spec: tuple[str, str, str, str], before: NodeCondition | None, no
     return {
         "type": type_,
         "status": status,
-        "lastHeartbeatTime": written_time(now),
-        "lastTransitionTime": written_time(since),
+        "lastHeartbeatTime": format_time(now),
+        "lastTransitionTime": format_time(since),
         "reason": reason,
         "message": message,
     }

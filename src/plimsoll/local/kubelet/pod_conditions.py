@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +114,7 @@ def _written(
     written: dict[str, Any] = {
         "type": type_,
         "status": status,
-        "lastTransitionTime": written_time(since or now),
+        "lastTransitionTime": format_time(since or now),
     }
     if generation:
         written["observedGeneration"] = generation

@@ -27,7 +27,7 @@ from plimsoll.local.kubelet.containers import (
 )
 from plimsoll.local.kubelet.pod_conditions import PodFacts, conditions
 from plimsoll.local.kubelet.pod_patches import status_patch
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatus
         "phase": "Failed",
         "reason": reason,
         "message": f"Pod was rejected: {message}",
-        "startTime": written_time(pod.status.start_time or now),
+        "startTime": format_time(pod.status.start_time or now),
     }
     if pod.metadata.generation:
         wanted["observedGeneration"] = pod.metadata.generation
@@ -201,7 +201,7 @@ def _status(
     status: dict[str, Any] = {
         "phase": facts.phase,
         "conditions": conditions(pod, facts, now),
-        "startTime": written_time(pod.status.start_time or now),
+        "startTime": format_time(pod.status.start_time or now),
         "containerStatuses": [became.status for became in mains],
     }
     if inits:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import prepared
-from plimsoll.scheduling.messages import NO_CLAIMS, counted
+from plimsoll.scheduling.feasibility import prepare_pod
+from plimsoll.scheduling.messages import NO_CLAIMS, summarise_refusals
 from plimsoll.scheduling.preemption import Candidate, Preemption, ineligible, search
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
     found = await _searched(pod, view, answers)
     if found.candidates:
         return PreemptionResult(choice=found.choice)
-    return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {counted(found.refusals.values())}")
+    return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {summarise_refusals(found.refusals.values())}")
 
 
 def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
@@ -59,7 +59,7 @@ def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
 
 
 async def _searched(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -> Preemption:
-    looks_wide = bool(prepared(pod, view, profile=WIDE).rules)
+    looks_wide = bool(prepare_pod(pod, view, profile=WIDE).rules)
     enough = max(_CANDIDATES_AT_LEAST, len(view.nodes) // 10)
     candidates: list[Candidate] = []
     refusals: dict[str, tuple[str, ...]] = {}

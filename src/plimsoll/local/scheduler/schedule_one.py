@@ -13,8 +13,8 @@ from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.local.scheduler.queue.cluster_events import NO_NODE
 from plimsoll.local.scheduler.scoring.preferences import best_node, has_pod_preferences, spreads_by_default
 from plimsoll.scheduling.cluster_view import PlacedPod, pod_key
-from plimsoll.scheduling.feasibility import prepared
-from plimsoll.scheduling.messages import NO_NODES, counted, refused_everywhere, with_named_nodes_only
+from plimsoll.scheduling.feasibility import prepare_pod
+from plimsoll.scheduling.messages import NO_NODES, format_refused_everywhere, summarise_refusals, with_named_nodes_only
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Verdict
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def schedule_pod(
     if not view.nodes:
         return FitError(message=NO_NODES, refused_by=frozenset({NO_NODE}))
     pod_class = classes.of(pod)
-    wide = prepared(pod, view, profile=WIDE)
+    wide = prepare_pod(pod, view, profile=WIDE)
     everywhere = (*pod_class.rules.everywhere, *wide.everywhere)
     if everywhere:
-        text = refused_everywhere(everywhere[0], len(view.nodes))
+        text = format_refused_everywhere(everywhere[0], len(view.nodes))
         return FitError(message=text, refused_by=frozenset({everywhere[0].plugin}))
     question = _PodScheduling(pod, view, pod_class=pod_class, wide=wide, cache=cache)
     preferred = view.node(reserved or cache.node_nominated_for(pod_key(pod)))
@@ -69,7 +69,7 @@ def _refused(question: _PodScheduling) -> FitError:
     answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
     reasons = [verdict.reason for verdict in answers.values() if isinstance(verdict, DoesNotFit)]
     return FitError(
-        message=counted(reason.messages for reason in reasons),
+        message=summarise_refusals(reason.messages for reason in reasons),
         refused_by=frozenset(reason.plugin for reason in reasons),
         answers=answers,
     )
@@ -139,4 +139,4 @@ class _PodScheduling:
         view = self.view
         for placed_pod in coming:
             view = view.with_pod(placed_pod.pod, place.name)
-        return prepared(self.pod, view, profile=WIDE).verdict(view.nodes[place.name])
+        return prepare_pod(self.pod, view, profile=WIDE).verdict(view.nodes[place.name])

@@ -18,7 +18,7 @@ from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolumeClaim
-from plimsoll.scheduling.storage import owned_by_pod
+from plimsoll.scheduling.storage import is_owned_by_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ class EphemeralVolumeController:
         claim = self._claims.cache.get(name, pod.metadata.namespace)
         if claim is None:
             return False
-        if not owned_by_pod(claim, pod):
+        if not is_owned_by_pod(claim, pod):
             where = pod.metadata.namespace
             why = f"PVC {where}/{name} was not created for pod {where}/{pod.metadata.name} (pod is not owner)"
             about = reference_to(self._client.calls.resource(Pod), pod)

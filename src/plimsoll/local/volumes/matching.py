@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
-from plimsoll.scheduling.storage import claim_selector, class_name, requested_storage, volume_class_name
+from plimsoll.scheduling.storage import claim_selector, class_name, get_requested_storage, volume_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +82,7 @@ def _is_free_and_suits(volume: PersistentVolume, claim: PersistentVolumeClaim, s
 
 def _is_large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     try:
-        return capacity_of(volume) >= requested_storage(claim)
+        return capacity_of(volume) >= get_requested_storage(claim)
     except InvalidQuantity:
         return False
 

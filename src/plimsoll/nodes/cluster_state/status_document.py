@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from plimsoll.core.errors import UnreadableDocument
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.codec.yaml import load_all, resolve
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _scale_down(candidates: int, health: ClusterHealth, summary: LoopSummary, be
 
 def _add_times(condition: Document, at: datetime, before: Document) -> Document:
     """With its times: the transition's stays while the status stays."""
-    now = written_time(at)
+    now = format_time(at)
     since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
     return {**condition, "lastProbeTime": now, "lastTransitionTime": since if isinstance(since, str) else now}
 

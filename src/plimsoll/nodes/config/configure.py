@@ -15,7 +15,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import known_flag, read_options
 from plimsoll.nodes.config.source import OPTIONS_KEY, options_in
-from plimsoll.objects.api.meta import Time, written_time
+from plimsoll.objects.api.meta import Time, format_time
 from plimsoll.objects.codec.yaml import dump
 from plimsoll.operator.pause import pause_in
 from plimsoll.operator.program_config import CONFIG_MAP, patch_config_map, read_config_map, retry_update
@@ -127,7 +127,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
         if not changed.differences():
             return changed
         patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
-        when = None if wanted.now is None else written_time(wanted.now)
+        when = None if wanted.now is None else format_time(wanted.now)
         patch["metadata"] = {"annotations": {CONFIGURED_AT: when}}
         await patch_config_map(client, namespace, patch, version=before.version)
         return changed

@@ -263,7 +263,7 @@ def _read_node(home: _RecordedNode) -> NodeState:
 
 def _read_placed(recorded: _Placed) -> PlacedPod:
     placed = PlacedPod(recorded.pod)
-    return placed.named(recorded.known_as) if recorded.known_as else placed
+    return placed.rename(recorded.known_as) if recorded.known_as else placed
 
 
 def _read_pending(recorded: _Pending) -> world.PendingPods:

@@ -19,7 +19,7 @@ from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, C
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.limit_ranges import as_admitted
-from plimsoll.scheduling.priorities import priority_of, resolved_priority
+from plimsoll.scheduling.priorities import priority_of, resolve_priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,7 +97,7 @@ class Admission:
 
     def resolve_priority(self, pod: Pod) -> int | None:
         """The priority that admission resolves."""
-        return resolved_priority(pod, self.priorities, default=self.default_priority)
+        return resolve_priority(pod, self.priorities, default=self.default_priority)
 
 
 class PodTemplates:

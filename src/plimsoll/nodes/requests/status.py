@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.conditions import condition_json
-from plimsoll.objects.api.meta import Condition, Time, written_time
+from plimsoll.objects.api.meta import Condition, Time, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -267,7 +267,7 @@ def _parse_time(text: str) -> datetime | None:
 
 
 def _format_time(time: datetime | None) -> str:
-    return "" if time is None else written_time(time)
+    return "" if time is None else format_time(time)
 
 
 def _encode(value: Any) -> str:

@@ -16,7 +16,7 @@ from plimsoll.nodes.planning.requests.cost_shares import CostShare, share_costs
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.status import Conditions, Details, find_state
 from plimsoll.nodes.requests.status_updates import StatusUpdates, format_cost
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +134,7 @@ def _condition_to_json(condition: Condition) -> Json:
 
 
 def _format_time(moment: datetime | None) -> str | None:
-    return None if moment is None else written_time(moment)
+    return None if moment is None else format_time(moment)
 
 
 def _read(text: str) -> Any:

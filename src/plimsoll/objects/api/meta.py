@@ -35,13 +35,13 @@ Time = Annotated[datetime, Meta(tz=True)]
 Json = Any
 
 
-def written_time(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """A time as Kubernetes writes it into objects: whole seconds, in UTC."""
-    return _written(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
+    return _format(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
 
 
 @lru_cache(maxsize=64)
-def _written(moment: datetime) -> str:
+def _format(moment: datetime) -> str:
     # Cached, because many objects have the same time in virtual time. strftime is three times as slow.
     return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 

@@ -107,14 +107,12 @@ def with_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
     if body.get("kind") != ProvisioningRequest.kind_name() or group != REQUEST_GROUP:
         return body
     parts = {
-        name: _renamed(body[name], names)
-        for name, names in (("spec", _OF_SPEC), ("status", _OF_STATUS))
-        if name in body
+        name: _rename(body[name], names) for name, names in (("spec", _OF_SPEC), ("status", _OF_STATUS)) if name in body
     }
     return {**body, **parts}
 
 
-def _renamed(part: Any, names: dict[str, str]) -> Any:
+def _rename(part: Any, names: dict[str, str]) -> Any:
     if not isinstance(part, dict):
         return part
     return {names[key] if key in names and names[key] not in part else key: value for key, value in part.items()}

@@ -60,10 +60,10 @@ def check_create(obj: Json) -> Verdict:
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not is_builtin(api_version, kind):
         return Verdict(is_ours=False)
-    decoded = _decoded(obj)
+    decoded = _decode(obj)
     if decoded.problems:
         return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
-    whole = defaults.prepared_for_create(decoded.value)
+    whole = defaults.copy_prepared_for_create(decoded.value)
     return Verdict(errors=create_errors(whole), unknown_fields=decoded.unknown_fields)
 
 
@@ -72,13 +72,13 @@ def check_update(obj: Json, old: Json) -> Verdict:
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not is_builtin(api_version, kind):
         return Verdict(is_ours=False)
-    decoded = _decoded(obj)
+    decoded = _decode(obj)
     if decoded.problems:
         return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
-    before = _decoded(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
+    before = _decode(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
     if before is None or before.problems:
         return check_create(obj)
-    errors = update_errors(defaults.defaulted(decoded.value), defaults.defaulted(before.value))
+    errors = update_errors(defaults.copy_with_defaults(decoded.value), defaults.copy_with_defaults(before.value))
     return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
 
 
@@ -114,13 +114,13 @@ def default(obj: Json) -> Json:
     """
     if not is_builtin(obj.get("apiVersion"), obj.get("kind")):
         return obj
-    decoded = _decoded(obj)
+    decoded = _decode(obj)
     if decoded.problems:
         return obj
-    return defaults.spelled_out(defaults.prepared_for_create(decoded.value))
+    return defaults.copy_spelled_out(defaults.copy_prepared_for_create(decoded.value))
 
 
-def _decoded(obj: Json) -> decode.Decoded:
+def _decode(obj: Json) -> decode.Decoded:
     taken = take_over(obj)
     if isinstance(taken, Refused):
         return decode.Decoded(value={}, problems=[DecodeProblem(path=taken.path, text=taken.problem)])

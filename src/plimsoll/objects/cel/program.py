@@ -10,7 +10,7 @@ from plimsoll.objects.cel.cost.estimator import estimate
 from plimsoll.objects.cel.errors import CelCompileError
 from plimsoll.objects.cel.eval.evaluator import compile_tree
 from plimsoll.objects.cel.eval.frames import Frame
-from plimsoll.objects.cel.syntax.errors import worded
+from plimsoll.objects.cel.syntax.errors import word_issues
 from plimsoll.objects.cel.syntax.parser import Malformed, parse
 from plimsoll.objects.cel.syntax.source import Issue, Source
 from plimsoll.objects.cel.types.types import BOOL, STRING, CelType
@@ -39,7 +39,7 @@ class Program:
         """Whether the expression refers to the declared variable."""
         return name in self._checked.used
 
-    def estimated_cost(self) -> int:
+    def estimate_cost(self) -> int:
         """The worst case over all values the declared types allow, at most 2^64 - 1."""
         return estimate(self._checked, self._variables)
 
@@ -57,7 +57,7 @@ def compile_expression(source: str, *, variables: Mapping[str, CelType], result:
     """
     text = Source(source)
     whose = "messageExpression " if result == STRING else ""
-    checked, issues = _checked(text, variables)
+    checked, issues = _check(text, variables)
     if checked is None or issues:
         raise CelCompileError(f"{whose}compilation failed: {text.render(issues)}")
     if result is not None and checked.types[checked.root] != result:
@@ -74,12 +74,12 @@ _WRONG_RESULT: dict[CelType, str] = {
 }
 
 
-def _checked(text: Source, variables: Mapping[str, CelType]) -> tuple[Checked | None, list[Issue]]:
+def _check(text: Source, variables: Mapping[str, CelType]) -> tuple[Checked | None, list[Issue]]:
     """Each stage reports all it finds, and the next begins only if it found nothing."""
     try:
         root, issues = parse(text)
     except Malformed as malformed:
-        return None, [malformed.issue] if malformed.wording_known else worded(text, malformed.issue)
+        return None, [malformed.issue] if malformed.wording_known else word_issues(text, malformed.issue)
     if issues:
         return None, issues
     checked = check(root, variables)

@@ -39,7 +39,7 @@ class BadObject(Value):
     """The machine of a bad node."""
 
     @classmethod
-    def told_by(cls, value: Any, *, kind: str, problem: str) -> Self:
+    def from_json(cls, value: Any, *, kind: str, problem: str) -> Self:
         """The bad object, with its identity as far as its JSON has it."""
         metadata = _mapping(_mapping(value).get("metadata"))
         spec = _mapping(_mapping(value).get("spec"))

@@ -65,7 +65,7 @@ class DecodedList(Value, Generic[T]):
 
 def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
     """The object, or what is wrong with it."""
-    decoded = _decoded(struct, data)
+    decoded = _decode(struct, data)
     if isinstance(decoded, Unreadable):
         return _bad(struct, decoded.problem, data)
     if decoded.kind not in ("", struct.kind_name()):
@@ -75,11 +75,11 @@ def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
 
 def convert_object(struct: type[T], value: Any) -> T | BadObject:
     """Decode a parsed object, such as a document of a YAML file."""
-    converted = _converted(struct, value)
+    converted = _convert(struct, value)
     if isinstance(converted, Unreadable):
-        return BadObject.told_by(value, kind=struct.kind_name(), problem=converted.problem)
+        return BadObject.from_json(value, kind=struct.kind_name(), problem=converted.problem)
     if converted.kind not in ("", struct.kind_name()):
-        return BadObject.told_by(value, kind=struct.kind_name(), problem=_other_kind(struct, converted.kind))
+        return BadObject.from_json(value, kind=struct.kind_name(), problem=_other_kind(struct, converted.kind))
     return converted
 
 
@@ -106,7 +106,7 @@ def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
 
 def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], tuple[bytes, ...]]:
     """The list, and the bytes of each of its readable items in the same order."""
-    envelope = _opened(struct, data)
+    envelope = _open_envelope(struct, data)
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem), ()
     decoded = [decode_with_raw(struct, item) for item in envelope.items]
@@ -149,7 +149,7 @@ class _Envelope(Value):
 
 
 def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
-    envelope = _opened(struct, data)
+    envelope = _open_envelope(struct, data)
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem)
     decoded = [decode_object(struct, item) for item in envelope.items]
@@ -158,7 +158,7 @@ def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
     return envelope.around(good, bad)
 
 
-def _opened(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
+def _open_envelope(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
     outer = _outer(data)
     if isinstance(outer, Unreadable):
         return outer
@@ -191,7 +191,7 @@ def _outer(data: bytes) -> _RawList | Unreadable:
 
 
 def _envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
-    listed = _decoded(ListMeta, metadata) if bytes(metadata) != b"null" else ListMeta()
+    listed = _decode(ListMeta, metadata) if bytes(metadata) != b"null" else ListMeta()
     if isinstance(listed, Unreadable):
         return _Envelope(items=items or (), metadata=ListMeta(), problem=f"metadata.{listed.problem}")
     return _Envelope(items=items or (), metadata=listed, problem="")
@@ -208,7 +208,7 @@ def _other_kind(struct: type[WireObject], kind: str) -> str:
     return f"kind: expected {struct.kind_name()}, got {kind[:64]}"
 
 
-def _decoded(struct: type[S], data: bytes | Raw) -> S | Unreadable:
+def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
     try:
         fast: S = _decoder(struct).decode(data)
     except _UNREADABLE as error:
@@ -219,10 +219,10 @@ def _decoded(struct: type[S], data: bytes | Raw) -> S | Unreadable:
         value = msgspec.json.decode(data)
     except _UNREADABLE:
         return Unreadable(problem=problem)
-    return _converted(struct, value)
+    return _convert(struct, value)
 
 
-def _converted(struct: type[S], value: Any) -> S | Unreadable:
+def _convert(struct: type[S], value: Any) -> S | Unreadable:
     present = without_nulls(value, _shape(struct))
     try:
         converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
@@ -235,7 +235,7 @@ def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject
     """The identity of an object, from text that may not even be JSON."""
     parts = members(bytes(data))
     told = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
-    return BadObject.told_by(told, kind=struct.kind_name(), problem=problem)
+    return BadObject.from_json(told, kind=struct.kind_name(), problem=problem)
 
 
 def _text(json: bytes) -> str:

@@ -88,7 +88,7 @@ def read_manifests(data: bytes, *, source: str, odd_numbers: bool = False) -> li
 
 def _objects_of(document: Any, *, source: str, line: int, place: str = "") -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict):
-        problem = f"line {line}: {place}an object was expected, this is a {_named(document)}"
+        problem = f"line {line}: {place}an object was expected, this is a {_describe_type(document)}"
         raise UnreadableDocument(problem, path=source)
     kind = document.get("kind")
     items = document.get("items", [])
@@ -166,6 +166,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _named(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     names = {list: "list", str: "text", bool: "boolean", int: "number", float: "number", type(None): "null"}
     return names.get(type(value), type(value).__name__)

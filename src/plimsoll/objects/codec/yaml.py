@@ -51,7 +51,7 @@ def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = F
                     yield builder.line, builder.root
                 builder = _Builder(letters_are_text=letters_are_text, odd_numbers=odd_numbers)
     except yaml.YAMLError as error:
-        raise UnreadableDocument(_told(error)) from error
+        raise UnreadableDocument(_describe(error)) from error
 
 
 def load_first(text: str) -> Any:
@@ -63,7 +63,7 @@ def load_first(text: str) -> Any:
             if isinstance(event, yaml.DocumentEndEvent):
                 break
     except yaml.YAMLError as error:
-        raise UnreadableDocument(_told(error)) from error
+        raise UnreadableDocument(_describe(error)) from error
     return builder.root
 
 
@@ -321,7 +321,7 @@ def _place(event: yaml.Event) -> tuple[int, int]:
 _Dumper.add_representer(str, _text_node)
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _describe(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         context = f" {error.context}" if error.context else ""
         return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}{context}"

@@ -116,7 +116,7 @@ class _Walk:
             if field is None:
                 self._report(_below(path, f"#{number}"))
                 if len(path) < _LONGEST_PATH:
-                    self.kept.setdefault(path, bytearray()).extend(wire.written_field(number, wire_type, content))
+                    self.kept.setdefault(path, bytearray()).extend(wire.write_field(number, wire_type, content))
             else:
                 self._collect(single, number, (field, wire_type, content), name=name)
         return [
@@ -136,7 +136,9 @@ class _Walk:
             items = found.setdefault(number, [])
             if scalar and field.type in {*_BITS, "bool"} and wire_type == wire.LENGTH_DELIMITED:
                 assert isinstance(content, bytes)
-                items += [_scalar(field, wire.VARINT, packed_varint) for packed_varint in wire.packed_varints(content)]
+                items += [
+                    _scalar(field, wire.VARINT, packed_varint) for packed_varint in wire.read_packed_varints(content)
+                ]
             else:
                 items.append(_scalar(field, wire_type, content) if scalar else _bytes(content, wire_type, field.name))
         elif scalar:
@@ -210,7 +212,7 @@ def _scalar(field: FieldType, wire_type: int, content: int | bytes) -> Any:
         return _double(content)
     if field.type == "double" or wire_type != wire.VARINT or not isinstance(content, int):
         raise InvalidProtobuf(f"proto: wrong wireType = {wire_type} for field {field.name}")
-    return content != 0 if field.type == "bool" else wire.signed(content, _BITS[field.type])
+    return content != 0 if field.type == "bool" else wire.to_signed(content, _BITS[field.type])
 
 
 def _double(content: bytes) -> float | int:

@@ -16,7 +16,7 @@ import msgspec
 
 from plimsoll.objects.api.meta import Time
 from plimsoll.objects.protobuf.messages import META, RUNTIME, message
-from plimsoll.objects.protobuf.wire import FIXED64, LENGTH_DELIMITED, VARINT, InvalidProtobuf, written_field
+from plimsoll.objects.protobuf.wire import FIXED64, LENGTH_DELIMITED, VARINT, InvalidProtobuf, write_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ class _Writing:
         if field.is_map:
             _expect(found, dict, below)
             entries = (self._entry(field, key, found[key], path=below, depth=depth) for key in sorted(found))
-            return b"".join(written_field(number, LENGTH_DELIMITED, entry) for entry in entries)
+            return b"".join(write_field(number, LENGTH_DELIMITED, entry) for entry in entries)
         if not field.is_repeated:
             return self._one(number, field, found, path=below, depth=depth)
         _expect(found, list, below)
@@ -72,12 +72,12 @@ class _Writing:
         scalar = _SCALARS.get(field.type)
         if scalar is not None:
             wire_type, written = scalar
-            return written_field(number, wire_type, written(found, path))
+            return write_field(number, wire_type, written(found, path))
         content = b"" if found is None else self.message(field.type, found, path=path, depth=depth + 1)
-        return written_field(number, LENGTH_DELIMITED, content)
+        return write_field(number, LENGTH_DELIMITED, content)
 
     def _entry(self, field: FieldType, key: str, found: Any, *, path: str, depth: int) -> bytes:
-        return written_field(1, LENGTH_DELIMITED, key.encode()) + self._one(
+        return write_field(1, LENGTH_DELIMITED, key.encode()) + self._one(
             2, field, found, path=f"{path}[{key[:100]}]", depth=depth
         )
 
@@ -135,13 +135,13 @@ def _quantity(value: Any, path: str) -> bytes:
     """Encode a quantity as a string, its only form in protobuf; files have `cpu: 1`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidProtobuf(f"is not a quantity but {value!r}", path=path)
-    return written_field(1, LENGTH_DELIMITED, str(value).encode())
+    return write_field(1, LENGTH_DELIMITED, str(value).encode())
 
 
 def _int_or_string(value: Any, path: str) -> bytes:
     if isinstance(value, str):
-        return written_field(1, VARINT, 1) + written_field(3, LENGTH_DELIMITED, value.encode())
-    return written_field(1, VARINT, 0) + written_field(2, VARINT, _integer(value, path))
+        return write_field(1, VARINT, 1) + write_field(3, LENGTH_DELIMITED, value.encode())
+    return write_field(1, VARINT, 0) + write_field(2, VARINT, _integer(value, path))
 
 
 def _time(value: Any, path: str) -> bytes:
@@ -149,12 +149,12 @@ def _time(value: Any, path: str) -> bytes:
         moment = msgspec.convert(value, Time)
     except msgspec.ValidationError as error:
         raise InvalidProtobuf(f"is not a time: {error}", path=path) from None
-    seconds = written_field(1, VARINT, int(moment.timestamp() // 1))
-    return seconds + (written_field(2, VARINT, moment.microsecond * 1000) if moment.microsecond else b"")
+    seconds = write_field(1, VARINT, int(moment.timestamp() // 1))
+    return seconds + (write_field(2, VARINT, moment.microsecond * 1000) if moment.microsecond else b"")
 
 
-def _embedded_json(value: Any, _path: str) -> bytes:
-    return written_field(1, LENGTH_DELIMITED, msgspec.json.encode(value))
+def _encode_embedded_json(value: Any, _path: str) -> bytes:
+    return write_field(1, LENGTH_DELIMITED, msgspec.json.encode(value))
 
 
 _SPECIALS: Final[dict[str, Callable[[Any, str], bytes]]] = {
@@ -162,8 +162,8 @@ _SPECIALS: Final[dict[str, Callable[[Any, str], bytes]]] = {
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
     f"{META}Time": _time,
     f"{META}MicroTime": _time,
-    f"{META}FieldsV1": _embedded_json,
-    f"{RUNTIME}RawExtension": _embedded_json,
+    f"{META}FieldsV1": _encode_embedded_json,
+    f"{RUNTIME}RawExtension": _encode_embedded_json,
 }
 
 

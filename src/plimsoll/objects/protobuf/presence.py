@@ -164,10 +164,10 @@ _NO_POINTERS: Final = {"k8s.io.api.core.v1.EndpointPort": ("name", "protocol")}
 def zeros_kept(message: str) -> frozenset[str]:
     """The JSON names of a message's fields whose zero is significant."""
     pointers = set(_POINTERS.get(message.rpartition(".")[2], ())) - set(_NO_POINTERS.get(message, ()))
-    return frozenset(pointers | _required(message))
+    return frozenset(pointers | _list_required_fields(message))
 
 
-def _required(message: str) -> set[str]:
+def _list_required_fields(message: str) -> set[str]:
     name = message.replace("k8s.io.", "io.k8s.", 1).replace("apiextensions_apiserver", "apiextensions-apiserver")
     try:
         return set(openapi.component(name).get("required", ()))

@@ -84,7 +84,7 @@ def _decimal(amount: int, unit: int) -> str:
     return f"{whole}.{str(rest).rjust(len(str(unit)) - 1, '0').rstrip('0')}" if rest else str(whole)
 
 
-def _embedded_json(fields: dict[str, Any]) -> Any:
+def _decode_embedded_json(fields: dict[str, Any]) -> Any:
     """`raw` arrives as bytes in base64, as every bytes field does."""
     raw = base64.b64decode(fields.get("raw") or fields.get("Raw") or "")
     if not raw:
@@ -117,10 +117,10 @@ SPECIALS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     f"{META}Time": _time,
     f"{META}MicroTime": _micro_time,
     f"{META}Duration": _duration,
-    f"{META}FieldsV1": _embedded_json,
+    f"{META}FieldsV1": _decode_embedded_json,
     f"{META}Verbs": _items,
-    f"{RUNTIME}RawExtension": _embedded_json,
-    f"{EXTENSIONS}JSON": _embedded_json,
+    f"{RUNTIME}RawExtension": _decode_embedded_json,
+    f"{EXTENSIONS}JSON": _decode_embedded_json,
     f"{EXTENSIONS}JSONSchemaPropsOrArray": _schema_or_array,
     f"{EXTENSIONS}JSONSchemaPropsOrBool": _schema_or_bool,
     f"{EXTENSIONS}JSONSchemaPropsOrStringArray": _schema_or_texts,

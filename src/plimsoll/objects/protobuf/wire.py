@@ -70,14 +70,14 @@ def _varint(buffer: bytes, position: int) -> tuple[int, int]:
     raise InvalidProtobuf("unexpected EOF" if position + _LONGEST_VARINT > len(buffer) else "proto: integer overflow")
 
 
-def packed_varints(buffer: bytes) -> Iterator[int]:
+def read_packed_varints(buffer: bytes) -> Iterator[int]:
     position = 0
     while position < len(buffer):
         value, position = _varint(buffer, position)
         yield value
 
 
-def written_varint(value: int) -> bytes:
+def write_varint(value: int) -> bytes:
     """Negative numbers take all ten bytes, as protobuf has it."""
     value &= _MASK_64
     out = bytearray()
@@ -88,15 +88,15 @@ def written_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def written_field(number: int, wire_type: int, content: int | bytes) -> bytes:
+def write_field(number: int, wire_type: int, content: int | bytes) -> bytes:
     """A field as `fields` reads it."""
-    tag = written_varint(number << 3 | wire_type)
+    tag = write_varint(number << 3 | wire_type)
     if isinstance(content, int):
-        return tag + written_varint(content)
-    return tag + (written_varint(len(content)) if wire_type == LENGTH_DELIMITED else b"") + content
+        return tag + write_varint(content)
+    return tag + (write_varint(len(content)) if wire_type == LENGTH_DELIMITED else b"") + content
 
 
-def signed(value: int, bits: int) -> int:
+def to_signed(value: int, bits: int) -> int:
     """The two's complement number in the lowest `bits`."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value

@@ -80,7 +80,7 @@ class FieldError(Value):
         """The message of a Status cause: `Invalid value: 0: must be positive`."""
         parts = [self.type.label]
         if self.type not in _VALUE_NEVER_SHOWN and self.value is not OMITTED:
-            parts.append(_shown(self.value))
+            parts.append(_format_value(self.value))
         if self.detail:
             parts.append(self.detail)
         return ": ".join(parts)
@@ -95,11 +95,11 @@ class FieldError(Value):
         return {"reason": self.type.value, "message": self.message, "field": self.field}
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):
-        return go_text.quoted(value)
+        return go_text.quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -137,7 +137,7 @@ def type_invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    listed = ", ".join(go_text.quoted(text) for text in supported)
+    listed = ", ".join(go_text.quote(text) for text in supported)
     detail = f"supported values: {listed}" if listed else ""
     return FieldError(type=ErrorType.NOT_SUPPORTED, path=path, value=value, detail=detail)
 
@@ -183,7 +183,7 @@ def aggregate(errors: Iterable[FieldError]) -> str:
 
 def invalid_message(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> str:
     qualified = f"{kind}.{group}" if group else kind
-    return f"{qualified} {go_text.quoted(name)} is invalid: {aggregate(errors)}"
+    return f"{qualified} {go_text.quote(name)} is invalid: {aggregate(errors)}"
 
 
 def invalid_status(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> dict[str, Any]:

@@ -41,14 +41,14 @@ class GoStruct(Value):
     fields: dict[str, Any]
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """`%q`: double quotes, Go's escapes, everything printable as it is."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_quoted_character(character) for character in text) + '"'
+    return '"' + "".join(_quote_character(character) for character in text) + '"'
 
 
-def _quoted_character(character: str) -> str:
+def _quote_character(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():
@@ -79,17 +79,17 @@ def number(value: float) -> str:
 
 def as_json(value: Any) -> str:
     """`json.Marshal`: compact, sorted keys, safe for HTML."""
-    text = json.dumps(_marshalled(value), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_marshal(value), ensure_ascii=False, separators=(",", ":"))
     return text.translate(_HTML_UNSAFE)
 
 
-def _marshalled(value: Any) -> Any:
+def _marshal(value: Any) -> Any:
     if isinstance(value, GoStruct):
-        return {name: _marshalled(field) for name, field in value.fields.items()}
+        return {name: _marshal(field) for name, field in value.fields.items()}
     if isinstance(value, dict):
-        return {str(key): _marshalled(value[key]) for key in sorted(value, key=str)}
+        return {str(key): _marshal(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, (list, tuple)):
-        return [_marshalled(item) for item in value]
+        return [_marshal(item) for item in value]
     if isinstance(value, float):
         if not math.isfinite(value):
             return None

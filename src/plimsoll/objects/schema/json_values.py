@@ -64,9 +64,7 @@ def take_over(value: Any) -> Any | Refused:
     while pending:
         source, target, trail = pending.pop()
         if trail.depth > MAX_NESTING:
-            return Refused(
-                path=_shortened(trail.path()), problem=f"must not be nested deeper than {MAX_NESTING} levels"
-            )
+            return Refused(path=_shorten(trail.path()), problem=f"must not be nested deeper than {MAX_NESTING} levels")
         refused = _copy_into(target, source, trail=trail, pending=pending)
         if refused is not None:
             return refused
@@ -129,7 +127,7 @@ def _without_surrogates(text: str) -> str:
     return text
 
 
-def _shortened(path: str) -> str:
+def _shorten(path: str) -> str:
     return path if len(path) <= 120 else f"{path[:117]}..."
 
 

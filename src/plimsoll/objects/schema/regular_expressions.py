@@ -27,7 +27,7 @@ class BadPattern(ValueError):
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Something with a `search` method; raises BadPattern."""
     import re2  # noqa: PLC0415 - see the module's docstring
 
@@ -42,7 +42,7 @@ def compiled(pattern: str) -> Any:
 def problem_of(pattern: str) -> str | None:
     """Why a pattern cannot be used, or nothing."""
     try:
-        compiled(pattern)
+        compile_pattern(pattern)
     except BadPattern as error:
         return str(error)
     return None

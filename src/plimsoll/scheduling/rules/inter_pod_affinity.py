@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.scheduling.affinity_terms import AffinityTerm, affinity_terms, anti_affinity_terms
-from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ class InterPod:
 
     def minds(self, placed: PlacedPod) -> bool:
         """Whether a pod like this one is company, is avoided, or avoids the pod."""
-        company, unwanted = self._met_with(placed) if self._wanted or self._unwanted else (False, [])
+        company, unwanted = self._match(placed) if self._wanted or self._unwanted else (False, [])
         return company or bool(unwanted) or bool(self._terms_against(placed))
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
@@ -80,13 +80,13 @@ class InterPod:
         self._count_avoiding(placed, place)
 
     def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
-        company, unwanted = self._met_with(placed)
+        company, unwanted = self._match(placed)
         if company:
             self._company.update(_domains(self._wanted, place))
         if unwanted:
             self._avoids.update(_domains(unwanted, place))
 
-    def _met_with(self, placed: PlacedPod) -> _Met:
+    def _match(self, placed: PlacedPod) -> _Met:
         found = self._met.get(placed.kin)
         if found is None:
             found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
@@ -142,4 +142,4 @@ def prepare_inter_pod(pod: Pod, view: ClusterView, *, always: bool = False) -> I
     try:
         return InterPod(pod, view)
     except InvalidSelector as error:
-        return malformed(INTER_POD_AFFINITY, str(error))
+        return refuse_malformed(INTER_POD_AFFINITY, str(error))

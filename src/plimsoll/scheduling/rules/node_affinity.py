@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.scheduling.selectors import node_selector
-from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def prepare_node_affinity(pod: Pod, _view: ClusterView) -> RequiredNodes | Refus
     try:
         required = RequiredNodes.of(pod)
     except InvalidSelector as error:
-        return malformed(NODE_AFFINITY, str(error))
+        return refuse_malformed(NODE_AFFINITY, str(error))
     if required is not None and required.named is not None and not required.named:
         return _CONFLICT
     return required

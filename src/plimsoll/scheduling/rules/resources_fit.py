@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import PODS, ZERO, ResourceVector
 from plimsoll.scheduling.pod_requests import pod_demand
-from plimsoll.scheduling.verdicts import Refusal, Rule, malformed
+from plimsoll.scheduling.verdicts import Refusal, Rule, refuse_malformed
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
@@ -25,7 +25,7 @@ class _ResourcesFit:
 
     def refuse(self, place: NodeState) -> Refusal | None:
         if place.problem:
-            return malformed(RESOURCES_FIT, place.problem)
+            return refuse_malformed(RESOURCES_FIT, place.problem)
         if self._demand.fits_within(place.free):
             return None
         free = place.free
@@ -41,8 +41,8 @@ class _ResourcesFit:
 
 def _amounts(demand: ResourceVector, free: ResourceVector, name: str) -> str:
     only = (name,)
-    needed = ZERO.replaced(demand, names=only).to_json()
-    left = ZERO.replaced(free, names=only).to_json()
+    needed = ZERO.replace(demand, names=only).to_json()
+    left = ZERO.replace(free, names=only).to_json()
     return f"needs {needed.get(name, '0')}, {left.get(name, '0')} left"
 
 
@@ -50,7 +50,7 @@ def prepare_resources_fit(pod: Pod, _view: ClusterView) -> Rule | Refusal:
     try:
         return _ResourcesFit(pod_demand(pod))
     except InvalidQuantity as error:
-        return malformed(RESOURCES_FIT, str(error))
+        return refuse_malformed(RESOURCES_FIT, str(error))
 
 
 def prepare_dynamic_resources(pod: Pod, _view: ClusterView) -> Refusal | None:

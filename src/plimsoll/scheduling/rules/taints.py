@@ -54,7 +54,7 @@ class Tolerations:
             for effect in (taint.effect, "")
         )
 
-    def untolerated(self, taints: Iterable[Taint]) -> Taint | None:
+    def find_untolerated(self, taints: Iterable[Taint]) -> Taint | None:
         """The first taint that keeps the pod off; PreferNoSchedule never does."""
         for taint in taints:
             if taint.effect in _KEEPS_OFF and not self.accept(taint):
@@ -95,7 +95,7 @@ class _Tolerated:
 
     def refuse(self, place: NodeState) -> Refusal | None:
         taints = place.node.spec.taints
-        taint = self._tolerations.untolerated(taints) if taints else None
+        taint = self._tolerations.find_untolerated(taints) if taints else None
         if taint is None:
             return None
         written = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -15,7 +15,7 @@ from plimsoll.core.errors import InvalidSelector
 from plimsoll.scheduling.rules.node_affinity import RequiredNodes
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import label_selector, with_label_keys
-from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ class _Constraint:
     def includes(self, place: NodeState, required: RequiredNodes | None, tolerations: Tolerations) -> bool:
         if self._honors_affinity and required is not None and not required.allows(place):
             return False
-        return not self._honors_taints or tolerations.untolerated(place.node.spec.taints) is None
+        return not self._honors_taints or tolerations.find_untolerated(place.node.spec.taints) is None
 
     def count(self, place: NodeState, namespace: str) -> None:
         """The node's domain exists even with no pod in it; pods on their way out do not count.
@@ -171,4 +171,4 @@ def prepare_spread(pod: Pod, view: ClusterView) -> Spread | Refusal | None:
         ]
         return Spread(constraints, pod, view) if constraints else None
     except InvalidSelector as error:
-        return malformed(TOPOLOGY_SPREAD, str(error))
+        return refuse_malformed(TOPOLOGY_SPREAD, str(error))

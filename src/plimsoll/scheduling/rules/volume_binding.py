@@ -16,12 +16,12 @@ from plimsoll.scheduling.storage import (
     claim_selector,
     class_name,
     class_nodes,
+    get_requested_storage,
     is_bound,
-    owned_by_pod,
-    requested_storage,
+    is_owned_by_pod,
     volume_nodes,
 )
-from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
     from plimsoll.core.node_selectors import NodeSelector
@@ -54,7 +54,7 @@ class _PendingClaim:
     """A claim that will be bound when the pod has its node."""
 
     def __init__(self, claim: PersistentVolumeClaim, storage: Storage) -> None:
-        self.wanted: Quantity = requested_storage(claim)
+        self.wanted: Quantity = get_requested_storage(claim)
         self.name = claim.metadata.name
         self._selected_node = claim.metadata.annotations.get(_SELECTED_NODE)
         offers = storage.unbound_volumes(class_name(claim))
@@ -160,7 +160,7 @@ def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
             missing=missing,
         )
     except InvalidInput as error:
-        return malformed(VOLUME_BINDING, str(error))
+        return refuse_malformed(VOLUME_BINDING, str(error))
 
 
 def volume_choices(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _claim_problem(claim: PersistentVolumeClaim | None, name: str, pod: Pod, *, 
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
-    if own and not owned_by_pod(claim, pod):
+    if own and not is_owned_by_pod(claim, pod):
         where = claim.metadata.namespace
         return (
             f"PVC {where}/{name} was not created for pod {pod.metadata.namespace}/{pod.metadata.name}"
@@ -237,11 +237,11 @@ def prepare_zones(pod: Pod, view: ClusterView) -> _Zones | Refusal | None:
         bound = view.storage.volumes.get(claim.spec.volume_name)
         if bound is None:
             return Refusal(plugin=VOLUME_ZONE, messages=(f'persistentvolume "{claim.spec.volume_name}" not found',))
-        wanted += _labelled_zones(bound)
+        wanted += _read_zone_labels(bound)
     return _Zones(tuple(wanted)) if wanted else None
 
 
-def _labelled_zones(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
+def _read_zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
     """A volume in several zones joins them with two underscores; a label with a gap in it is ignored."""
     found: list[tuple[str, frozenset[str]]] = []
     for key in _TOPOLOGY_LABELS:

@@ -83,7 +83,7 @@ def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[J
     """The objects, every node with the label of its group."""
     ids = [group_entry.id for group_entry in groups if group_entry.exists]
     labelled = [
-        _labelled(manifest, _group_of(manifest, ids)) if manifest["kind"] == "Node" else manifest
+        _label_node(manifest, _group_of(manifest, ids)) if manifest["kind"] == "Node" else manifest
         for manifest in objects
     ]
     homeless = [
@@ -93,7 +93,7 @@ def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[J
         only = next(group_entry for group_entry in groups if group_entry.exists)
         if homeless and only.spec["target"] == len(homeless):
             for index in homeless:
-                labelled[index] = _labelled(labelled[index], only.id)
+                labelled[index] = _label_node(labelled[index], only.id)
     return labelled
 
 
@@ -110,7 +110,7 @@ def _group_label(node: Json) -> str:
     return str(labels.get(GROUP_LABEL, "")) if isinstance(labels, dict) else ""
 
 
-def _labelled(node: Json, group: str) -> Json:
+def _label_node(node: Json, group: str) -> Json:
     given = node["metadata"].get("labels") or {}
     if not group or not isinstance(given, dict):
         return node

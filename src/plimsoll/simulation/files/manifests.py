@@ -55,9 +55,9 @@ def read_checked_manifest(given: DocumentValue) -> Json:
         return body
     component = schema_name(api_version, kind)
     if component is None:
-        _decoded(given.member("metadata", metadata), metadata, _METADATA)
+        _decode(given.member("metadata", metadata), metadata, _METADATA)
         return body
-    whole = _decoded(given, {**body, "metadata": _without_names(metadata)}, component)
+    whole = _decode(given, {**body, "metadata": _without_names(metadata)}, component)
     if not isinstance(body.get("status"), dict):
         return body
     status = whole.get("status") or {}
@@ -68,7 +68,7 @@ def read_checked_manifest(given: DocumentValue) -> Json:
 
 def judge_template(given: DocumentValue, template: Json) -> None:
     """Metadata and spec of pods, at a place."""
-    _decoded(given, template, _POD)
+    _decode(given, template, _POD)
 
 
 def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
@@ -80,7 +80,7 @@ def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
     return (read_checked_manifest(given),)
 
 
-def _decoded(given: DocumentValue, value: Json, component: str) -> Json:
+def _decode(given: DocumentValue, value: Json, component: str) -> Json:
     """The value as Go would hold it; values that Go would refuse are reported."""
     taken = take_over(value)
     if isinstance(taken, Refused):

@@ -16,8 +16,8 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import (
     dns1123_label_problems,
+    find_qualified_name_problems,
     label_value_problems,
-    qualified_name_problems,
     subdomain_problems,
 )
 from plimsoll.core.quantity import Quantity
@@ -71,7 +71,7 @@ def check_objects(bodies: Iterable[Json]) -> None:
         holder = _mapping(body.get("template")) if kind == "PodTemplate" else body
         if kind == "DaemonSet":
             holder = _mapping(_mapping(body.get("spec")).get("template"))
-        asked = _asked_amounts(_mapping(holder.get("spec"))) if kind in _WITH_PODS else _node_amounts(body)
+        asked = _iterate_amounts(_mapping(holder.get("spec"))) if kind in _WITH_PODS else _node_amounts(body)
         for where, amount in asked:
             if _is_absurd(amount):
                 named_as = "/".join(filter(None, (kind.lower(), metadata.get("namespace"), metadata.get("name"))))
@@ -169,7 +169,7 @@ def _check_group(entry: GroupEntry, path: str, problems: Problems) -> None:
 def _check_taints(taints: Sequence[Taint], path: str, problems: Problems) -> None:
     for index, taint in enumerate(taints):
         where = f"{path}[{index}]"
-        _add(qualified_name_problems(taint.key), f"{where}.key", taint.key, problems)
+        _add(find_qualified_name_problems(taint.key), f"{where}.key", taint.key, problems)
         _add(label_value_problems(taint.value), f"{where}.value", taint.value, problems)
         if taint.effect not in _EFFECTS:
             problems.add(f"{where}.effect", f"must be one of {', '.join(_EFFECTS)}, is {describe_value(taint.effect)}")
@@ -216,23 +216,23 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         _check_labels(labels, f"{path}.template.metadata.labels", problems)
     if selector := _mapping(spec.get("nodeSelector")):
         _check_labels(selector, f"{path}.template.spec.nodeSelector", problems)
-    for index, toleration in enumerate(_listed(spec.get("tolerations"))):
+    for index, toleration in enumerate(_as_list(spec.get("tolerations"))):
         _check_toleration(toleration, f"{path}.template.spec.tolerations[{index}]", problems)
-    for index, constraint in enumerate(_listed(spec.get("topologySpreadConstraints"))):
+    for index, constraint in enumerate(_as_list(spec.get("topologySpreadConstraints"))):
         _check_spread(constraint, f"{path}.template.spec.topologySpreadConstraints[{index}]", problems)
     if spec.get("containers") in (None, []):
         problems.add(f"{path}.template.spec.containers", "must have one container at least")
     for where in _terms_without_topology(_mapping(spec.get("affinity"))):
         problems.add(f"{path}.template.spec.affinity.{where}.topologyKey", "is missing")
-    for where, amount in _asked_amounts(spec):
+    for where, amount in _iterate_amounts(spec):
         if _is_absurd(amount):
             problems.add(f"{path}.template.spec.{where}", f"is more than any machine has: {describe_value(amount)}")
 
 
-def _asked_amounts(spec: Json) -> Iterator[tuple[str, Any]]:
+def _iterate_amounts(spec: Json) -> Iterator[tuple[str, Any]]:
     """Requests and limits of all containers, with their paths."""
     for kind in ("containers", "initContainers"):
-        for index, container in enumerate(_listed(spec.get(kind))):
+        for index, container in enumerate(_as_list(spec.get(kind))):
             yield from _amounts_of(container.get("resources"), f"{kind}[{index}].resources")
     yield from _amounts_of(spec.get("resources"), "resources")
     yield from ((join_path("overhead", name), amount) for name, amount in _mapping(spec.get("overhead")).items())
@@ -261,7 +261,7 @@ def _is_absurd(amount: Any) -> bool:
 def _terms_without_topology(affinity: Json) -> Iterator[str]:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     for kind in ("podAffinity", "podAntiAffinity"):
-        for index, term in enumerate(_listed(_mapping(affinity.get(kind)).get(required))):
+        for index, term in enumerate(_as_list(_mapping(affinity.get(kind)).get(required))):
             if not term.get("topologyKey"):
                 yield f"{kind}.{required}[{index}]"
 
@@ -296,7 +296,7 @@ def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> N
 
 @functools.lru_cache(maxsize=4096)
 def _label_problems(key: str, value: str) -> str:
-    found = [f"the key {problem}" for problem in qualified_name_problems(key)]
+    found = [f"the key {problem}" for problem in find_qualified_name_problems(key)]
     return "; ".join(found + [f"the value {problem}" for problem in label_value_problems(value)])
 
 
@@ -309,5 +309,5 @@ def _mapping(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: Any) -> list[Json]:
+def _as_list(value: Any) -> list[Json]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

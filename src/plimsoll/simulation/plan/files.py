@@ -154,7 +154,7 @@ def _types_of(name: str, merged: Json) -> list[Json]:
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
     own = {entry["name"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)}
-    return [_written(machine_type) for machine_type in _catalogue(name).machine_types if machine_type.name not in own]
+    return [_write(machine_type) for machine_type in _catalogue(name).machine_types if machine_type.name not in own]
 
 
 def _catalogue(name: str) -> Catalogue:
@@ -172,7 +172,7 @@ def _catalogue(name: str) -> Catalogue:
     return read_catalogue(data, source=name)
 
 
-def _written(one: MachineType) -> Json:
+def _write(one: MachineType) -> Json:
     body: Json = msgspec.to_builtins(one)
     return body
 
@@ -220,7 +220,7 @@ def _with_their_nodes(scenario: Scenario) -> Scenario:
     for manifest in objects:
         if manifest["kind"] == "Node" and (group := _labels(manifest).get(GROUP_LABEL)):
             there[group] = there.get(group, 0) + 1
-    groups = tuple(_sized(group_entry, there.get(group_entry.id, 0)) for group_entry in scenario.node_groups)
+    groups = tuple(_resize(group_entry, there.get(group_entry.id, 0)) for group_entry in scenario.node_groups)
     return msgspec.structs.replace(scenario, objects=objects, node_groups=groups)
 
 
@@ -232,7 +232,7 @@ def _in_pool(node: Json, ids: set[str]) -> Json:
     return {**node, "metadata": {**node["metadata"], "labels": {**labels, GROUP_LABEL: pool}}}
 
 
-def _sized(entry: GroupEntry, nodes: int) -> GroupEntry:
+def _resize(entry: GroupEntry, nodes: int) -> GroupEntry:
     if not nodes or entry.spec["target"]:
         return entry
     spec = {**entry.spec, "target": nodes, "max": max(entry.spec["max"], nodes)}

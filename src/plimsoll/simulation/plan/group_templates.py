@@ -42,7 +42,7 @@ def find_node_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *
     if not good:
         return None
     newest = max(good, key=lambda node: (node.metadata.creation_timestamp or _OLDEST, node.metadata.name))
-    metadata = msgspec.structs.replace(newest.metadata, labels=_agreed(newest, good))
+    metadata = msgspec.structs.replace(newest.metadata, labels=_find_common_labels(newest, good))
     daemons = tuple(pod for pod in on.get(newest.metadata.name, ()) if _comes_with_the_node(pod))
     return Template(node=msgspec.structs.replace(newest, metadata=metadata), daemons=daemons)
 
@@ -61,7 +61,7 @@ def _is_good(node: Node, now: datetime) -> bool:
     return since is None or not timedelta() <= now - since < _SETTLED
 
 
-def _agreed(node: Node, others: Sequence[Node]) -> dict[str, str]:
+def _find_common_labels(node: Node, others: Sequence[Node]) -> dict[str, str]:
     """Its labels, without those that another node of the group has otherwise: zones, ids."""
     return {
         key: value

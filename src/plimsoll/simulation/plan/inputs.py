@@ -24,7 +24,7 @@ from plimsoll.nodes.requests.classes import BUILT_IN
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.reader import ListedRequests
 from plimsoll.objects.api.core import ConfigMap, Namespace
-from plimsoll.objects.api.meta import WireObject, written_time
+from plimsoll.objects.api.meta import WireObject, format_time
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod, PodTemplate
 from plimsoll.objects.api.policy import LimitRange, PodDisruptionBudget, PriorityClass
@@ -37,7 +37,7 @@ from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.objects.limit_ranges import as_admitted, without_nulls
 from plimsoll.scheduling import ClusterView, Storage
-from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolved_priority
+from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolve_priority
 from plimsoll.simulation.files.cloud_manifests import build_initial_nodes, label_nodes
 from plimsoll.simulation.plan.checks import check_objects, check_requests, check_scenario, join_problem_path
 from plimsoll.simulation.plan.files import read_plan_files
@@ -95,9 +95,9 @@ class _Reading:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._now = written_time(scenario.start)
+        self._now = format_time(scenario.start)
         bodies = [*label_nodes(scenario.objects, scenario.node_groups), *build_initial_nodes(scenario)]
-        self._bodies = [_completed(body, now=self._now) for body in bodies]
+        self._bodies = [_complete(body, now=self._now) for body in bodies]
         check_objects(self._bodies)
         self._by_kind: dict[str, list[Json]] = {}
         for body in self._bodies:
@@ -183,7 +183,7 @@ class _Reading:
         return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
 
     def _with_priority(self, pod: Pod) -> Pod:
-        priority = resolved_priority(pod, self._priorities, default=self._default_priority)
+        priority = resolve_priority(pod, self._priorities, default=self._default_priority)
         if priority is None or priority == pod.spec.priority:
             return pod
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
@@ -203,7 +203,7 @@ class _Reading:
 
     def _entries(self, cutoff: int) -> Iterator[PendingPods]:
         for index, entry in enumerate(self._scenario.pods):
-            body = self._filled(_pod_body(entry), entry.namespace)
+            body = self._fill(_pod_body(entry), entry.namespace)
             pod = self._with_priority(decode_object(Pod, body, path=f"pods[{index}].template"))
             if why := explain_set_aside(pod, cutoff=cutoff):
                 self._set_aside[f"{entry.namespace}/{entry.name}"] = why
@@ -235,7 +235,7 @@ class _Reading:
                 found.setdefault(namespace, []).append(without_nulls(body))
         return found
 
-    def _filled(self, body: Json, namespace: str) -> Json:
+    def _fill(self, body: Json, namespace: str) -> Json:
         """A pod with the defaults of its namespace; one that cannot be read is left for decoding to complain about."""
         ranges = self._limit_ranges.get(namespace, ())
         return body if not ranges or isinstance(convert_object(Pod, body), BadObject) else as_admitted(body, ranges)
@@ -250,7 +250,7 @@ class _Reading:
 # ---- objects
 
 
-def _completed(body: Json, *, now: str) -> Json:
+def _complete(body: Json, *, now: str) -> Json:
     """A copy with what a running cluster would have put there; what cannot be read stays as it is."""
     copy = {**with_shipped_names(body), "metadata": {**body["metadata"]}}
     if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:

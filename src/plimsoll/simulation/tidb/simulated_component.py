@@ -130,7 +130,7 @@ class SimulatedComponent:
             time=self._moment(now_s),
             window_seconds=_WINDOW_S,
             instances=tuple(
-                self._seen_instance(owner, instance, usage=usage[instance.name], filled=filled, now_s=now_s)
+                self._observe_instance(owner, instance, usage=usage[instance.name], filled=filled, now_s=now_s)
                 for owner in self._sets()
                 for instance in owner.ready(now_s)
             ),
@@ -144,7 +144,7 @@ class SimulatedComponent:
             component=self.component,
             scaled=self._played.scaled,
             base=base,
-            groups=tuple(self._seen_group(key, now_s=now_s) for key in sorted(self._groups)),
+            groups=tuple(self._observe_group(key, now_s=now_s) for key in sorted(self._groups)),
             status=self.status,
         )
 
@@ -188,7 +188,7 @@ class SimulatedComponent:
         target = ((rule.max_threshold or 0.0) + (rule.min_threshold or 0.0)) / 2
         return HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)
 
-    def _seen_instance(
+    def _observe_instance(
         self, owner: SimulatedSet, one: SimulatedInstance, *, usage: float, filled: float, now_s: float
     ) -> ObservedInstance:
         form = owner.form
@@ -206,7 +206,7 @@ class SimulatedComponent:
             quality=quality,
         )
 
-    def _seen_group(self, key: str, *, now_s: float) -> ObservedGroup:
+    def _observe_group(self, key: str, *, now_s: float) -> ObservedGroup:
         group = self._groups[key]
         since = group.draining_since_s
         return ObservedGroup(

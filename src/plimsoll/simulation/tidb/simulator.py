@@ -127,34 +127,34 @@ class _Notes:
         self._last: frozenset[tuple[str, str]] = frozenset()
 
     def note(self, turned: ClosedLoopStep, *, at_s: float) -> None:
-        found = list(self._found(turned, at_s=at_s))
+        found = list(self._find_decisions(turned, at_s=at_s))
         self.decisions += [
             decision for decision in found if decision.added or (decision.kind, decision.what) not in self._last
         ]
         self._last = frozenset((decision.kind, decision.what) for decision in found)
 
-    def _found(self, turned: ClosedLoopStep, *, at_s: float) -> Iterator[SimulatedDecision]:
+    def _find_decisions(self, turned: ClosedLoopStep, *, at_s: float) -> Iterator[SimulatedDecision]:
         planned = tuple(str(reason) for reason in turned.planned)
         for done in turned.done:
             kind, what = self._of(done.act), describe_act(done.act, added=done.added)
             yield self._decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))
         for held in turned.held:
-            yield self._held(held, at_s=at_s)
+            yield self._build_held(held, at_s=at_s)
         if turned.refused:
             yield self._decision("", "cannot plan", at_s=at_s, is_held=True, why=(turned.refused,))
 
     def _of(self, act: Act) -> str:
-        return BASE if isinstance(act, RaiseBase) else self._named(act.key)
+        return BASE if isinstance(act, RaiseBase) else self._name(act.key)
 
-    def _named(self, key: str) -> str:
+    def _name(self, key: str) -> str:
         """A group by the end of its name: the beginning is the same for all."""
         if key == self._component.homogeneous_type:
             return BASE
         return key.removeprefix(make_group_name(self._component, ""))
 
-    def _held(self, held: Held, *, at_s: float) -> SimulatedDecision:
+    def _build_held(self, held: Held, *, at_s: float) -> SimulatedDecision:
         what = f"held: {held.reason.code}"
-        return self._decision(self._named(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
+        return self._decision(self._name(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
 
     def _decision(
         self, kind: str, what: str, *, at_s: float, why: tuple[str, ...], added: int = 0, is_held: bool = False

@@ -79,7 +79,7 @@ def summarise(simulated: ComponentSimulation, run: SimulationInput, *, price_per
     high = read_thresholds(run.setting, simulated.component).cpu_high
     above = [sample for sample in samples if high is not None and sample.highest_usage > high + _TOLERANCE]
     core_hours = sum(sample.cores for sample in samples) * hours
-    fixed = _fixed(simulated, run, price_per_core_hour=price_per_core_hour)
+    fixed = _summarise_fixed(simulated, run, price_per_core_hour=price_per_core_hour)
     return Summary(
         component=simulated.component,
         hours=len(samples) * hours,
@@ -87,7 +87,7 @@ def summarise(simulated: ComponentSimulation, run: SimulationInput, *, price_per
         peak_instances=max(sample.instances for sample in samples),
         instance_hours=sum(sample.instances for sample in samples) * hours,
         core_hours=core_hours,
-        cost=_priced(core_hours, price_per_core_hour),
+        cost=_compute_price(core_hours, price_per_core_hour),
         scale_outs=sum(decision.added > 0 for decision in simulated.decisions),
         scale_ins=sum(decision.added < 0 for decision in simulated.decisions),
         above_max_s=len(above) * run.step_s,
@@ -97,7 +97,9 @@ def summarise(simulated: ComponentSimulation, run: SimulationInput, *, price_per
     )
 
 
-def _fixed(simulated: ComponentSimulation, run: SimulationInput, *, price_per_core_hour: float | None) -> FixedSize:
+def _summarise_fixed(
+    simulated: ComponentSimulation, run: SimulationInput, *, price_per_core_hour: float | None
+) -> FixedSize:
     component, samples = simulated.component, simulated.samples
     own = component_of_cluster(run.setting.base, component)
     assert own is not None, "validation saw to it"
@@ -114,7 +116,7 @@ def _fixed(simulated: ComponentSimulation, run: SimulationInput, *, price_per_co
         instances=instances,
         cores=instances * cores,
         core_hours=core_hours,
-        cost=_priced(core_hours, price_per_core_hour),
+        cost=_compute_price(core_hours, price_per_core_hour),
     )
 
 
@@ -122,5 +124,5 @@ def _instances(amount: float, of_one: float, threshold: float | None) -> int:
     return math.ceil(amount / (of_one * threshold) - _TOLERANCE) if threshold and of_one else 0
 
 
-def _priced(core_hours: float, price: float | None) -> float | None:
+def _compute_price(core_hours: float, price: float | None) -> float | None:
     return None if price is None else core_hours * price

@@ -37,12 +37,12 @@ def prepare_for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json
     body = {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
     if (manifest["apiVersion"], manifest["kind"]) == ("v1", "Node"):
         metadata["labels"] = {HOSTNAME: metadata["name"], **(metadata.get("labels") or {})}
-    elif admitted := admitted_priority(manifest):
+    elif admitted := read_admitted_priority(manifest):
         body["spec"] = {name: value for name, value in manifest["spec"].items() if name not in admitted}
     return body
 
 
-def admitted_priority(manifest: Json) -> Json:
+def read_admitted_priority(manifest: Json) -> Json:
     """The priority of a recorded pod that was admitted elsewhere; empty if admission is still to come."""
     spec = manifest.get("spec")
     if (manifest["apiVersion"], manifest["kind"]) != ("v1", "Pod") or not isinstance(spec, dict):

@@ -66,7 +66,7 @@ class ProcessLife:
             log.warning("simulation.process_crashed", component=component, step=path)
             self._on_crash()
 
-    def wrote(self, component: str) -> None:
+    def record_write(self, component: str) -> None:
         """A write of this component took effect."""
         due = None if self.has_crashed else self._planned.due_after_write(component)
         if due is not None:
@@ -85,7 +85,7 @@ class CrashingTransport:
         self._check_alive()
         reply = await self._transport.send(call)
         if reply.is_success and not call.is_safe:
-            self._life.wrote(self._component)
+            self._life.record_write(self._component)
         self._check_alive()
         return reply
 

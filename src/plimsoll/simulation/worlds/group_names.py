@@ -28,7 +28,7 @@ class GroupNames:
         taken = {group_id for group_id in listed if not _is_changed(group_id)}
         for group_id in listed:
             if _is_changed(group_id) and group_id not in self._name_of:
-                self._name_of[group_id] = name = _free(_written(group_id), taken)
+                self._name_of[group_id] = name = _free(_format_name(group_id), taken)
                 taken.add(name)
         self._id_of = {name: group_id for group_id, name in self._name_of.items()}
 
@@ -71,10 +71,10 @@ class GroupNames:
 
 
 def _is_changed(group: str) -> bool:
-    return _written(group) != group
+    return _format_name(group) != group
 
 
-def _written(group: str) -> str:
+def _format_name(group: str) -> str:
     return _REFUSED.sub("-", group.lower()).strip("-.") or "group"
 
 

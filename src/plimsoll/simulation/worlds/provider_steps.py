@@ -27,7 +27,7 @@ def apply_provider_step(world: World, step: ProviderStep, *, path: str) -> None:
     world.run_now(_intervene(world, step, path=path))
     for call in step.calls:
         # Its answer may come late: the caller waits while the scenario continues.
-        world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
+        world.run.spawn(_call(world, call), name=f"{call.call} {call.group}")
         world.run.settle()
 
 
@@ -70,7 +70,7 @@ async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
         raise InvalidInput(str(error), path=at) from error
 
 
-async def _called(world: World, call: ProviderCall) -> None:
+async def _call(world: World, call: ProviderCall) -> None:
     """Make the call. A refusal of the cloud is in its call log."""
     cloud, arg, group = world.cloud, call.arg, world.group_names.name_of(call.group)
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -38,7 +38,7 @@ class RequestHistory:
     def _take(self, known_as: str, conditions: list[dict[str, Any]]) -> None:
         before = self._seen.get(known_as, [])
         self._seen[known_as] = conditions
-        now = written_time(self._clock.now())
+        now = format_time(self._clock.now())
         for condition in conditions:
             if condition not in before:
                 entry = {name: str(condition.get(name, "")) for name in ("type", "status", "reason")}

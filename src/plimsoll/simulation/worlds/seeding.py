@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
-from plimsoll.kube.requests.builder import encoded
+from plimsoll.kube.requests.builder import encode_json
 from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
 from plimsoll.local.apiserver.bootstrap.install import create_missing
 from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
-from plimsoll.objects.api.meta import WireObject, written_time
+from plimsoll.objects.api.meta import WireObject, format_time
 from plimsoll.objects.api.resource import Resource
 from plimsoll.objects.builtin import is_builtin
 from plimsoll.simulation.worlds.completion import (
-    admitted_priority,
     complete_status,
     is_not_ready_taint,
     prepare_for_server,
+    read_admitted_priority,
 )
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Seeder:
         if "status" in manifest and resource.subresource("status") is None:
             body["status"] = manifest["status"]
         try:
-            await self._client.call(self._applied(resource, key, body, manager=manager))
+            await self._client.call(self._build_apply(resource, key, body, manager=manager))
             await self._judge_status(resource, key, manifest)
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
@@ -145,12 +145,15 @@ class Seeder:
 
     # ---- inside
 
-    def _applied(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
+    def _build_apply(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
         """A call of its own: no struct is there for every kind that a file may hold."""
         calls = self._client.calls
         path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace)
         return calls.patch(
-            path, encoded(body), APPLY_PATCH, {"force": True, "field_manager": manager, "field_validation": "Strict"}
+            path,
+            encode_json(body),
+            APPLY_PATCH,
+            {"force": True, "field_manager": manager, "field_validation": "Strict"},
         )
 
     async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
@@ -161,7 +164,9 @@ class Seeder:
         calls = self._client.calls
         path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
         await self._client.call(
-            calls.patch(path, encoded({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"})
+            calls.patch(
+                path, encode_json({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"}
+            )
         )
 
     def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
@@ -174,12 +179,12 @@ class Seeder:
         """So that owner references may leave the uid out, whichever of the two objects comes first."""
         for manifest in manifests:
             metadata = manifest["metadata"]
-            known_as = self._known_as(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
+            known_as = self._reference(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
             self._reserved_uids[known_as] = (
                 metadata.get("uid") or self._reserved_uids.get(known_as) or self._entropy.uid()
             )
 
-    def _known_as(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
+    def _reference(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
         """An object as those in a namespace refer to it."""
         resource = self._by_kind(kind)
         return (kind, namespace if resource is None or resource.namespaced else "", name)
@@ -190,7 +195,7 @@ class Seeder:
     def _uid_of(self, kind: str, namespace: str, name: str) -> str:
         if present := self._present_uid(kind, namespace, name):
             return present
-        known_as = self._known_as(kind, namespace, name)
+        known_as = self._reference(kind, namespace, name)
         if known_as not in self._reserved_uids:
             self._reserved_uids[known_as] = self._entropy.uid()
         return self._reserved_uids[known_as]
@@ -209,9 +214,9 @@ class Seeder:
 
     async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
         metadata = manifest["metadata"]
-        reserved = self._reserved_uids.pop(self._known_as(manifest["kind"], key.namespace, key.name), "")
+        reserved = self._reserved_uids.pop(self._reference(manifest["kind"], key.namespace, key.name), "")
         uid = reserved or metadata.get("uid")
-        now = written_time(self._server.clock.now())
+        now = format_time(self._server.clock.now())
 
         def decide(found: Stored | None) -> Decision:
             if found is None:
@@ -223,7 +228,7 @@ class Seeder:
             if metadata.get("creationTimestamp"):
                 body["metadata"]["creationTimestamp"] = metadata["creationTimestamp"]
             complete_status(body, manifest, is_new=is_new, now=now)
-            if is_new and (admitted := admitted_priority(manifest)):
+            if is_new and (admitted := read_admitted_priority(manifest)):
                 body["spec"] |= admitted
             if is_new and body.get("kind") == "Node":
                 _keep_given_taints(body, manifest)

@@ -31,7 +31,7 @@ from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
 from plimsoll.objects.custom_kinds import OUR_KINDS
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
@@ -143,17 +143,17 @@ class World:
     # ---- the world at the start
 
     def _begin(self) -> None:
-        self.run_now(self._built())
+        self.run_now(self._build())
         self.run.spawn(NamespaceDefaults(self._application.server, ca_certificate="").run(), name="namespace contents")
         self.run.spawn(EventExpiry(self._application.server).run(), name="event expiry")
         self.run.spawn(self.requests.run(), name="request histories")
         self._start_process()
         self.run.settle()
 
-    async def _built(self) -> None:
+    async def _build(self) -> None:
         scenario = self.scenario
         await self._application.start()
-        for definition in shipped_definitions():
+        for definition in list_shipped_definitions():
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         problems = Problems()
         for path, manifest in build_cloud_manifests(scenario):

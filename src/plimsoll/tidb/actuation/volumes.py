@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.kube.errors import ApiError
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.storage import PersistentVolumeClaim
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def defer_deletion(client: Client, left: StoreDrain, *, now: datetime) -> 
     try:
         claim = await client.get(PersistentVolumeClaim, name, namespace=left.namespace)
         if DEFERRED not in claim.metadata.annotations:
-            patch = {"metadata": {"annotations": {DEFERRED: written_time(now)}}}
+            patch = {"metadata": {"annotations": {DEFERRED: format_time(now)}}}
             await client.merge_patch(PersistentVolumeClaim, name, patch, namespace=left.namespace)
     except ApiError as error:
         _log.debug("disk.not_marked", namespace=left.namespace, claim=name, problem=str(error))

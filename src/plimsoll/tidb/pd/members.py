@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.values import Value, Wire
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.limits import HEARD_WITHIN_S
@@ -124,7 +124,7 @@ def _is_from_another_time(reported: datetime | None, at: datetime) -> bool:
 
 def _outdated(what: str, reported: datetime | None) -> PdFailed:
     assert reported is not None
-    problem = f"PD last heard from {what} at {written_time(reported)}: the answer is old, or the clocks differ"
+    problem = f"PD last heard from {what} at {format_time(reported)}: the answer is old, or the clocks differ"
     return PdFailed(problem=problem, status=200)
 
 

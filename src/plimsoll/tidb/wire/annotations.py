@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from plimsoll.objects.api.meta import Time, written_time
+from plimsoll.objects.api.meta import Time, format_time
 from plimsoll.tidb.model.reconcile_types import DrainRecord
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def is_made_by(labels: Mapping[str, str], *, autoscaler: str, component: Compone
 
 def write_change_time(moment: datetime) -> str:
     """The value of `LAST_CHANGE`: UTC, in whole seconds."""
-    return written_time(moment)
+    return format_time(moment)
 
 
 def read_change_time(annotations: Mapping[str, str]) -> datetime | None:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from plimsoll.kube.informer.delivery.broadcaster import DeliveryLoop, HandlerBroadcaster
 from plimsoll.kube.informer.events import Key
 from plimsoll.kube.informer.store.cache import WritableCache
-from plimsoll.kube.informer.store.cache_updater import CacheUpdater, is_newer, went_back
+from plimsoll.kube.informer.store.cache_updater import CacheUpdater, is_newer, is_restored
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widget_server import Widget
@@ -149,4 +149,4 @@ def test_a_deletion_told_with_an_unreadable_object_is_a_deletion():
 )
 def test_versions_are_compared_as_numbers(version: str, than: str, newer: bool, back: bool):
     assert is_newer(version, than) is newer
-    assert went_back(version, than) is back
+    assert is_restored(version, than) is back

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
 from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import CrashingLocalCluster, LocalClusterHarness
@@ -86,7 +86,7 @@ class WorkloadCluster(LocalClusterHarness):
 
     def phase(self, name: str, phase: str, *, ready: bool = False) -> None:
         """What a kubelet says of a pod."""
-        now = written_time(self.run.clock.now())
+        now = format_time(self.run.clock.now())
         conditions = [{"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": now}]
         self.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "conditions": conditions}})
 

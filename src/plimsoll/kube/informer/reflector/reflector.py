@@ -48,7 +48,7 @@ from plimsoll.kube.informer.reflector.watch_decoder import (
     WatchError,
 )
 from plimsoll.kube.informer.reflector.watch_list import InitialEvents, NoInitialEvents
-from plimsoll.kube.informer.store.cache_updater import went_back
+from plimsoll.kube.informer.store.cache_updater import is_restored
 from plimsoll.runtime.backoff import BackoffState
 from plimsoll.runtime.cooperative_yield import CooperativeYield
 
@@ -112,7 +112,7 @@ class Reflector(Generic[V]):
             except ServerTrouble as error:
                 self._handle_failure(error)
                 now_s = self._clock.monotonic_s()
-                at_least_s = self._settings.backoff.hinted_s(error)
+                at_least_s = self._settings.backoff.read_retry_after_s(error)
                 backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
                 await self._clock.sleep(backoff.ready_at - now_s)
 
@@ -133,7 +133,7 @@ class Reflector(Generic[V]):
         has_other_count = self._was_silent and newest.objects not in {None, self._updater.count_objects()}
         is_stalled = has_other_count and self._has_other_count
         self._has_other_count = has_other_count
-        return is_stalled or went_back(newest.version, self._updater.position)
+        return is_stalled or is_restored(newest.version, self._updater.position)
 
     def _finish_list(self) -> None:
         """Record that a list is complete."""

@@ -163,7 +163,7 @@ class CacheUpdater(Generic[V]):
 
     def _check_went_back(self, version: str) -> None:
         """Mark the cache suspect if the server went back: a watch never sends older versions without a restore."""
-        if went_back(version, self.position) and not self.is_suspect:
+        if is_restored(version, self.position) and not self.is_suspect:
             self.is_suspect = True
             log.warning("informer.went_back", resource=self._resource, version=version, position=self.position)
 
@@ -209,7 +209,7 @@ def is_newer(version: str, than: str) -> bool:
     return version != than
 
 
-def went_back(version: str, position: str) -> bool:
+def is_restored(version: str, position: str) -> bool:
     """Whether the server was restored: its `version` is older than the `position` it had reached."""
     return _is_number(version) and _is_number(position) and int(version) < int(position)
 

@@ -56,7 +56,7 @@ def _summary(listed: list[tuple[str, str]]) -> str:
 
 
 def _named(identity: ManagerIdentity) -> str:
-    name = go_text.quoted(identity.manager)
+    name = go_text.quote(identity.manager)
     if identity.subresource:
-        name = f"{name} with subresource {go_text.quoted(identity.subresource)}"
+        name = f"{name} with subresource {go_text.quote(identity.subresource)}"
     return name if identity.applies else f"{name} using {identity.api_version}"

@@ -21,7 +21,7 @@ from plimsoll.local.apiserver.apply.managed_fields import APPLY, UPDATE, Manager
 from plimsoll.local.apiserver.apply.typed.types import BadItem
 from plimsoll.local.apiserver.apply.typed.validation import validation_error
 from plimsoll.local.apiserver.apply.updater import Conflicts, Merged, Updater
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema.json_values import same
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class FieldManager:
             return managers
         fields = owned.fields - _NEVER_OWNED
         if fields:
-            time = written_time(now) if result.changed else owned.time
+            time = format_time(now) if result.changed else owned.time
             managers[by] = msgspec.structs.replace(owned, fields=fields, time=time)
         return managers
 
@@ -207,7 +207,7 @@ class FieldManager:
             identity = self._identity(manager, UPDATE)
             previous = left.get(identity)
             fields = taken | previous.fields if previous else taken
-            left = {**left, identity: OwnedFields(fields=fields, api_version=self._api_version, time=written_time(now))}
+            left = {**left, identity: OwnedFields(fields=fields, api_version=self._api_version, time=format_time(now))}
         return managed_fields.cap_managers(left)
 
     def _fields_of_created(self, new: dict[str, Any]) -> FieldSet:

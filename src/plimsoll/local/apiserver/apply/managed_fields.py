@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -116,7 +116,7 @@ def _kept_time(text: str) -> str | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return written_time(moment) if moment.tzinfo is not None else None
+    return format_time(moment) if moment.tzinfo is not None else None
 
 
 def encode(managers: Managers) -> list[dict[str, Any]]:

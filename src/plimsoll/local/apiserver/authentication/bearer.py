@@ -195,4 +195,4 @@ def _shared(wanted: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
 
 
 def _listed(audiences: Sequence[str]) -> str:
-    return f"[{' '.join(map(go_text.quoted, audiences))}]"
+    return f"[{' '.join(map(go_text.quote, audiences))}]"

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.auth_types import Attributes
 from plimsoll.local.apiserver.authorization.forbidden import forbidden_object
 from plimsoll.local.apiserver.authorization.groups import MASTERS
 from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, uncovered
-from plimsoll.objects.schema.go_text import quoted
+from plimsoll.objects.schema.go_text import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,8 +109,8 @@ def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, n
     if not missing:
         return None
     lines = "\n".join(sorted({rule.text for rule in compact(missing)}))
-    groups = " ".join(map(quoted, user.groups))
-    text = f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
+    groups = " ".join(map(quote, user.groups))
+    text = f"user {quote(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
     problems = f"; resolution errors: [{' '.join(own.problems)}]" if own.problems else ""
     return f"{text}\n{lines}{problems}"
 

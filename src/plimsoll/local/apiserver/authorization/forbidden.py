@@ -6,7 +6,7 @@ from typing import Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes, Decision
-from plimsoll.objects.schema.go_text import quoted
+from plimsoll.objects.schema.go_text import quote
 
 # Kubernetes escapes what somebody could want to render, in the sentence only.
 _FOR_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -26,17 +26,17 @@ def forbidden(attributes: Attributes, reason: Decision | str = "") -> status_err
 def forbidden_object(why: str, *, group: str, resource: str, name: str) -> status_errors.StatusError:
     """`roles.rbac.authorization.k8s.io "x" is forbidden: …`."""
     full = f"{resource}.{group}" if group else resource
-    whom = f"{full} {quoted(name)}" if name else full
+    whom = f"{full} {quote(name)}" if name else full
     details = status_errors.named(name, group=group, kind=resource)
     return status_errors.forbidden(f"{whom} is forbidden: {why}", details=details)
 
 
 def _sentence(attributes: Attributes) -> str:
-    who = f"User {quoted(attributes.user.name)} cannot {attributes.verb}"
+    who = f"User {quote(attributes.user.name)} cannot {attributes.verb}"
     if not attributes.is_resource_request:
-        return f"{who} path {quoted(attributes.path)}"
+        return f"{who} path {quote(attributes.path)}"
     resource = attributes.resource
     if attributes.subresource:
         resource = f"{resource}/{attributes.subresource}"
-    where = f"in the namespace {quoted(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
-    return f"{who} resource {quoted(resource)} in API group {quoted(attributes.group)} {where}"
+    where = f"in the namespace {quote(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    return f"{who} resource {quote(resource)} in API group {quote(attributes.group)} {where}"

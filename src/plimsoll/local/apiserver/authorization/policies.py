@@ -11,9 +11,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import LabelSelector, structured_requirement
+from plimsoll.core.selectors import LabelSelector, build_requirement
 from plimsoll.local.apiserver.authorization.rules import Rule
-from plimsoll.objects.schema.go_text import quoted
+from plimsoll.objects.schema.go_text import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +74,7 @@ class Binding(NamedTuple):
         kind, name = "ClusterRoleBinding", self.name
         if self.namespace:
             kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
-        return f"{kind} {quoted(name)} of {self.role_kind} {quoted(self.role_name)} to {subject}"
+        return f"{kind} {quote(name)} of {self.role_kind} {quote(self.role_name)} to {subject}"
 
 
 class Grant(NamedTuple):
@@ -161,17 +161,17 @@ class Policies:
 
 def missing_role(binding: Binding) -> str:
     """The message about a binding whose role is missing."""
-    return f"{binding.role_kind.lower()}.{_GROUP} {quoted(binding.role_name)} not found"
+    return f"{binding.role_kind.lower()}.{_GROUP} {quote(binding.role_name)} not found"
 
 
 def _subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in {"User", "Group"}:
-        return f"{kind} {name}", f"{kind} {quoted(name)}"
+        return f"{kind} {name}", f"{kind} {quote(name)}"
     namespace = subject.get("namespace") or binding_namespace
     if kind != "ServiceAccount" or not namespace:
         return None
-    return f"User {_SERVICE_ACCOUNT}:{namespace}:{name}", f"ServiceAccount {quoted(f'{name}/{namespace}')}"
+    return f"User {_SERVICE_ACCOUNT}:{namespace}:{name}", f"ServiceAccount {quote(f'{name}/{namespace}')}"
 
 
 def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
@@ -180,7 +180,7 @@ def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
         expressions = selector.get("matchExpressions") or ()
         try:
             requirements = [
-                structured_requirement(expression["key"], expression["operator"], expression.get("values") or ())
+                build_requirement(expression["key"], expression["operator"], expression.get("values") or ())
                 for expression in expressions
             ]
             selectors.append(LabelSelector.all_of(selector.get("matchLabels") or {}, requirements))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.schema.go_text import quoted
+from plimsoll.objects.schema.go_text import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,7 +140,7 @@ class Rule:
             ("ResourceNames", self.names),
             ("Verbs", self.verbs),
         )
-        shown = (f"{name}:[{' '.join(map(quoted, values))}]" for name, values in parts if values)
+        shown = (f"{name}:[{' '.join(map(quote, values))}]" for name, values in parts if values)
         return "{" + ", ".join(shown) + "}"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,6 +41,6 @@ def _keyed(server: Server, obj: Json) -> tuple[Key, Json]:
     metadata = {
         **obj["metadata"],
         "uid": server.entropy.uid(),
-        "creationTimestamp": written_time(server.clock.now()),
+        "creationTimestamp": format_time(server.clock.now()),
     }
     return Key(resource.stored_as, metadata.get("namespace", ""), metadata["name"]), {**obj, "metadata": metadata}

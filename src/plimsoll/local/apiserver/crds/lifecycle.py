@@ -31,7 +31,7 @@ from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored, encoded_size
 from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, with_condition
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -127,7 +127,7 @@ async def _settle(server: Server, name: str) -> None:
         for item in server.store.list(DEFINITIONS).items
         if item.name != name and item.name.partition(".")[2] == group
     ]
-    now = written_time(server.clock.now())
+    now = format_time(server.clock.now())
     builtin = builtin_names(server.registry, group)
     settled = await _write_status(
         server, name, lambda current: accepted_names_status(current, others, now=now, builtin=builtin)
@@ -204,7 +204,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
     in_progress = {
         "type": TERMINATING,
         "status": "True",
-        "lastTransitionTime": written_time(server.clock.now()),
+        "lastTransitionTime": format_time(server.clock.now()),
         "reason": "InstanceDeletionInProgress",
         "message": "CustomResource deletion is in progress",
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
-from plimsoll.core.selectors import LabelSelector, Operator, requirement, structured_requirement
+from plimsoll.core.selectors import LabelSelector, Operator, build_requirement, requirement
 
 Json = dict[str, Any]
 
@@ -88,7 +88,7 @@ def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error
             requirement(key, Operator.EQUALS, (str(item),)) for key, item in mapping(written, "matchLabels").items()
         ]
         parts += [
-            structured_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
+            build_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
             for item in items(written, "matchExpressions")
         ]
     except InvalidSelector:

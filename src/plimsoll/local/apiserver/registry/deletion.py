@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.request.options import DeleteOptions, read_delete_
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import crd_deletion
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
@@ -185,9 +185,9 @@ def _with_grace(old: Json, grace_s: int, *, now: datetime) -> Json:
         if grace_s >= before_s:
             return old
         began = _began(metadata, before_s, now=now)
-        metadata["deletionTimestamp"] = written_time(add_seconds(began, grace_s))
+        metadata["deletionTimestamp"] = format_time(add_seconds(began, grace_s))
     else:
-        metadata["deletionTimestamp"] = written_time(add_seconds(now, grace_s))
+        metadata["deletionTimestamp"] = format_time(add_seconds(now, grace_s))
         if metadata.get("generation"):
             metadata["generation"] += 1
     metadata["deletionGracePeriodSeconds"] = grace_s
@@ -224,7 +224,7 @@ def _finalizers(present: list[str], wanted: DeleteOptions) -> list[str]:
 def _namespace(old: Json, *, now: datetime) -> _Plan:
     metadata = dict(old["metadata"])
     if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = written_time(now)
+        metadata["deletionTimestamp"] = format_time(now)
     marked = {**old, "metadata": metadata, "status": {**old.get("status", {}), "phase": "Terminating"}}
     held = old.get("spec", {}).get("finalizers") or metadata.get("finalizers")
     return _Plan(marked, vanishes=not held)

@@ -24,7 +24,7 @@ from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracke
 def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
     metadata = dict(value.get("metadata") or {})
     metadata["uid"] = server.entropy.uid()
-    metadata["creationTimestamp"] = written_time(server.clock.now())
+    metadata["creationTimestamp"] = format_time(server.clock.now())
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
     made = {**value, "metadata": metadata}

@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
 from plimsoll.local.apiserver.reviews.bodies import decode_review, with_managed_fields
 from plimsoll.local.apiserver.storage import Key
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     return {
         "kind": "TokenRequest",
         "apiVersion": f"{GROUP}/v1",
-        "metadata": {**identity, "creationTimestamp": written_time(now), **known["metadata"], **identity},
+        "metadata": {**identity, "creationTimestamp": format_time(now), **known["metadata"], **identity},
         "spec": {
             "audiences": audiences,
             "expirationSeconds": lifetime_s,
             "boundObjectRef": spec.get("boundObjectRef"),
         },
-        "status": {"token": token, "expirationTimestamp": written_time(add_seconds(now, lifetime_s))},
+        "status": {"token": token, "expirationTimestamp": format_time(add_seconds(now, lifetime_s))},
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
 from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
@@ -33,5 +33,5 @@ def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
 
 
 def self_subject_review(server: Server, call: RequestContext, _asked: Json) -> Json:
-    beginning = response_head({"metadata": {"creationTimestamp": written_time(server.clock.now())}}, call)
+    beginning = response_head({"metadata": {"creationTimestamp": format_time(server.clock.now())}}, call)
     return {**beginning, "status": {"userInfo": user_info(call.user)}}

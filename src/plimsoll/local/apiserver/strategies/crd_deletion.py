@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,13 +23,13 @@ def marked(old: Json, *, now: datetime) -> Json:
     metadata = dict(old["metadata"])
     if metadata.get("deletionTimestamp"):
         return old
-    metadata["deletionTimestamp"] = written_time(now)
+    metadata["deletionTimestamp"] = format_time(now)
     finalizers = metadata.get("finalizers") or []
     metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
     pending = {
         "type": TERMINATING,
         "status": "True",
-        "lastTransitionTime": written_time(now),
+        "lastTransitionTime": format_time(now),
         "reason": "InstanceDeletionPending",
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     }

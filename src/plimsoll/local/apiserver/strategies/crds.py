@@ -10,7 +10,7 @@ from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, 
 from plimsoll.objects.builtin.decoding import decode
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.definition.checks import validate_definition
-from plimsoll.objects.schema.definition.defaults import prepared
+from plimsoll.objects.schema.definition.defaults import prepare
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ServedResource
@@ -32,7 +32,7 @@ class CrdStrategy(BuiltinStrategy):
         if problem is not None:
             return Undecodable(problem=problem)
         status = decoded.value.get("status")
-        whole = {**prepared(decoded.value, None), "metadata": decoded.value.get("metadata", {})}
+        whole = {**prepare(decoded.value, None), "metadata": decoded.value.get("metadata", {})}
         if status is None:
             del whole["status"]
         else:
@@ -40,14 +40,14 @@ class CrdStrategy(BuiltinStrategy):
         return Decoded(value=as_go_writes(whole, self._component), unknown_fields=tuple(decoded.unknown_fields))
 
     def prepare_create(self, obj: Json) -> Json:
-        whole = prepared(obj, None)
+        whole = prepare(obj, None)
         whole["metadata"] = {**whole.get("metadata", {}), "generation": 1}
         return whole
 
     def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
         updated = super().prepare_update(new, old, subresource=subresource)
         if subresource != "status":
-            updated["status"] = prepared(updated, old)["status"]
+            updated["status"] = prepare(updated, old)["status"]
         return updated
 
     def validate_create(self, obj: Json) -> ValidationResult:

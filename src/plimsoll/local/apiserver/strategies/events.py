@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
 from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.schema import field_errors as fields
@@ -40,7 +40,7 @@ def converted(obj: Json, api_version: str) -> Json:
     names = _OLD_NAMES if api_version == CORE else NEW_NAMES
     renamed = {names.get(name, name): value for name, value in obj.items() if value is not None}
     renamed["apiVersion"] = api_version
-    return as_go_writes(defaults.spelled_out(renamed), _COMPONENTS[api_version])
+    return as_go_writes(defaults.copy_spelled_out(renamed), _COMPONENTS[api_version])
 
 
 def create_errors(obj: Json, api_version: str) -> list[FieldError]:
@@ -78,7 +78,9 @@ def _new_style_errors(event: Json) -> list[FieldError]:
     controller = event.get("reportingComponent") or ""
     if not controller:
         errors.append(fields.required("reportingController"))
-    errors += [fields.invalid("reportingController", controller, text) for text in qualified_name_problems(controller)]
+    errors += [
+        fields.invalid("reportingController", controller, text) for text in find_qualified_name_problems(controller)
+    ]
     for name in ("reportingInstance", "action", "reason"):
         text = event.get(name) or ""
         if not text:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.builtin.decoding import openapi
 from plimsoll.objects.builtin.decoding.go_types import struct_name
 from plimsoll.objects.protobuf.presence import zeros_kept
@@ -144,4 +144,4 @@ def _utc(text: str, layout: str) -> str:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         return text  # before the year 1, or after 9999, in UTC
-    return written_time(moment) if layout == _SECONDS else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return format_time(moment) if layout == _SECONDS else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

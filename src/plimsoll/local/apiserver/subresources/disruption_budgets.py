@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import NOTHING, LabelSelector, structured_requirement
+from plimsoll.core.selectors import NOTHING, LabelSelector, build_requirement
 from plimsoll.local.apiserver import status_errors
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,9 +32,7 @@ def _selector(selector: Json | None) -> LabelSelector:
         return NOTHING
     try:
         expressions = [
-            structured_requirement(
-                expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
-            )
+            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
             for expression in selector.get("matchExpressions") or ()
         ]
         return LabelSelector.all_of(selector.get("matchLabels") or {}, expressions)
@@ -65,7 +63,7 @@ def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
     if allowed == 0:
         raise _too_many(_why_none(name, status))
     status["disruptionsAllowed"] = allowed - 1
-    status["disruptedPods"] = {**disrupted, pod_name: written_time(now)}
+    status["disruptedPods"] = {**disrupted, pod_name: format_time(now)}
     if allowed == 1:
         status["conditions"] = _exhausted(status, now)
     return status
@@ -109,7 +107,7 @@ def _exhausted(status: Json, now: datetime) -> list[Json]:
         "type": "DisruptionAllowed",
         "status": "False",
         "observedGeneration": status.get("observedGeneration", 0),
-        "lastTransitionTime": written_time(now),
+        "lastTransitionTime": format_time(now),
         "reason": "InsufficientPods",
         "message": "",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +21,7 @@ def set_condition(pod: Json, kind: str, *, now: datetime, **fields: str) -> None
         "type": kind,
         "status": "True",
         "lastProbeTime": None,
-        "lastTransitionTime": written_time(now),
+        "lastTransitionTime": format_time(now),
         **fields,
     }
     for index, present in enumerate(conditions):

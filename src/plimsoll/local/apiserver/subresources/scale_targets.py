@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import LabelSelector, structured_requirement
+from plimsoll.core.selectors import LabelSelector, build_requirement
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.resources.registry import ServedResource, compiled_of
 from plimsoll.objects.schema import field_errors as fields
@@ -127,9 +127,7 @@ def _selector_text(selector: Json) -> str:
         if not is_structured:
             return str(LabelSelector.all_of(_texts(selector)))
         expressions = [
-            structured_requirement(
-                expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ()
-            )
+            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
             for expression in selector.get("matchExpressions") or ()
         ]
         return str(LabelSelector.all_of(_texts(selector.get("matchLabels") or {}), expressions))

@@ -42,7 +42,7 @@ class EmbeddedTransport:
         # A call's path and query are plain text already: to escape and read them again was a thirtieth of a write.
         request = Request(call.method, call.path, call.query, headers, call.body)
         try:
-            return await self._calls.carried(self._replied(call, request), call.timeout_s)
+            return await self._calls.carry(self._replied(call, request), call.timeout_s)
         except TimeoutError:
             if self._is_closed:
                 raise AnswerLost(

@@ -13,7 +13,7 @@ import msgspec
 
 from plimsoll.local.cloud.machines.templates import HOSTNAME, ZONE
 from plimsoll.objects.api.deprecated_labels import with_old_labels
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,7 +42,7 @@ def node_manifest(
         "status": {
             "capacity": _as_text(template.capacity),
             "allocatable": _as_text(template.allocatable),
-            "conditions": _conditions(ready=ready, now=written_time(now)),
+            "conditions": _conditions(ready=ready, now=format_time(now)),
         },
     }
 

@@ -21,7 +21,7 @@ from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
 )
 from plimsoll.local.controller_manager.disruption.scales import NoScale, PodScales, Scale
 from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, pods_matching
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.owners import controller_of
@@ -136,7 +136,7 @@ def _counted(pod: Pod) -> tuple[Any, ...]:
 
 
 def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) -> dict[str, Any]:
-    written = {name: written_time(at) for name, at in status.disrupted_pods.items()}
+    written = {name: format_time(at) for name, at in status.disrupted_pods.items()}
     dropped = {name: None for name in before.disrupted_pods if name not in written}
     return {
         "observedGeneration": status.observed_generation,
@@ -150,7 +150,7 @@ def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) 
                 "type": condition.type,
                 "status": condition.status,
                 "observedGeneration": condition.observed_generation,
-                "lastTransitionTime": written_time(condition.last_transition_time)
+                "lastTransitionTime": format_time(condition.last_transition_time)
                 if condition.last_transition_time
                 else None,
                 "reason": condition.reason,

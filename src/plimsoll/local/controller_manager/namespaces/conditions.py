@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def conditions(namespace: Namespace, remains: RemainingContent, now: datetime) -
             {
                 "type": type_,
                 "status": status,
-                "lastTransitionTime": written_time(since or now),
+                "lastTransitionTime": format_time(since or now),
                 "reason": reason,
                 "message": message,
             }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
                     "status": "Unknown",
                     "reason": NEVER_REPORTED,
                     "message": "Kubelet never posted node status.",
-                    "lastHeartbeatTime": written_time(created),
-                    "lastTransitionTime": written_time(now),
+                    "lastHeartbeatTime": format_time(created),
+                    "lastTransitionTime": format_time(now),
                 }
             )
         elif known.status != "Unknown":
@@ -93,7 +93,7 @@ def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
                     "status": "Unknown",
                     "reason": STOPPED_REPORTING,
                     "message": "Kubelet stopped posting node status.",
-                    "lastTransitionTime": written_time(now),
+                    "lastTransitionTime": format_time(now),
                 }
             )
     return conditions
@@ -141,7 +141,7 @@ def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
             "key": taint.key,
             **({"value": taint.value} if taint.value else {}),
             "effect": taint.effect,
-            **({"timeAdded": written_time(taint.time_added)} if taint.time_added is not None else {}),
+            **({"timeAdded": format_time(taint.time_added)} if taint.time_added is not None else {}),
         }
         for taint in taints
     ]

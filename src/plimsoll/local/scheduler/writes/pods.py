@@ -12,7 +12,7 @@ from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import Conflict, NotFound, ServerFailed
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _condition(pod: Pod, type_: str, status: str, *, reason: str, message: str, 
         "type": type_,
         "status": status,
         "lastProbeTime": None,
-        "lastTransitionTime": written_time(since),
+        "lastTransitionTime": format_time(since),
         "reason": reason,
         "message": message,
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.local.tidb.instances import TIDB, TIKV, TidbInstance
 from plimsoll.local.tidb.pd.stores import TOMBSTONE, PdState, StoreState
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.workloads import StatefulSet  # noqa: TC001 - msgspec reads annotations at run time
 
 if TYPE_CHECKING:
@@ -142,5 +142,5 @@ def _condition(before: Json, *, is_ready: bool, now: datetime) -> Json:
         {},
     )
     same = old.get("status") == status
-    since = old.get("lastTransitionTime") if same else written_time(now)
+    since = old.get("lastTransitionTime") if same else format_time(now)
     return {"type": _READY, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}

@@ -75,7 +75,7 @@ class NodeMatcher:
         return self._affinity is None or self._affinity.matches(labels)
 
     def tolerates(self, taints: Iterable[Taint]) -> bool:
-        return self._tolerations.untolerated(taints) is None
+        return self._tolerations.find_untolerated(taints) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import structs
 
-from plimsoll.scheduling.storage import claim_name, class_name, is_bound, owned_by_pod
+from plimsoll.scheduling.storage import claim_name, class_name, is_bound, is_owned_by_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,7 +87,7 @@ class VolumeKeys:
         if claim is None:
             return ("missing", own, name)
         usable = claim.status.phase != "Lost" and claim.metadata.deletion_timestamp is None
-        if not usable or (own and not owned_by_pod(claim, pod)):
+        if not usable or (own and not is_owned_by_pod(claim, pod)):
             return ("unusable", own, key, pod.metadata.name)
         identity = key if key in self._named else None
         modes = ONE_POD_ONLY in claim.spec.access_modes

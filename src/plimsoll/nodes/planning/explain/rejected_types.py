@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.problem.verifier import depends_on_other_pods
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
-from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.pod_requests import pod_demand
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def _collect_refusals(
 ) -> tuple[Refusal, ...]:
     """The refusals of the zone that has the fewest."""
     view = problem.snapshot.view
-    alone = None if depends_on_other_pods(pod) else prepared(pod, view, profile=DEFAULT_PROFILE)
+    alone = None if depends_on_other_pods(pod) else prepare_pod(pod, view, profile=DEFAULT_PROFILE)
     found: list[tuple[Refusal, ...]] = []
     for empty in nodes:
         carried = daemons.compute_overhead(empty.node)
         place = empty.with_pods(PlacedPod(daemon) for daemon in carried.pods)
-        rules = alone or prepared(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
+        rules = alone or prepare_pod(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
         found.append(name_daemons(rules.refusals(place), pod_demand(pod), place.free, carried.pods))
     return min(found, key=len)

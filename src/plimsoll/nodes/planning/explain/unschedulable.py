@@ -20,7 +20,7 @@ from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
 from plimsoll.nodes.planning.explain.rejected_types import find_rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
-from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD
 
@@ -110,7 +110,7 @@ class _Filled:
     def find_refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
         """The refusals of a node. Topology spread is skipped if the cluster is only shown in part."""
         context = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
-        found = prepared(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
+        found = prepare_pod(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
         return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
 
 
@@ -124,7 +124,7 @@ def _iterate_pods(
 ) -> Iterable[PlacedPod]:
     for number, pods in content.items():
         for index in range(pods if whole else 1):
-            yield samples[number].named(f"{node}#{number}#{index}")
+            yield samples[number].rename(f"{node}#{number}#{index}")
 
 
 NO_GROUPS: Final = "NoNodeGroups"

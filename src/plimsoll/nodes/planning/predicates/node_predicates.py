@@ -27,7 +27,7 @@ from plimsoll.scheduling.rules.host_ports import NODE_PORTS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 from plimsoll.scheduling.rules.volume_limits import VOLUME_LIMITS, attachments
 from plimsoll.scheduling.rules.volume_restrictions import VOLUME_RESTRICTIONS
-from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ class NodePredicates:
             ]
             codes[lacking] = np.array(known, dtype=np.int64)[kind_of]
         for row in self._unreadable.tolist():
-            codes[row] = self.refusals.intern(malformed(RESOURCES_FIT, self.arrays.states[row].problem))
+            codes[row] = self.refusals.intern(refuse_malformed(RESOURCES_FIT, self.arrays.states[row].problem))
         return codes
 
     def _add_volume_codes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:

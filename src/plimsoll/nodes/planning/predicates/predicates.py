@@ -34,7 +34,7 @@ from plimsoll.nodes.planning.predicates.node_predicates import NodePredicates, m
 from plimsoll.nodes.planning.predicates.spread_counts import MISSING_LABEL, TOO_SKEWED, SpreadCount, spread_counts
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile
-from plimsoll.scheduling.messages import NO_NODES, refused_everywhere
+from plimsoll.scheduling.messages import NO_NODES, format_refused_everywhere
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY, RequiredNodes
 from plimsoll.scheduling.rules.scheduling_gates import GATED_MESSAGE, SCHEDULING_GATES
@@ -152,7 +152,7 @@ class Predicates:
             return FitError(nodes=0, reasons=((NO_NODES, 0),), message=NO_NODES)
         if pods.problem is not None:
             said = tuple((message, total) for message in pods.problem.messages)
-            return FitError(nodes=total, reasons=said, message=refused_everywhere(pods.problem, total))
+            return FitError(nodes=total, reasons=said, message=format_refused_everywhere(pods.problem, total))
         counts: Counter[str] = Counter()
         kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.find_codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):

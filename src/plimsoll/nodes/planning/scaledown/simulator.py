@@ -16,7 +16,7 @@ import numpy as np
 from plimsoll.nodes.model.scale_down_plan import PodMove
 from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.scheduling import ClusterView, Fits
-from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.replay import Replay
 from plimsoll.solver.consolidation.consolidate import NodeSet, remove_in_order
 
@@ -173,7 +173,7 @@ def find_refused_moves(
     for row, listed in sorted(moved_pods.items()):
         state = problem.arrays.states[row]
         for placed, number in listed:
-            known = rules.get(number) or rules.setdefault(number, prepared(remove_node_name(placed.pod), nowhere))
+            known = rules.get(number) or rules.setdefault(number, prepare_pod(remove_node_name(placed.pod), nowhere))
             if isinstance(known.verdict(state), Fits):
                 state = state.with_pods((placed,))
             else:

@@ -133,7 +133,7 @@ def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
                 continue
             placed = PlacedPod(waiting[key].pod)
             names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
-            added += [placed.named(name) for name in names[first : first + count]]
+            added += [placed.rename(name) for name in names[first : first + count]]
         state = snapshot.view.node(node)
         if state is not None:
             states.append(state.with_pods(added))
@@ -195,7 +195,7 @@ class _FitChecker:
         """Whether a node takes all of these pods."""
         whole = ZERO
         for key, count in counts.items():
-            whole = whole + self._get_demand(kinds[key]).scaled(count)
+            whole = whole + self._get_demand(kinds[key]).scale(count)
         if not whole.fits_within(state.free):
             return False
         return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)

@@ -87,7 +87,7 @@ class _Daemon:
             return False
         if self._affinity is not None and not self._affinity.matches(labels, name=name):
             return False
-        return self._tolerations.untolerated(node.spec.taints) is None
+        return self._tolerations.find_untolerated(node.spec.taints) is None
 
     def build_pod(self, node: Node) -> Pod:
         spec = structs.replace(self.pod.spec, node_name=node.metadata.name)

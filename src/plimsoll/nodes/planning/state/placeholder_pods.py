@@ -62,13 +62,13 @@ class PlaceholderPods:
         if found is None:
             found = PlacedPod(build_placeholder_pod(pending.pod, count, request=pending.bundle or pending.key))
             self._made[pending.key, count] = found
-        return found.named(f"{pending.key}@{node}")
+        return found.rename(f"{pending.key}@{node}")
 
 
 def build_placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     """`request`: NAMESPACE/NAME."""
     demand = PlacedPod(pod).demand
-    asked = demand.scaled(count).replaced(ResourceVector({PODS: count - 1}), names=(PODS,))
+    asked = demand.scale(count).replace(ResourceVector({PODS: count - 1}), names=(PODS,))
     ports = tuple(port for container in (*pod.spec.containers, *pod.spec.init_containers) for port in container.ports)
     holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**asked.to_json()}))
     owner = OwnerReference(kind=REQUEST_KIND, name=request.rpartition("/")[2], controller=True)

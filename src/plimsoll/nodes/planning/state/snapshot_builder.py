@@ -156,7 +156,7 @@ class SnapshotBuilder:
             before, keys = NodeState(node), held
         there = before.pods
         changed = [key for key in keys if there.get(key) is not held.get(key)]
-        state = before.exchanged(
+        state = before.exchange(
             [key for key in changed if key in there],
             [pod for key in changed if isinstance(pod := held.get(key), PlacedPod)],
         )

@@ -15,7 +15,7 @@ from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class DebugViews:
         if loop is None or loop.snapshot is None or not loop.policy.operation.debugging_snapshot:
             return None
         return {
-            "Timestamp": written_time(loop.at),
+            "Timestamp": format_time(loop.at),
             "NodeList": [_node_to_json(state) for state in loop.snapshot.view.nodes.values()],
             "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in loop.snapshot.groups},
             "UnschedulablePods": [pending.key for pending in loop.snapshot.pending],
@@ -58,7 +58,7 @@ class DebugViews:
         if loop is None:
             return None
         return {
-            "time": written_time(loop.at),
+            "time": format_time(loop.at),
             **build_loop_entry(loop, is_timed=True),
             "lines": build_plan(loop).lines(),
         }

@@ -61,7 +61,7 @@ class _Notes:
         self.problems: list[DecodeProblem] = []
         self.unknown: dict[str, None] = {}
 
-    def mistyped(self, value: Any, place: Place | None, go_type: str) -> None:
+    def add_type_error(self, value: Any, place: Place | None, go_type: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
             field = go_place(place)
             where = f"Go struct field {field}" if field else "Go value"

@@ -99,11 +99,11 @@ def base64_problem(text: str) -> str | None:
     position = foreign.start()
     in_quantum = len(data[:position].replace(b"\r", b"").replace(b"\n", b"")) % 4
     if data[position : position + 1] == b"=" and in_quantum >= 2:
-        return f"illegal base64 data at input byte {_misplaced_padding(data, position, in_quantum)}"
+        return f"illegal base64 data at input byte {_find_misplaced_padding(data, position, in_quantum)}"
     return f"illegal base64 data at input byte {position}"
 
 
-def _misplaced_padding(data: bytes, position: int, in_quantum: int) -> int:
+def _find_misplaced_padding(data: bytes, position: int, in_quantum: int) -> int:
     """Padding may only close the text: `xx==` or `xxx=`."""
     following = position + 1
     if in_quantum == 2:

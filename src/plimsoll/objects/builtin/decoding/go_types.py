@@ -111,7 +111,7 @@ def struct_name(component: str) -> str:
     return component.rpartition(".")[2]
 
 
-def qualified(component: str) -> str:
+def qualify(component: str) -> str:
     """`io.k8s.api.core.v1.PodSpec` → `v1.PodSpec`: the last part of the package and the name."""
     package, _, name = component.rpartition(".")
     return f"{package.rpartition('.')[2]}.{name}"
@@ -123,7 +123,7 @@ def field_type(schema: Schema, owner: str) -> str:
         return _NAMED[owner]
     name = reference(schema)
     if name is not None:
-        return qualified(name)
+        return qualify(name)
     kind = schema.get("type")
     if kind == "array":
         return f"[]{_ITEMS.get(owner) or field_type(schema.get('items', {}), '')}"

@@ -30,7 +30,7 @@ def is_known(api_version: str, kind: str) -> bool:
 
 
 @cache
-def known_kinds() -> tuple[tuple[str, str], ...]:
+def list_known_kinds() -> tuple[tuple[str, str], ...]:
     """Every recorded (apiVersion, kind) that can be a manifest."""
     return tuple(kind for file in sorted(_files()) for kind in _kinds(file))
 
@@ -63,7 +63,7 @@ class HeldStruct(NamedTuple):
 
 
 @cache
-def held_structs(name: str) -> dict[str, HeldStruct]:
+def find_held_structs(name: str) -> dict[str, HeldStruct]:
     """The fields of a component that hold structs: the only ones a walk through an object has to go into."""
     found: dict[str, HeldStruct] = {}
     for field, schema in component(name).get("properties", {}).items():
@@ -83,7 +83,7 @@ def reachable(name: str) -> frozenset[str]:
     found = {name}
     pending = [name]
     while pending:
-        below = {held.component for held in held_structs(pending.pop()).values()} - found
+        below = {held.component for held in find_held_structs(pending.pop()).values()} - found
         found |= below
         pending += below
     return frozenset(found)

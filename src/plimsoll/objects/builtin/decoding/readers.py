@@ -25,7 +25,7 @@ _ZEROS: Final = {"string": "", "integer": 0, "number": 0, "boolean": False}
 class Notes(Protocol):
     """The receiver of decoding errors."""
 
-    def mistyped(self, value: Any, place: Place | None, go_type: str) -> None: ...
+    def add_type_error(self, value: Any, place: Place | None, go_type: str) -> None: ...
 
     def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None: ...
 
@@ -59,7 +59,7 @@ class _ScalarReader(Reader):
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not self._fits(value):
-            notes.mistyped(value, place, self._go_type)
+            notes.add_type_error(value, place, self._go_type)
             return _ZEROS[self._kind]
         if self._is_base64:
             problem = base64_problem(value)
@@ -101,7 +101,7 @@ class _ListReader(Reader):
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, list):
-            notes.mistyped(value, place, self._go_type)
+            notes.add_type_error(value, place, self._go_type)
             return []
         read = self._item.read
         return [
@@ -118,7 +118,7 @@ class _MapReader(Reader):
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, dict):
-            notes.mistyped(value, place, self._go_type)
+            notes.add_type_error(value, place, self._go_type)
             return {}
         read, passes = self._value.read, self._value.passes
         return {
@@ -135,7 +135,7 @@ class _StructReader(Reader):
     def __init__(self, component: str) -> None:
         self._component = component
         self._name = go_types.struct_name(component)
-        self._go_type = go_types.qualified(component)
+        self._go_type = go_types.qualify(component)
 
     @cached_property
     def _fields(self) -> dict[str, Reader]:
@@ -145,7 +145,7 @@ class _StructReader(Reader):
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, dict):
-            notes.mistyped(value, place, self._go_type)
+            notes.add_type_error(value, place, self._go_type)
             return {}
         fields, struct = self._fields, self._name
         decoded: Json = {}
@@ -167,7 +167,7 @@ def struct_reader(component: str) -> Reader:
 
 
 @cache
-def _referenced(component: str) -> Reader:
+def _build_reference_reader(component: str) -> Reader:
     name = go_types.struct_name(component)
     if name in SPECIAL_READERS:
         return _SpecialReader(name)
@@ -178,7 +178,7 @@ def _reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
     """`owner` is the field ("PodSpec.volumes") that contains the value; only elements have a `go_type`."""
     component = openapi.reference(schema)
     if component is not None:
-        return _referenced(component)
+        return _build_reference_reader(component)
     kind = schema.get("type")
     if kind == "array":
         return _ListReader(schema, owner)

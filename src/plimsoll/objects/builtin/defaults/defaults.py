@@ -1,8 +1,8 @@
 """The defaults of an API server for built-in kinds.
 
 Defaults come before validation, which depends on them (a Job's restart policy is Always by default, and invalid for
-that reason). `defaulted` and `spelled_out` take a decoded object and return a new one; `fill_in`, `prepare_for_create`
-and `spell_out` change the object in place.
+that reason). `copy_with_defaults` and `copy_spelled_out` take a decoded object and return a new one; `fill_in`,
+`prepare_for_create` and `spell_out` change the object in place.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ _WITHOUT_STATUS_DEFAULTS: Final = frozenset(
 )
 
 
-def defaulted(obj: Json) -> Json:
+def copy_with_defaults(obj: Json) -> Json:
     whole: Json = copy(obj)
     fill_in(whole)
     return whole
 
 
-def prepared_for_create(obj: Json) -> Json:
+def copy_prepared_for_create(obj: Json) -> Json:
     """Defaulted, and with what the API server corrects without a word when an object is made."""
     whole: Json = copy(obj)
     prepare_for_create(whole)
     return whole
 
 
-def spelled_out(obj: Json) -> Json:
+def copy_spelled_out(obj: Json) -> Json:
     """A copy with the empty structs and zero numbers that Go writes for fields that are not optional."""
     whole: Json = copy(obj)
     spell_out(whole)
@@ -129,12 +129,12 @@ def _fill_declared(value: Json, component: str) -> None:
             held = holding[name]
             for inner in _structs(item, held):
                 _fill_declared(inner, held.component)
-    for name, declared in _declared(component).items():
+    for name, declared in _list_declared_defaults(component).items():
         value.setdefault(name, declared)
 
 
 @cache
-def _declared(component: str) -> Json:
+def _list_declared_defaults(component: str) -> Json:
     return {
         name: schema["default"]
         for name, schema in openapi.component(component).get("properties", {}).items()
@@ -181,19 +181,19 @@ def _always_written(component: str) -> Json:
 
 @cache
 def _to_fill(component: str) -> dict[str, HeldStruct]:
-    return _held_with(component, _declared)
+    return _find_fields_with(component, _list_declared_defaults)
 
 
 @cache
 def _to_spell_out(component: str) -> dict[str, HeldStruct]:
-    return _held_with(component, _always_written)
+    return _find_fields_with(component, _always_written)
 
 
-def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldStruct]:
+def _find_fields_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldStruct]:
     """The fields below which there is anything to do: most of the metadata and many a status can be passed over."""
     return {
         name: held
-        for name, held in openapi.held_structs(component).items()
+        for name, held in openapi.find_held_structs(component).items()
         if any(map(wanted, openapi.reachable(held.component)))
     }
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import (
     dns1123_label_problems,
+    find_qualified_name_problems,
     label_value_problems,
-    qualified_name_problems,
     subdomain_problems,
 )
 from plimsoll.objects.schema import field_errors as fe
@@ -54,7 +54,7 @@ def _expression_errors(expression: Json, path: str) -> list[FieldError]:
             errors.append(fe.forbidden(f"{path}.values", _VALUES_FORBIDDEN))
     else:
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
-    errors += invalid_each(f"{path}.key", expression.get("key", ""), qualified_name_problems)
+    errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values):
         errors += invalid_each(f"{path}.values[{position}]", value, label_value_problems)
     return errors
@@ -96,7 +96,7 @@ def _node_expression_errors(expression: Json, path: str, *, strict: bool) -> lis
             errors.append(fe.required(f"{path}.values", detail))
     else:
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
-    errors += invalid_each(f"{path}.key", expression.get("key", ""), qualified_name_problems)
+    errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values if strict else []):
         errors += invalid_each(f"{path}.values[{position}]", value, label_value_problems)
     return errors
@@ -156,7 +156,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
     matching, differing = term.get("matchLabelKeys", []), term.get("mismatchLabelKeys", [])
     for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
         errors += _label_key_list_errors(keys, f"{path}.{name}", has_selector=selector is not None)
-    errors += _selected_twice_errors(matching, selector or {}, path)
+    errors += _check_selected_twice(matching, selector or {}, path)
     unwanted = set(differing)
     for position, key in enumerate(matching):
         if key in unwanted:
@@ -165,7 +165,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
     topology_key = term.get("topologyKey", "")
     if not topology_key:
         errors.append(fe.required(f"{path}.topologyKey", "can not be empty"))
-    return [*errors, *invalid_each(f"{path}.topologyKey", topology_key, qualified_name_problems)]
+    return [*errors, *invalid_each(f"{path}.topologyKey", topology_key, find_qualified_name_problems)]
 
 
 def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) -> list[FieldError]:
@@ -174,11 +174,11 @@ def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) ->
     return [
         error
         for position, key in enumerate(keys)
-        for error in invalid_each(f"{path}[{position}]", key, qualified_name_problems)
+        for error in invalid_each(f"{path}[{position}]", key, find_qualified_name_problems)
     ]
 
 
-def _selected_twice_errors(keys: list[str], selector: Json, path: str) -> list[FieldError]:
+def _check_selected_twice(keys: list[str], selector: Json, path: str) -> list[FieldError]:
     """Kubernetes has merged the keys into the selector's expressions, after the user's own, before it validates."""
     selected = set(selector.get("matchLabels", {}))
     selected.update(expression.get("key", "") for expression in selector.get("matchExpressions", []))
@@ -234,7 +234,7 @@ def _spread_key_errors(constraint: Json, path: str) -> list[FieldError]:
     selected.update(expression.get("key", "") for expression in (selector or {}).get("matchExpressions", []))
     for position, key in enumerate(keys):
         here = f"{path}.matchLabelKeys[{position}]"
-        errors += invalid_each(here, key, qualified_name_problems)
+        errors += invalid_each(here, key, find_qualified_name_problems)
         if key in selected:
             errors.append(fe.invalid(here, key, _IN_BOTH))
     return errors
@@ -250,7 +250,7 @@ def toleration_errors(tolerations: list[Json], path: str) -> list[FieldError]:
 def _one_toleration_errors(toleration: Json, path: str) -> list[FieldError]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
-    errors = invalid_each(f"{path}.key", key, qualified_name_problems) if key else []
+    errors = invalid_each(f"{path}.key", key, find_qualified_name_problems) if key else []
     if not key and operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         errors.append(fe.invalid(f"{path}.operator", operator, detail))
@@ -278,7 +278,7 @@ def taint_errors(taints: list[Json], path: str) -> list[FieldError]:
     for position, taint in enumerate(taints):
         here, key = f"{path}[{position}]", taint.get("key", "")
         value, effect = taint.get("value", ""), taint.get("effect", "")
-        errors += invalid_each(f"{here}.key", key, qualified_name_problems)
+        errors += invalid_each(f"{here}.key", key, find_qualified_name_problems)
         problems = label_value_problems(value)
         if problems:
             errors.append(fe.invalid(f"{here}.value", value, ";".join(problems)))

@@ -39,20 +39,20 @@ def config_map_errors(obj: Json) -> list[FieldError]:
             errors.append(fe.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binary:
         errors += invalid_each(f"binaryData[{key}]", key, config_key_problems)
-    total = sum(map(size_bytes, data.values())) + sum(map(_decoded_size, binary.values()))
+    total = sum(map(size_bytes, data.values())) + sum(map(_compute_decoded_size, binary.values()))
     if total > MOST_BYTES:
         errors.append(fe.too_long(_WHOLE, MOST_BYTES))
     return errors
 
 
 def config_map_update_errors(new: Json, old: Json) -> list[FieldError]:
-    return _frozen_errors(new, old, "data", "binaryData")
+    return _check_immutable(new, old, "data", "binaryData")
 
 
 def secret_errors(obj: Json) -> list[FieldError]:
     data = obj.get("data", {})
     errors = [error for key in data for error in invalid_each(f"data[{key}]", key, config_key_problems)]
-    if sum(map(_decoded_size, data.values())) > MOST_BYTES:
+    if sum(map(_compute_decoded_size, data.values())) > MOST_BYTES:
         errors.append(fe.too_long("data", MOST_BYTES))
     return [*errors, *_secret_type_errors(obj, data)]
 
@@ -88,10 +88,10 @@ def _docker_errors(data: Json, key: str) -> list[FieldError]:
 
 def secret_update_errors(new: Json, old: Json) -> list[FieldError]:
     errors = immutable_errors("type", new.get("type", ""), old.get("type", ""))
-    return [*errors, *_frozen_errors(new, old, "data")]
+    return [*errors, *_check_immutable(new, old, "data")]
 
 
-def _frozen_errors(new: Json, old: Json, *fields: str) -> list[FieldError]:
+def _check_immutable(new: Json, old: Json, *fields: str) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     errors = [] if new.get("immutable") else [fe.forbidden("immutable", _FROZEN)]
@@ -109,7 +109,7 @@ def namespace_errors(obj: Json) -> list[FieldError]:
     ]
 
 
-def _decoded_size(text: str) -> int:
+def _compute_decoded_size(text: str) -> int:
     """Bytes behind base64 text that decodes (see `decoding`)."""
     plain = len(text) - text.count("\n") - text.count("\r")
     return plain // 4 * 3 - text[-2:].count("=")

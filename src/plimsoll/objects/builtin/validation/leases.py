@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.objects.builtin.validation.amounts import not_negative_errors
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -24,7 +24,7 @@ def lease_errors(obj: Json) -> list[FieldError]:
     errors += not_negative_errors(spec, "spec", "leaseTransitions")
     # Kubernetes' path names the strategy twice.
     if strategy is not None and "/" in strategy:
-        errors += invalid_each("spec.strategy.strategy", strategy, qualified_name_problems)
+        errors += invalid_each("spec.strategy.strategy", strategy, find_qualified_name_problems)
     elif strategy not in (None, "OldestEmulationVersion"):
         errors.append(fe.not_supported("spec.strategy.strategy", strategy, ("OldestEmulationVersion",)))
     if spec.get("preferredHolder") and not strategy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission import metadata_checks
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -33,7 +33,7 @@ def immutable_errors(path: str, new: Any, old: Any) -> list[FieldError]:
 
 
 def finalizer_name_errors(name: str, path: str) -> list[FieldError]:
-    errors = invalid_each(path, name, qualified_name_problems)
+    errors = invalid_each(path, name, find_qualified_name_problems)
     return [*errors, *_standard_finalizer_errors(name, path)]
 
 

@@ -22,7 +22,7 @@ def budget_errors(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
         detail = "minAvailable and maxUnavailable cannot be both set"
-        errors.append(fe.invalid("spec", _shown(spec), detail))
+        errors.append(fe.invalid("spec", _print_spec(spec), detail))
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
             errors += count_or_percent_errors(spec[field], f"spec.{field}")
@@ -33,7 +33,7 @@ def budget_errors(obj: Json) -> list[FieldError]:
     return [*errors, *label_selector_errors(spec.get("selector"), "spec.selector")]
 
 
-def _shown(spec: Json) -> GoStruct:
+def _print_spec(spec: Json) -> GoStruct:
     return GoStruct(
         fields={
             "MinAvailable": spec.get("minAvailable"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import affinity, containers, resources, security, volumes
-from plimsoll.objects.builtin.validation.syntax import inclusive_range, ip_errors, underscored_subdomain_problems
+from plimsoll.objects.builtin.validation.syntax import find_underscored_subdomain_problems, inclusive_range, ip_errors
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission import metadata_checks
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -208,7 +208,7 @@ def _dns_errors(spec: Json, path: str) -> list[FieldError]:
     for position, search in enumerate(searches):
         if search != ".":
             name = search.removesuffix(".")
-            errors += invalid_each(f"{path}.searches[{position}]", name, underscored_subdomain_problems)
+            errors += invalid_each(f"{path}.searches[{position}]", name, find_underscored_subdomain_problems)
     for position, option in enumerate(config.get("options", [])):
         if not option.get("name"):
             errors.append(fe.required(f"{path}.options[{position}]", "must not be empty"))
@@ -219,11 +219,11 @@ def _gate_errors(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, gate in enumerate(spec.get("readinessGates", [])):
         here = f"{path}.readinessGates[{position}].conditionType"
-        errors += invalid_each(here, gate.get("conditionType", ""), qualified_name_problems)
+        errors += invalid_each(here, gate.get("conditionType", ""), find_qualified_name_problems)
     seen: set[str] = set()
     for position, gate in enumerate(spec.get("schedulingGates", [])):
         here, name = f"{path}.schedulingGates[{position}]", gate.get("name", "")
-        errors += invalid_each(here, name, qualified_name_problems)
+        errors += invalid_each(here, name, find_qualified_name_problems)
         if name in seen:
             errors.append(fe.duplicate(here, name))
         seen.add(name)
@@ -290,18 +290,18 @@ def update_errors(pod: Json, old: Json) -> list[FieldError]:
         return [*errors, fe.invalid(here, deadline, "must be less than or equal to previous value")]
     if deadline is None and earlier is not None:
         errors.append(fe.invalid(here, None, "must not update from a positive integer to nil value"))
-    errors += _kept_toleration_errors(spec.get("tolerations", []), before.get("tolerations", []))
+    errors += _check_kept_tolerations(spec.get("tolerations", []), before.get("tolerations", []))
     known = {gate.get("name") for gate in before.get("schedulingGates", [])}
     for position, gate in enumerate(spec.get("schedulingGates", [])):
         if gate.get("name") not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
             errors.append(fe.forbidden(f"spec.schedulingGates[{position}].name", detail))
-    if not same(_frozen_part(spec, before), _frozen_part(before, before)):
+    if not same(_extract_immutable_part(spec, before), _extract_immutable_part(before, before)):
         errors.append(fe.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}"))
     return errors
 
 
-def _kept_toleration_errors(tolerations: list[Json], before: list[Json]) -> list[FieldError]:
+def _check_kept_tolerations(tolerations: list[Json], before: list[Json]) -> list[FieldError]:
     kept = {_without_seconds(toleration) for toleration in tolerations}
     if all(_without_seconds(toleration) in kept for toleration in before):
         return []
@@ -312,7 +312,7 @@ def _without_seconds(toleration: Json) -> tuple[str, ...]:
     return tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
 
 
-def _frozen_part(spec: Json, before: Json) -> Json:
+def _extract_immutable_part(spec: Json, before: Json) -> Json:
     """A spec without what may change. A gated pod's node selector and affinity may still be narrowed."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if before.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:

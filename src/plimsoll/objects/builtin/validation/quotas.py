@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import resources
 from plimsoll.objects.schema import field_errors as fe
@@ -64,7 +64,7 @@ def limit_range_errors(obj: Json) -> list[FieldError]:
     kinds: set[str] = set()
     for position, limit in enumerate(obj.get("spec", {}).get("limits", [])):
         path, kind = f"spec.limits[{position}]", limit.get("type", "")
-        found = invalid_each(f"{path}.type", kind, qualified_name_problems)
+        found = invalid_each(f"{path}.type", kind, find_qualified_name_problems)
         if not found and "/" not in kind and kind not in _LIMIT_TYPES:
             found = [fe.invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified")]
         errors += found

@@ -106,11 +106,11 @@ def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[Field
 
 
 def binding_update_errors(new: Json, old: Json) -> list[FieldError]:
-    shown = [_shown_ref(binding.get("roleRef", {})) for binding in (new, old)]
+    shown = [_print_ref(binding.get("roleRef", {})) for binding in (new, old)]
     return [] if shown[0].fields == shown[1].fields else [fe.invalid("roleRef", shown[0], "cannot change roleRef")]
 
 
-def _shown_ref(ref: Json) -> GoStruct:
+def _print_ref(ref: Json) -> GoStruct:
     return GoStruct(
         fields={"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_qualified_name_problems, subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation.syntax import config_key_problems
 from plimsoll.objects.schema import field_errors as fe
@@ -74,20 +74,20 @@ def field_ref_errors(selector: Json, path: str, supported: Sequence[str]) -> lis
     for name in ("apiVersion", "fieldPath"):
         if not selector.get(name):
             return [fe.required(f"{path}.{name}")]
-    name, subscript = _subscripted(field)
+    name, subscript = _split_subscript(field)
     if version != "v1" or (name not in _POD_FIELDS and field != "spec.host"):
         what = f"field label not supported: {field}" if version == "v1" else f"unsupported pod version: {version}"
         return [fe.invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {what}")]
     if subscript is None:
         return [] if name in supported else [fe.not_supported(f"{path}.fieldPath", name, supported)]
     if name == "metadata.annotations":
-        return invalid_each(path, subscript.lower(), qualified_name_problems)
+        return invalid_each(path, subscript.lower(), find_qualified_name_problems)
     if name == "metadata.labels":
-        return invalid_each(path, subscript, qualified_name_problems)
+        return invalid_each(path, subscript, find_qualified_name_problems)
     return [fe.invalid(path, name, "does not support subscript")]
 
 
-def _subscripted(field: str) -> tuple[str, str | None]:
+def _split_subscript(field: str) -> tuple[str, str | None]:
     """`metadata.labels['a']` → the field, and `a`."""
     if not field.endswith("']") or "['" not in field:
         return field, None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidQuantity
-from plimsoll.core.names import qualified_name_problems
+from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -56,7 +56,11 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    return not is_native(name) and not name.startswith("requests.") and not qualified_name_problems(f"requests.{name}")
+    return (
+        not is_native(name)
+        and not name.startswith("requests.")
+        and not find_qualified_name_problems(f"requests.{name}")
+    )
 
 
 def may_overcommit(name: str) -> bool:
@@ -64,7 +68,7 @@ def may_overcommit(name: str) -> bool:
 
 
 def name_errors(name: str, path: str) -> list[FieldError]:
-    errors = invalid_each(path, name, qualified_name_problems)
+    errors = invalid_each(path, name, find_qualified_name_problems)
     quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
     if not errors and "/" not in name and name not in _STANDARD and not quota_page:
         errors.append(fe.invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -111,7 +115,7 @@ def requirement_errors(
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     errors: list[FieldError] = []
     for name, amount in limits.items():
-        errors += _named_amount_errors(name, amount, path=f"{path}.limits[{name}]", name_rule=name_rule)
+        errors += _check_named_amount(name, amount, path=f"{path}.limits[{name}]", name_rule=name_rule)
     for name, amount in requests.items():
         here = f"{path}.requests[{name}]"
         errors += name_rule(name, here)
@@ -124,7 +128,7 @@ def requirement_errors(
     return errors
 
 
-def _named_amount_errors(
+def _check_named_amount(
     name: str, amount: str, *, path: str, name_rule: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
     return [*name_rule(name, path), *amount_errors(name, amount, path), *_huge_page_errors(name, amount, path)]
@@ -169,12 +173,12 @@ def claim_errors(claims: list[Json], path: str, *, pod_claims: frozenset[str]) -
             errors.append(fe.duplicate(here, name if name in seen else used))
         seen.add(used)
         if name not in pod_claims:
-            detail = f"must be one of the names in pod.spec.resourceClaims{_listed(pod_claims)}"
+            detail = f"must be one of the names in pod.spec.resourceClaims{_list_claims(pod_claims)}"
             errors.append(fe.FieldError(type=fe.ErrorType.NOT_FOUND, path=here, value=name, detail=detail))
     return errors
 
 
-def _listed(pod_claims: frozenset[str]) -> str:
+def _list_claims(pod_claims: frozenset[str]) -> str:
     if not pod_claims:
         return " which is empty"
     # Repeated in every error, a list of thousands would make the answer larger than any question.

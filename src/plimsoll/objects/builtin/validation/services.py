@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, subdomain_problems
 from plimsoll.objects.builtin.validation.containers import PROTOCOLS
 from plimsoll.objects.builtin.validation.syntax import (
     cidr_errors,
@@ -99,7 +99,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
     target = port.get("targetPort", 0)
     errors += [fe.invalid(f"{path}.targetPort", target, problem) for problem in port_problems(target)]
     if "appProtocol" in port:
-        errors += invalid_each(f"{path}.appProtocol", port["appProtocol"], qualified_name_problems)
+        errors += invalid_each(f"{path}.appProtocol", port["appProtocol"], find_qualified_name_problems)
     return errors
 
 
@@ -200,12 +200,12 @@ def _node_port_errors(spec: Json) -> list[FieldError]:
     for position, port in enumerate(ports):
         offered = (port.get("protocol", ""), port.get("port", 0))
         if offered in served:
-            errors.append(fe.duplicate(f"spec.ports[{position}]", _shown_port(*offered)))
+            errors.append(fe.duplicate(f"spec.ports[{position}]", _print_port(*offered)))
         served.add(offered)
     return errors
 
 
-def _shown_port(protocol: str, number: int) -> GoStruct:
+def _print_port(protocol: str, number: int) -> GoStruct:
     """The key by which Kubernetes compares ports, as Go prints it."""
     return GoStruct(
         fields={
@@ -231,7 +231,7 @@ def _balancer_errors(spec: Json) -> list[FieldError]:
         errors.append(fe.forbidden("spec.allocateLoadBalancerNodePorts", _BALANCER_ONLY))
     if "loadBalancerClass" in spec:
         if balanced:
-            errors += invalid_each("spec.loadBalancerClass", spec["loadBalancerClass"], qualified_name_problems)
+            errors += invalid_each("spec.loadBalancerClass", spec["loadBalancerClass"], find_qualified_name_problems)
         else:
             errors.append(fe.forbidden("spec.loadBalancerClass", _BALANCER_ONLY))
     return errors
@@ -265,7 +265,7 @@ def service_update_errors(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     if "ExternalName" in (spec.get("type"), before.get("type")):
         return []
-    errors = _kept_address_errors(spec, before)
+    errors = _check_kept_addresses(spec, before)
     families, were = spec.get("ipFamilies", []), before.get("ipFamilies", [])
     if (
         is_headless(spec) == is_headless(before)
@@ -281,7 +281,7 @@ def service_update_errors(new: Json, old: Json) -> list[FieldError]:
     return errors
 
 
-def _kept_address_errors(spec: Json, before: Json) -> list[FieldError]:
+def _check_kept_addresses(spec: Json, before: Json) -> list[FieldError]:
     """Copy the stored addresses into an update that names none, as the API server does."""
     addresses, were = spec.get("clusterIPs", []), before.get("clusterIPs", [])
     if not addresses or not were or (is_headless(spec) and is_headless(before)):

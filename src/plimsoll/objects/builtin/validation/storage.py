@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, size_bytes, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, size_bytes, subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references, volumes
 from plimsoll.objects.builtin.validation.affinity import node_selector_errors
@@ -38,7 +38,9 @@ def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     bound = new.get("status", {}).get("phase") == "Bound"
     errors: list[FieldError] = []
-    if not same(_frozen_claim(spec, before, bound=bound), _frozen_claim(before, before, bound=bound)):
+    if not same(
+        _extract_immutable_claim(spec, before, bound=bound), _extract_immutable_claim(before, before, bound=bound)
+    ):
         errors.append(fe.forbidden("spec", _CLAIM_FROZEN))
     sizes = [
         Quantity.parse(version.get("resources", {}).get("requests", {}).get("storage", "0"))
@@ -51,7 +53,7 @@ def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
     return [*errors, *immutable_errors("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))]
 
 
-def _frozen_claim(spec: Json, before: Json, *, bound: bool) -> Json:
+def _extract_immutable_claim(spec: Json, before: Json, *, bound: bool) -> Json:
     free = {"volumeAttributesClassName"} if bound else set()
     if not before.get("volumeName"):
         free.add("volumeName")
@@ -196,7 +198,7 @@ def class_errors(obj: Json) -> list[FieldError]:
     errors = [] if provisioner else [fe.required("provisioner")]
     errors += [
         fe.invalid("provisioner", provisioner, problem)
-        for problem in qualified_name_problems(provisioner.lower())
+        for problem in find_qualified_name_problems(provisioner.lower())
         if provisioner
     ]
     errors += _parameter_errors(obj.get("parameters", {}))
@@ -242,5 +244,7 @@ def csi_node_errors(obj: Json) -> list[FieldError]:
             errors.append(fe.duplicate(f"{here}.name", name))
         names.add(name)
         for key in driver.get("topologyKeys", []):
-            errors += invalid_each(f"{here}.topologyKeys", key, qualified_name_problems) if key else [fe.required(here)]
+            errors += (
+                invalid_each(f"{here}.topologyKeys", key, find_qualified_name_problems) if key else [fe.required(here)]
+            )
     return errors

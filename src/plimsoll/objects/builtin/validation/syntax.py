@@ -44,7 +44,7 @@ _IP_RULE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 _CIDR_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-def underscored_subdomain_problems(value: str) -> list[str]:
+def find_underscored_subdomain_problems(value: str) -> list[str]:
     problems = ["must be no more than 253 characters"] if size_bytes(value) > 253 else []
     parts = value.split(".")
     if not all(_UNDERSCORED_PART.fullmatch(part) and part[-1] not in "-_" for part in parts):

@@ -96,11 +96,11 @@ def _source_errors(volume: Json, path: str, *, pod_name: str) -> list[FieldError
         found = True
         errors += check(source, f"{path}.{shown}")
         if name == "ephemeral" and pod_name and volume.get("name"):
-            errors += _created_claim_errors(pod_name, volume["name"], path)
+            errors += _check_created_claim(pod_name, volume["name"], path)
     return errors if found else [fe.required(path, "must specify a volume type")]
 
 
-def _created_claim_errors(pod_name: str, volume_name: str, path: str) -> list[FieldError]:
+def _check_created_claim(pod_name: str, volume_name: str, path: str) -> list[FieldError]:
     claim = f"{pod_name}-{volume_name}"
     return [
         fe.invalid(f"{path}.name", volume_name, f'PVC name "{claim}": {problem}')
@@ -205,17 +205,17 @@ def _downward_file_errors(item: Json, path: str) -> list[FieldError]:
     return [*errors, *_mode_errors(item, path, "mode")]
 
 
-def _projected(source: Json, path: str) -> list[FieldError]:
+def _check_projected(source: Json, path: str) -> list[FieldError]:
     errors = _mode_errors(source, path)
     taken: set[str] = set()
     for position, projection in enumerate(source.get("sources", [])):
         here = f"{path}.sources[{position}]"
         for name in ("secret", "configMap"):
             if name in projection:
-                errors += _projected_keys_errors(projection[name], f"{here}.{name}", root=path, taken=taken)
+                errors += _check_projected_keys(projection[name], f"{here}.{name}", root=path, taken=taken)
         for item in projection.get("downwardAPI", {}).get("items", []):
             errors += _downward_file_errors(item, f"{here}.downwardAPI")
-            errors += _taken_path_errors(item.get("path", ""), item.get("path", ""), root=path, taken=taken)
+            errors += _check_taken_paths(item.get("path", ""), item.get("path", ""), root=path, taken=taken)
         if "serviceAccountToken" in projection:
             errors += _token_errors(projection["serviceAccountToken"], f"{here}.serviceAccountToken", root=path)
         if len(projection) > 1:
@@ -223,15 +223,15 @@ def _projected(source: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _projected_keys_errors(source: Json, path: str, *, root: str, taken: set[str]) -> list[FieldError]:
+def _check_projected_keys(source: Json, path: str, *, root: str, taken: set[str]) -> list[FieldError]:
     errors = needs("name")(source, path)
     for position, item in enumerate(source.get("items", [])):
         errors += _key_to_path_errors(item, f"{path}.items[{position}]")
-        errors += _taken_path_errors(item.get("path", ""), source.get("name", ""), root=root, taken=taken)
+        errors += _check_taken_paths(item.get("path", ""), source.get("name", ""), root=root, taken=taken)
     return errors
 
 
-def _taken_path_errors(file: str, shown: str, *, root: str, taken: set[str]) -> list[FieldError]:
+def _check_taken_paths(file: str, shown: str, *, root: str, taken: set[str]) -> list[FieldError]:
     if file and file in taken:
         return [fe.invalid(root, shown, "conflicting duplicate paths")]
     taken.add(file)
@@ -356,7 +356,7 @@ _SOURCES: Final = (
     ("portworxVolume", "portworxVolume", needs("volumeID")),
     ("azureDisk", "azureDisk", needs("diskName", "diskURI")),
     ("storageos", "storageos", needs("volumeName")),
-    ("projected", "projected", _projected),
+    ("projected", "projected", _check_projected),
     ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
     ("csi", "csi", _csi),
     ("ephemeral", "ephemeral", _ephemeral),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.names import dns1123_label_problems
-from plimsoll.core.selectors import LabelSelector, structured_requirement
+from plimsoll.core.selectors import LabelSelector, build_requirement
 from plimsoll.objects.builtin.validation import pods
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.builtin.validation.amounts import (
@@ -51,9 +51,7 @@ def matches(selector: Json | None, labels: Json) -> bool | None:
         return False
     try:
         expressions = [
-            structured_requirement(
-                expression.get("key", ""), expression.get("operator", ""), expression.get("values", [])
-            )
+            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values", []))
             for expression in selector.get("matchExpressions", [])
         ]
         return LabelSelector.all_of(selector.get("matchLabels", {}), expressions).matches(labels)
@@ -68,7 +66,7 @@ def is_empty(selector: Json) -> bool:
 def deployment_errors(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors = not_negative_errors(spec, "spec", "replicas")
-    errors += _selected_template_errors(spec, empty="empty selector is invalid for deployment")
+    errors += _check_selected_template(spec, empty="empty selector is invalid for deployment")
     errors += _deployment_strategy_errors(spec.get("strategy", {}), "spec.strategy")
     errors += not_negative_errors(spec, "spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
@@ -81,10 +79,10 @@ def replica_set_errors(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors = not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
     # Kubernetes prints "deployment" for a ReplicaSet, too.
-    return [*errors, *_selected_template_errors(spec, empty="empty selector is invalid for deployment")]
+    return [*errors, *_check_selected_template(spec, empty="empty selector is invalid for deployment")]
 
 
-def _selected_template_errors(spec: Json, *, empty: str) -> list[FieldError]:
+def _check_selected_template(spec: Json, *, empty: str) -> list[FieldError]:
     """The selector, the template, and whether they go together."""
     selector, template = spec.get("selector"), spec.get("template", {})
     if selector is None:
@@ -122,7 +120,7 @@ def _deployment_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
             return []
         return [fe.forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        return [fe.not_supported(path, _shown_strategy(strategy), ("Recreate", "RollingUpdate"))]
+        return [fe.not_supported(path, _print_strategy(strategy), ("Recreate", "RollingUpdate"))]
     rolling = rolling or {}
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     here = f"{path}.rollingUpdate"
@@ -133,7 +131,7 @@ def _deployment_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
     return [*errors, *over_all_errors(unavailable, f"{here}.maxUnavailable")]
 
 
-def _shown_strategy(strategy: Json) -> GoStruct:
+def _print_strategy(strategy: Json) -> GoStruct:
     return GoStruct(fields={"Type": strategy.get("type", ""), "RollingUpdate": strategy.get("rollingUpdate")})
 
 
@@ -158,7 +156,7 @@ def _daemon_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        return [fe.not_supported(path, _shown_strategy(strategy), ("RollingUpdate", "OnDelete"))]
+        return [fe.not_supported(path, _print_strategy(strategy), ("RollingUpdate", "OnDelete"))]
     if rolling is None:
         return [fe.required(f"{path}.rollingUpdate")]
     errors: list[FieldError] = []
@@ -215,7 +213,7 @@ def _stateful_policy_errors(spec: Json) -> list[FieldError]:
         errors += not_negative_errors(rolling or {}, "spec.updateStrategy.rollingUpdate", "partition")
     else:
         detail = "must be 'RollingUpdate' or 'OnDelete'"
-        errors.append(fe.invalid("spec.updateStrategy", _shown_strategy(strategy), detail))
+        errors.append(fe.invalid("spec.updateStrategy", _print_strategy(strategy), detail))
     retention = spec.get("persistentVolumeClaimRetentionPolicy", {})
     for field in ("whenDeleted", "whenScaled"):
         if retention.get(field, "Retain") not in ("Retain", "Delete"):

@@ -26,7 +26,7 @@ from plimsoll.objects.cel.syntax.ast import (
     Select,
     leading_chain,
 )
-from plimsoll.objects.cel.syntax.parser import qualified_name
+from plimsoll.objects.cel.syntax.parser import find_qualified_name
 from plimsoll.objects.cel.syntax.source import Issue
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.types.unification import Bindings, is_dynamic, more_general
@@ -98,7 +98,7 @@ class _Checker:
         if isinstance(node, Select) and self._type_name(node) is not None:
             return None
         children = node.children()
-        if isinstance(node, Call) and self._namespaced(node) is not None:
+        if isinstance(node, Call) and self._find_namespaced_name(node) is not None:
             next(children)
         return next(children, None)
 
@@ -162,7 +162,7 @@ class _Checker:
 
     def _type_name(self, node: Select) -> str | None:
         """`google.protobuf.Timestamp` and its like, unless a variable hides the first part."""
-        name = qualified_name(node)
+        name = find_qualified_name(node)
         if name is None or name not in TYPES:
             return None
         first = name.partition(".")[0]
@@ -183,7 +183,7 @@ class _Checker:
         if isinstance(operand, t.TypeVariable):
             self.bindings.assignable([t.DYN], [operand])
         elif not is_dynamic(operand):
-            return self._complain(node, f"type '{self._shown(operand)}' does not support field selection")
+            return self._complain(node, f"type '{self._format_type(operand)}' does not support field selection")
         return t.DYN
 
     def _optional_select(self, node: Call) -> t.CelType:
@@ -199,14 +199,14 @@ class _Checker:
         arguments = [self.type_of(argument) for argument in node.arguments]
         if node.target is None:
             return self._resolve(node, node.function.removeprefix("."), arguments, is_method=False)
-        function = self._namespaced(node)
+        function = self._find_namespaced_name(node)
         if function is not None:
             return self._resolve(node, function, arguments, is_method=False)
         return self._resolve(node, node.function, [self.type_of(node.target), *arguments], is_method=True)
 
-    def _namespaced(self, node: Call) -> str | None:
+    def _find_namespaced_name(self, node: Call) -> str | None:
         """The qualified name of a function, if the text before the last dot is a part of it: `optional.of`."""
-        namespace = qualified_name(node.target) if node.target is not None else None
+        namespace = find_qualified_name(node.target) if node.target is not None else None
         function = f"{namespace}.{node.function}".removeprefix(".")
         return function if namespace is not None and function in FUNCTIONS else None
 
@@ -219,7 +219,7 @@ class _Checker:
         for overload in overloads:
             if overload.is_method is not is_method or len(overload.parameters) != len(arguments):
                 continue
-            parameters, returned = self._instantiated(overload)
+            parameters, returned = self._instantiate(overload)
             if not self.bindings.assignable(parameters, arguments):
                 continue
             meant.append(overload)
@@ -231,7 +231,7 @@ class _Checker:
         self.checked.overloads[node] = meant
         return result
 
-    def _instantiated(self, overload: Overload) -> tuple[list[t.CelType], t.CelType]:
+    def _instantiate(self, overload: Overload) -> tuple[list[t.CelType], t.CelType]:
         """Parameters and result with type variables of their own."""
         fresh: dict[str, t.TypeVariable] = {}
 
@@ -252,12 +252,12 @@ class _Checker:
         return [renamed(parameter) for parameter in overload.parameters], renamed(overload.result)
 
     def _signature(self, arguments: list[t.CelType], *, is_method: bool) -> str:
-        shown = [self._shown(argument) for argument in arguments]
+        shown = [self._format_type(argument) for argument in arguments]
         if is_method:
             return f"{shown[0]}.({', '.join(shown[1:])})"
         return f"({', '.join(shown)})"
 
-    def _shown(self, of: t.CelType) -> str:
+    def _format_type(self, of: t.CelType) -> str:
         return str(self.bindings.resolve(of, free_as_dyn=True))
 
     # -- literals and folds
@@ -268,18 +268,18 @@ class _Checker:
             of = self.type_of(item)
             if place in node.optional:
                 of = self._content(item, of)
-            element = self._joined(item, element, of)
+            element = self._join_types(item, element, of)
         return t.ListType(element or self.bindings.fresh())
 
     def _map(self, node: MapLiteral) -> t.CelType:
         key: t.CelType | None = None
         value: t.CelType | None = None
         for entry in node.entries:
-            key = self._joined(entry.key, key, self.type_of(entry.key))
+            key = self._join_types(entry.key, key, self.type_of(entry.key))
             of = self.type_of(entry.value)
             if entry.optional:
                 of = self._content(entry.value, of)
-            value = self._joined(entry.value, value, of)
+            value = self._join_types(entry.value, value, of)
         return t.MapType(key or self.bindings.fresh(), value or self.bindings.fresh())
 
     def _content(self, node: AstNode, of: t.CelType) -> t.CelType:
@@ -288,20 +288,20 @@ class _Checker:
             return of.of
         if not is_dynamic(of):
             wanted = t.OptionalType(of)
-            self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(of)}'")
+            self._complain(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(of)}'")
         return of
 
-    def _joined(self, node: AstNode, previous: t.CelType | None, current: t.CelType) -> t.CelType:
+    def _join_types(self, node: AstNode, previous: t.CelType | None, current: t.CelType) -> t.CelType:
         """Kubernetes requires literals of one type."""
         if previous is None:
             return current
         if self.bindings.assignable([previous], [current]):
             return more_general(previous, current)
-        self._complain(node, f"expected type '{self._shown(previous)}' but found '{self._shown(current)}'")
+        self._complain(node, f"expected type '{self._format_type(previous)}' but found '{self._format_type(current)}'")
         return previous
 
     def _comprehension(self, node: Comprehension) -> t.CelType:
-        first, second = self._ranged(node, self.bindings.resolve(self.type_of(node.items)))
+        first, second = self._find_range_types(node, self.bindings.resolve(self.type_of(node.items)))
         initial = self.type_of(node.initial)
         with self._scope({ACCUMULATOR: initial}):
             names = {node.variable: first} if node.variable2 is None else {node.variable: first, node.variable2: second}
@@ -310,7 +310,7 @@ class _Checker:
                 self._expect(node.step, initial)
             return self.type_of(node.result)
 
-    def _ranged(self, node: Comprehension, over: t.CelType) -> tuple[t.CelType, t.CelType]:
+    def _find_range_types(self, node: Comprehension, over: t.CelType) -> tuple[t.CelType, t.CelType]:
         """The types of the variables: element; or index and element; or key and value."""
         two = node.variable2 is not None
         if isinstance(over, t.ListType):
@@ -322,7 +322,7 @@ class _Checker:
         elif not is_dynamic(over):
             self._complain(
                 node.items,
-                f"expression of type '{self._shown(over)}' cannot be range of a comprehension "
+                f"expression of type '{self._format_type(over)}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",
             )
             return t.ERROR, t.ERROR
@@ -331,4 +331,4 @@ class _Checker:
     def _expect(self, node: AstNode, wanted: t.CelType) -> None:
         found = self.type_of(node)
         if not self.bindings.assignable([wanted], [found]):
-            self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(found)}'")
+            self._complain(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(found)}'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
-from plimsoll.objects.cel.library.strings import compiled
+from plimsoll.objects.cel.library.strings import compile_pattern
 from plimsoll.objects.cel.syntax.ast import AstNode, Call, Literal, walk
 from plimsoll.objects.cel.syntax.source import Issue
 from plimsoll.objects.cel.values.times import parse_duration, parse_timestamp
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CHECKS: dict[str, Callable[[str], object]] = {
     "duration": parse_duration,
     "timestamp": parse_timestamp,
-    "matches": compiled,
+    "matches": compile_pattern,
 }
 
 
@@ -27,7 +27,7 @@ def unusable_pattern(root: AstNode) -> str | None:
             pattern = node.arguments[0]
             if isinstance(pattern, Literal) and isinstance(pattern.value, str):
                 try:
-                    compiled(pattern.value)
+                    compile_pattern(pattern.value)
                 except CelEvaluationError as error:
                     return error.message
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.cost.library_costs import Operand, Price, declared_size, library_price
+from plimsoll.objects.cel.cost.library_costs import Operand, Price, find_declared_size, library_price
 from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, Range, exactly, total
 from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
@@ -92,7 +92,7 @@ class _Estimator:
     def _cost(self, node: AstNode) -> Range:
         match node:
             case Ident():
-                self._reached[node] = self._reached_by_name(node.name)
+                self._reached[node] = self._find_type_by_name(node.name)
                 return ONE
             case Select():
                 return self._select(node)
@@ -114,7 +114,7 @@ class _Estimator:
         stack = self._locals.get(name)
         return stack[-1] if stack else None
 
-    def _reached_by_name(self, name: str) -> t.CelType | None:
+    def _find_type_by_name(self, name: str) -> t.CelType | None:
         local = self._local(name)
         if local is not None:
             return local.reached
@@ -123,19 +123,19 @@ class _Estimator:
 
     def _reach(self, node: AstNode) -> t.CelType | None:
         if isinstance(node, Ident):
-            return self._reached_by_name(node.name)
+            return self._find_type_by_name(node.name)
         return self._reached.get(node)
 
     def _size(self, node: AstNode) -> Range | None:
         """The size of a node, in the order of cel-go: computed, literal, from the schema, from the type."""
         if node in self._sizes:
             return self._sizes[node]
-        written = _written_size(node)
+        written = _find_literal_size(node)
         if written is not None:
             return written
         reached = self._reach(node)
         if reached is not None:
-            return declared_size(reached)
+            return find_declared_size(reached)
         if _is_scalar(self._checked.types[node]):
             return ONE
         local = self._local(node.name) if isinstance(node, Ident) else None
@@ -245,7 +245,7 @@ class _Estimator:
             cost, target = self.cost(node.target), self._operand(node.target)
         elif node in self._checked.overloads:
             function = self._checked.overloads[node][0].name
-        price = self._priced(node, function, target, arguments)
+        price = self._price(node, function, target, arguments)
         size = price.size
         if function == "_[_]":
             size = self._index(node)
@@ -265,7 +265,7 @@ class _Estimator:
         self._reached[node] = _content(reached)
         return entry.value if entry is not None else None
 
-    def _priced(self, node: Call, function: str, target: Operand | None, arguments: list[Operand]) -> Price:
+    def _price(self, node: Call, function: str, target: Operand | None, arguments: list[Operand]) -> Price:
         price = library_price(function, target, arguments)
         if price is not None:
             return price
@@ -302,7 +302,7 @@ class _Estimator:
         entry = self._entry(node.arguments[0])
         self._remember(node, None, entry.union(self._entry(node.arguments[1])) if entry is not None else None)
         only_lists = all(isinstance(of, t.ListType) for of in self._parameters(node))
-        return Price(ONE if only_lists else size.scaled(TRAVERSAL), size)
+        return Price(ONE if only_lists else size.scale(TRAVERSAL), size)
 
 
 def _content(reached: t.CelType | None) -> t.CelType | None:
@@ -313,10 +313,10 @@ def _content(reached: t.CelType | None) -> t.CelType | None:
 
 def _comparison(sizes: list[Range]) -> Range:
     shorter = min(sizes[0].most, sizes[1].most)
-    return Range(1 if shorter else 0, shorter).scaled(TRAVERSAL)
+    return Range(1 if shorter else 0, shorter).scale(TRAVERSAL)
 
 
-def _written_size(node: AstNode) -> Range | None:
+def _find_literal_size(node: AstNode) -> Range | None:
     match node:
         case Literal():
             return exactly(len(node.value)) if isinstance(node.value, str | bytes) else ONE

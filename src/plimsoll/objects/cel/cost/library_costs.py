@@ -56,10 +56,10 @@ def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price |
         return None
     element = _element(target)
     if element is None:
-        return Price(target.size.scaled(TRAVERSAL))
+        return Price(target.size.scale(TRAVERSAL))
     per_element = ONE
     if isinstance(element.type, t.StringType | t.BytesType):
-        per_element = per_element.plus(element.size.scaled(TRAVERSAL))
+        per_element = per_element.plus(element.size.scale(TRAVERSAL))
     return Price(target.size.times(per_element))
 
 
@@ -74,15 +74,15 @@ def _element(target: Operand) -> Operand | None:
         case _:
             return None
     reached = target.reached.element if isinstance(target.reached, t.ListType) else None
-    return Operand(None, of, declared_size(reached) if reached is not None else UNKNOWN, reached)
+    return Operand(None, of, find_declared_size(reached) if reached is not None else UNKNOWN, reached)
 
 
 def _first_argument(_target: Operand | None, arguments: list[Operand]) -> Price | None:
-    return Price(arguments[0].size.scaled(TRAVERSAL)) if len(arguments) == 1 else None
+    return Price(arguments[0].size.scale(TRAVERSAL)) if len(arguments) == 1 else None
 
 
 def _same_length(target: Operand | None, _arguments: list[Operand]) -> Price | None:
-    return Price(target.size.scaled(TRAVERSAL), target.size) if target is not None else None
+    return Price(target.size.scale(TRAVERSAL), target.size) if target is not None else None
 
 
 def _replace(target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -104,7 +104,7 @@ def _replace(target: Operand | None, arguments: list[Operand]) -> Price | None:
     else:
         least_times = -(-size.least // old.most)
     result = Range(least_times, most_times).times(new).plus(Range(least_kept, most_kept))
-    return Price(size.scaled(2 * TRAVERSAL), result)
+    return Price(size.scale(2 * TRAVERSAL), result)
 
 
 def _split(target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -115,7 +115,7 @@ def _split(target: Operand | None, arguments: list[Operand]) -> Price | None:
         limit = arguments[1].node
         if isinstance(limit, Literal) and isinstance(limit.value, int) and limit.value >= 0:
             most = int(limit.value)
-    return Price(target.size.scaled(2 * TRAVERSAL), Range(0, most))
+    return Price(target.size.scale(2 * TRAVERSAL), Range(0, most))
 
 
 def _join(target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -126,35 +126,35 @@ def _join(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if arguments:
         gaps = Range(max(target.size.least - 1, 0), max(target.size.most - 1, 0))
         size = size.plus(arguments[0].size.times(gaps))
-    return Price(size.scaled(TRAVERSAL), size)
+    return Price(size.scale(TRAVERSAL), size)
 
 
 def _find(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None or not arguments:
         return None
-    text = target.size.plus(ONE).scaled(TRAVERSAL)
-    return Price(text.times(arguments[0].size.scaled(PATTERN)), Range(0, target.size.most))
+    text = target.size.plus(ONE).scale(TRAVERSAL)
+    return Price(text.times(arguments[0].size.scale(PATTERN)), Range(0, target.size.most))
 
 
-def _parsed_by_method(target: Operand | None, arguments: list[Operand]) -> Price | None:
-    return Price(arguments[0].size.scaled(TRAVERSAL)) if target is not None and arguments else None
+def _price_parsing_method(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    return Price(arguments[0].size.scale(TRAVERSAL)) if target is not None and arguments else None
 
 
 def _ip(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(arguments[0].size.scaled(TRAVERSAL)) if arguments else Price(ONE)
+    return Price(arguments[0].size.scale(TRAVERSAL)) if arguments else Price(ONE)
 
 
 def _contains_address(*, network: bool) -> Callable[[Operand | None, list[Operand]], Price | None]:
     def estimate(target: Operand | None, arguments: list[Operand]) -> Price | None:
         if target is None or not arguments:
             return None
-        cost = _ADDRESS.plus(_ADDRESS).scaled(TRAVERSAL)
+        cost = _ADDRESS.plus(_ADDRESS).scale(TRAVERSAL)
         if network:
-            cost = cost.plus(_ADDRESS.scaled(TRAVERSAL)).plus(ONE)
+            cost = cost.plus(_ADDRESS.scale(TRAVERSAL)).plus(ONE)
         if isinstance(arguments[0].type, t.StringType):
-            cost = cost.plus(arguments[0].size.scaled(TRAVERSAL))
+            cost = cost.plus(arguments[0].size.scale(TRAVERSAL))
         return Price(cost)
 
     return estimate
@@ -163,42 +163,42 @@ def _contains_address(*, network: bool) -> Callable[[Operand | None, list[Operan
 def _validate(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(arguments[0].size.scaled(TRAVERSAL).scaled(_FORMAT_PATTERN * PATTERN))
+    return Price(arguments[0].size.scale(TRAVERSAL).scale(_FORMAT_PATTERN * PATTERN))
 
 
 def _format(target: Operand | None, _arguments: list[Operand]) -> Price | None:
-    return Price(target.size.scaled(TRAVERSAL)) if target is not None else None
+    return Price(target.size.scale(TRAVERSAL)) if target is not None else None
 
 
 def _string_to_bytes(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     if not isinstance(arguments[0].type, t.StringType):
         return None
     size = arguments[0].size
-    return Price(size.scaled(TRAVERSAL), Range(size.least, min(size.most * 4, UINT_MAX)))
+    return Price(size.scale(TRAVERSAL), Range(size.least, min(size.most * 4, UINT_MAX)))
 
 
 def _bytes_to_string(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     if not isinstance(arguments[0].type, t.BytesType):
         return None
     size = arguments[0].size
-    return Price(size.scaled(TRAVERSAL), Range(size.least // 4, size.most))
+    return Price(size.scale(TRAVERSAL), Range(size.least // 4, size.most))
 
 
 def _quote(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     size = arguments[0].size
-    return Price(size.scaled(TRAVERSAL), Range(size.least + 2, min(size.most * 2 + 2, UINT_MAX)))
+    return Price(size.scale(TRAVERSAL), Range(size.least + 2, min(size.most * 2 + 2, UINT_MAX)))
 
 
 def _matches(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(target.size.plus(ONE).scaled(TRAVERSAL).times(arguments[0].size.scaled(PATTERN)))
+    return Price(target.size.plus(ONE).scale(TRAVERSAL).times(arguments[0].size.scale(PATTERN)))
 
 
 def _contains(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(target.size.scaled(TRAVERSAL).times(arguments[0].size.scaled(TRAVERSAL)))
+    return Price(target.size.scale(TRAVERSAL).times(arguments[0].size.scale(TRAVERSAL)))
 
 
 def _is_in(_target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -212,7 +212,7 @@ def _equals(_target: Operand | None, arguments: list[Operand]) -> Price | None:
         return None
     if one.type in {t.IP, t.CIDR, t.QUANTITY, t.SEMVER, t.URL}:
         return Price(ONE)
-    return Price(Range(1, _LONGEST_FORMAT_NAME).scaled(TRAVERSAL)) if one.type == t.FORMAT else None
+    return Price(Range(1, _LONGEST_FORMAT_NAME).scale(TRAVERSAL)) if one.type == t.FORMAT else None
 
 
 def _sets(factor: int) -> Callable[[Operand | None, list[Operand]], Price | None]:
@@ -231,7 +231,7 @@ _PRICES: dict[str, Callable[[Operand | None, list[Operand]], Price | None]] = {
     "split": _split,
     "join": _join,
     **dict.fromkeys(("find", "findAll"), _find),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _parsed_by_method),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _price_parsing_method),
     "ip": _ip,
     **dict.fromkeys(("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"), _one),
     **dict.fromkeys(("isLinkLocalUnicast", "format.named", "sign", "asInteger", "isInteger"), _one),
@@ -260,7 +260,7 @@ _LARGEST_VALUE = 3 * 1024 * 1024 - 2
 _LONGEST_TIME = 32
 
 
-def declared_size(of: t.CelType) -> Range:
+def find_declared_size(of: t.CelType) -> Range:
     """The size of a value of this type by its schema; values without a size count as empty."""
     match of:
         case t.StringType() | t.BytesType():
@@ -270,7 +270,7 @@ def declared_size(of: t.CelType) -> Range:
         case t.MapType():
             most = of.max_properties
         case t.OptionalType():
-            return declared_size(of.of)
+            return find_declared_size(of.of)
         case t.SimpleType() if of == t.DYN:
             most = _LARGEST_VALUE
         case t.SimpleType() if of in {t.TIMESTAMP, t.DURATION}:

@@ -19,14 +19,14 @@ class Range(NamedTuple):
     most: int
 
     def plus(self, other: Range) -> Range:
-        return Range(_bounded(self.least + other.least), _bounded(self.most + other.most))
+        return Range(_bound(self.least + other.least), _bound(self.most + other.most))
 
     def times(self, other: Range) -> Range:
-        return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
+        return Range(_bound(self.least * other.least), _bound(self.most * other.most))
 
-    def scaled(self, factor: float) -> Range:
+    def scale(self, factor: float) -> Range:
         """The range multiplied by a cost factor, rounded up."""
-        return Range(_scaled(self.least, factor), _scaled(self.most, factor))
+        return Range(_scale(self.least, factor), _scale(self.most, factor))
 
     def union(self, other: Range) -> Range:
         return Range(min(self.least, other.least), max(self.most, other.most))
@@ -48,10 +48,10 @@ def total(costs: list[Range]) -> Range:
     return result
 
 
-def _bounded(value: int) -> int:
+def _bound(value: int) -> int:
     return min(value, UINT_MAX)
 
 
-def _scaled(value: int, factor: float) -> int:
+def _scale(value: int, factor: float) -> int:
     product = float(value) * factor
     return UINT_MAX if product >= float(UINT_MAX) else math.ceil(product)

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, NoReturn
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.types.signatures import Library
 from plimsoll.objects.cel.values import times
-from plimsoll.objects.cel.values.numbers import INT_MAX, INT_MIN, UINT_MAX, UInt, checked, double_to_int, double_to_uint
+from plimsoll.objects.cel.values.numbers import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    UInt,
+    check_int64,
+    double_to_int,
+    double_to_uint,
+)
 from plimsoll.objects.cel.values.values import (
     NANOS,
     Duration,
@@ -51,7 +59,7 @@ def to_int(value: object) -> int:
         case bool():
             return no_such_overload("int")
         case int():
-            return checked(int(value), unsigned=False)
+            return check_int64(int(value), unsigned=False)
         case float():
             return double_to_int(value)
         case str():
@@ -69,7 +77,7 @@ def to_uint(value: object) -> UInt:
         case bool():
             return no_such_overload("uint")
         case int():
-            return UInt(checked(int(value), unsigned=True))
+            return UInt(check_int64(int(value), unsigned=True))
         case float():
             return double_to_uint(value)
         case str():

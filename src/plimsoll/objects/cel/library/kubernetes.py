@@ -30,7 +30,7 @@ class QuantityValue(Opaque):
     type_name = "kubernetes.Quantity"
 
 
-def _parsed_quantity(text: str) -> Quantity | None:
+def _parse_quantity(text: str) -> Quantity | None:
     # Quantity.parse forgives blanks around the text, which Kubernetes does not.
     if text != text.strip():
         return None
@@ -42,7 +42,7 @@ def _parsed_quantity(text: str) -> Quantity | None:
 
 @LIBRARY.function("quantity(string) -> quantity")
 def to_quantity(text: str) -> QuantityValue:
-    amount = _parsed_quantity(text)
+    amount = _parse_quantity(text)
     if amount is None:
         raise CelEvaluationError(
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -52,7 +52,7 @@ def to_quantity(text: str) -> QuantityValue:
 
 @LIBRARY.function("isQuantity(string) -> bool")
 def is_quantity(text: str) -> bool:
-    return _parsed_quantity(text) is not None
+    return _parse_quantity(text) is not None
 
 
 @LIBRARY.function("sign(quantity) -> int", "<quantity>.sign() -> int")
@@ -123,7 +123,7 @@ _SEMVER = re.compile(
 _LONGEST_VERSION = 1024
 
 
-def _parsed_semver(text: str) -> Semver | str:
+def _parse_semver(text: str) -> Semver | str:
     """The version, or why it is none."""
     if not text:
         return "Version string empty"
@@ -148,7 +148,7 @@ def _number(digits: str) -> int:
     return int(digits) if len(digits) <= 20 else UINT_MAX + 1
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     """The version without a leading v or leading zeros, and with all three numbers."""
     parts = text.removeprefix("v").split(".", 2)
     for place, part in enumerate(parts):
@@ -162,7 +162,7 @@ def _normalized(text: str) -> str:
 
 @LIBRARY.function("semver(string) -> semver", "semver(string, bool) -> semver")
 def to_semver(text: str, normalize: bool = False) -> Semver:
-    version = _parsed_semver(_normalized(text) if normalize else text)
+    version = _parse_semver(_normalize(text) if normalize else text)
     if isinstance(version, str):
         raise CelEvaluationError(version)
     return version
@@ -170,7 +170,7 @@ def to_semver(text: str, normalize: bool = False) -> Semver:
 
 @LIBRARY.function("isSemver(string) -> bool", "isSemver(string, bool) -> bool")
 def is_semver(text: str, normalize: bool = False) -> bool:
-    return isinstance(_parsed_semver(_normalized(text) if normalize else text), Semver)
+    return isinstance(_parse_semver(_normalize(text) if normalize else text), Semver)
 
 
 def _declare_number(name: str, place: int) -> None:
@@ -214,7 +214,7 @@ class Format(Opaque):
 
 
 @LIBRARY.function("format.named(string) -> optional(format)")
-def named_format(name: str) -> CelOptional:
+def find_format(name: str) -> CelOptional:
     return CelOptional.of(Format(name)) if name in FORMATS else CelOptional.none()
 
 

@@ -53,7 +53,7 @@ class Url(Opaque):
     type_name = "kubernetes.URL"
 
 
-def _parsed_ip(text: str) -> Ip | str:
+def _parse_ip(text: str) -> Ip | str:
     """The address, or why it is none."""
     if len(text) > _LONGEST_ADDRESS:
         return "unable to parse IP"
@@ -69,9 +69,9 @@ def _parsed_ip(text: str) -> Ip | str:
     return Ip(address)
 
 
-def _parsed_cidr(text: str) -> Cidr | str:
+def _parse_cidr(text: str) -> Cidr | str:
     address, slash, length = text.partition("/")
-    ip = _parsed_ip(address)
+    ip = _parse_ip(address)
     if isinstance(ip, str):
         return ip
     if not slash or not length.isdecimal() or not length.isascii() or len(length) > 3 or length != str(int(length)):
@@ -84,7 +84,7 @@ def _parsed_cidr(text: str) -> Cidr | str:
 
 @LIBRARY.function("ip(string) -> ip")
 def to_ip(text: str) -> Ip:
-    ip = _parsed_ip(text)
+    ip = _parse_ip(text)
     if isinstance(ip, str):
         raise CelEvaluationError(f'IP Address "{text}" parse error during conversion from string: {ip}')
     return ip
@@ -92,7 +92,7 @@ def to_ip(text: str) -> Ip:
 
 @LIBRARY.function("isIP(string) -> bool")
 def is_ip(text: str) -> bool:
-    return isinstance(_parsed_ip(text), Ip)
+    return isinstance(_parse_ip(text), Ip)
 
 
 @LIBRARY.function("ip.isCanonical(string) -> bool")
@@ -132,7 +132,7 @@ _declare("isLinkLocalMulticast", lambda address: any(address in network for netw
 
 @LIBRARY.function("cidr(string) -> cidr")
 def to_cidr(text: str) -> Cidr:
-    cidr = _parsed_cidr(text)
+    cidr = _parse_cidr(text)
     if isinstance(cidr, str):
         raise CelEvaluationError(f"network address parse error during conversion from string: {cidr}")
     return cidr
@@ -140,7 +140,7 @@ def to_cidr(text: str) -> Cidr:
 
 @LIBRARY.function("isCIDR(string) -> bool")
 def is_cidr(text: str) -> bool:
-    return isinstance(_parsed_cidr(text), Cidr)
+    return isinstance(_parse_cidr(text), Cidr)
 
 
 @LIBRARY.function("<cidr>.containsIP(ip) -> bool", "<cidr>.containsIP(string) -> bool")
@@ -161,7 +161,7 @@ def cidr_ip(cidr: Cidr) -> Ip:
 
 
 @LIBRARY.function("<cidr>.masked() -> cidr")
-def masked(cidr: Cidr) -> Cidr:
+def mask(cidr: Cidr) -> Cidr:
     return Cidr(ipaddress.ip_interface(str(cidr.interface.network)))
 
 
@@ -170,7 +170,7 @@ def prefix_length(cidr: Cidr) -> int:
     return cidr.interface.network.prefixlen
 
 
-def _parsed_url(text: str) -> Url | str:
+def _parse_url(text: str) -> Url | str:
     if not text:
         return "empty url"
     if _CONTROL.search(text):
@@ -193,7 +193,7 @@ def _parsed_url(text: str) -> Url | str:
 
 @LIBRARY.function("url(string) -> url")
 def to_url(text: str) -> Url:
-    url = _parsed_url(text)
+    url = _parse_url(text)
     if isinstance(url, str):
         raise CelEvaluationError(f'URL parse error during conversion from string: parse "{text}": {url}')
     return url
@@ -201,7 +201,7 @@ def to_url(text: str) -> Url:
 
 @LIBRARY.function("isURL(string) -> bool")
 def is_url(text: str) -> bool:
-    return isinstance(_parsed_url(text), Url)
+    return isinstance(_parse_url(text), Url)
 
 
 @LIBRARY.function("<url>.getScheme() -> string")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.types.signatures import Library
 from plimsoll.objects.cel.values import equality
-from plimsoll.objects.cel.values.numbers import UInt, checked, divide, divide_double, is_number, modulo
+from plimsoll.objects.cel.values.numbers import UInt, check_int64, divide, divide_double, is_number, modulo
 from plimsoll.objects.cel.values.optionals import CelOptional
 from plimsoll.objects.cel.values.values import Duration, Timestamp, is_int, is_list, no_such_overload
 from plimsoll.objects.cel.values.views import ListView, ObjectView
@@ -44,7 +44,7 @@ def _whole(left: int, right: int) -> bool:
 )
 def add(left: object, right: object) -> object:
     if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
-        return checked(int(left) + int(right), unsigned=isinstance(left, UInt))
+        return check_int64(int(left) + int(right), unsigned=isinstance(left, UInt))
     match left, right:
         case (float(), float()) | (str(), str()) | (bytes(), bytes()):
             return left + right  # type: ignore[operator]  # of one kind, as matched
@@ -68,7 +68,7 @@ def add(left: object, right: object) -> object:
 )
 def subtract(left: object, right: object) -> object:
     if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
-        return checked(int(left) - int(right), unsigned=isinstance(left, UInt))
+        return check_int64(int(left) - int(right), unsigned=isinstance(left, UInt))
     match left, right:
         case (float(), float()):
             return left - right
@@ -84,7 +84,7 @@ def subtract(left: object, right: object) -> object:
 @LIBRARY.function(*_same("_*_", _NUMBERS))
 def multiply(left: object, right: object) -> object:
     if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
-        return checked(int(left) * int(right), unsigned=isinstance(left, UInt))
+        return check_int64(int(left) * int(right), unsigned=isinstance(left, UInt))
     if isinstance(left, float) and isinstance(right, float):
         return left * right
     return no_such_overload("_*_")
@@ -111,7 +111,7 @@ def negate(value: object) -> object:
     if isinstance(value, float):
         return -value
     if isinstance(value, int) and is_int(value):
-        return checked(-value, unsigned=False)
+        return check_int64(-value, unsigned=False)
     return no_such_overload("-_")
 
 
@@ -128,7 +128,7 @@ def logical_not(value: object) -> bool:
     "cel.@mapInsert(map(A, B), A, B) -> map(A, B)",
     "cel.@mapInsert(map(A, B), map(A, B)) -> map(A, B)",
 )
-def evaluated_lazily(*_: object) -> object:
+def refuse_direct_call(*_: object) -> object:
     raise AssertionError("the evaluator handles these itself")
 
 
@@ -197,7 +197,7 @@ def index(container: object, key: object) -> object:
         return optional_index(container, key)
     if isinstance(container, Mapping):
         if not is_key(key) or key not in container:
-            raise CelEvaluationError(f"no such key: {_shown(key)}")
+            raise CelEvaluationError(f"no such key: {_format_key(key)}")
         return container[key]
     if is_list(container):
         position = _position(key)
@@ -232,7 +232,7 @@ def _position(key: object) -> int:
     return key
 
 
-def _shown(key: object) -> str:
+def _format_key(key: object) -> str:
     return str(key).lower() if isinstance(key, bool) else str(int(key) if isinstance(key, UInt) else key)
 
 

@@ -20,7 +20,7 @@ _DEEPEST = 50
 
 
 @LIBRARY.function("<string>.format(list(dyn)) -> string")
-def formatted(template: str, arguments: Sequence[object]) -> str:
+def format_string(template: str, arguments: Sequence[object]) -> str:
     pieces: list[str] = []
     end = used = 0
     for clause in _CLAUSE.finditer(template):
@@ -49,7 +49,7 @@ def _clause(verb: str, precision: str | None, value: object) -> str:
         case "d":
             return _decimal(value)
         case "f":
-            return _fixed(value, digits)
+            return _format_fixed(value, digits)
         case "e":
             return _scientific(value, digits)
         case "b":
@@ -99,7 +99,7 @@ def _decimal(value: object) -> str:
     raise _only("decimal clause", "integers", value)
 
 
-def _fixed(value: object, digits: int) -> str:
+def _format_fixed(value: object, digits: int) -> str:
     number = _double(value, "fixed-point clause")
     return _special(number) or f"{number:.{digits}f}"
 

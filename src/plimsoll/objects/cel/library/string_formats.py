@@ -7,7 +7,7 @@ import binascii
 import re
 from typing import TYPE_CHECKING
 
-from plimsoll.core.names import label_value_problems, qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_qualified_name_problems, label_value_problems, subdomain_problems
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.library.network import is_url
 from plimsoll.objects.cel.values.times import parse_timestamp
@@ -90,7 +90,7 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {
     "dns1123Label": _label,
     "dns1123Subdomain": subdomain_problems,
     "dns1035Label": _label_1035,
-    "qualifiedName": qualified_name_problems,
+    "qualifiedName": find_qualified_name_problems,
     "dns1123LabelPrefix": _prefix_of(_label),
     "dns1123SubdomainPrefix": _prefix_of(subdomain_problems),
     "dns1035LabelPrefix": _prefix_of(_label_1035),

@@ -30,7 +30,7 @@ _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """The pattern, or an evaluation error with RE2's complaint."""
     options = re2.Options()
     options.log_errors = False
@@ -66,12 +66,12 @@ def _encodable(text: str) -> str:
 
 @LIBRARY.function("<string>.matches(string) -> bool", "matches(string, string) -> bool")
 def matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(_encodable(text)) is not None
+    return compile_pattern(pattern).search(_encodable(text)) is not None
 
 
 @LIBRARY.function("<string>.find(string) -> string")
 def find(text: str, pattern: str) -> str:
-    found = compiled(pattern).search(_encodable(text))
+    found = compile_pattern(pattern).search(_encodable(text))
     return str(found.group()) if found is not None else ""
 
 
@@ -80,7 +80,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     results: list[str] = []
     if limit == 0:
         return results
-    for found in compiled(pattern).finditer(_encodable(text)):
+    for found in compile_pattern(pattern).finditer(_encodable(text)):
         results.append(str(found.group()))
         if len(results) == limit:
             break

@@ -16,7 +16,7 @@ _LONGEST = 4_000
 _DEEPEST = 50
 
 
-def worded(source: Source, own: Issue) -> list[Issue]:
+def word_issues(source: Source, own: Issue) -> list[Issue]:
     """The messages of the generated parser, or the given ones if it has none."""
     if len(source.text) > _LONGEST or _nesting(source.text) > _DEEPEST:
         return [own]

@@ -41,7 +41,7 @@ def string_value(text: str) -> str:
     body, raw = _body(text)
     if raw:
         return body
-    return _ESCAPE.sub(_unescaped_char, body)
+    return _ESCAPE.sub(_unescape_char, body)
 
 
 def bytes_value(text: str) -> bytes:
@@ -51,7 +51,7 @@ def bytes_value(text: str) -> bytes:
     pieces: list[bytes] = []
     end = 0
     for found in _ESCAPE.finditer(body):
-        pieces += [body[end : found.start()].encode("utf-8", "surrogatepass"), _unescaped_bytes(found)]
+        pieces += [body[end : found.start()].encode("utf-8", "surrogatepass"), _unescape_bytes(found)]
         end = found.end()
     pieces.append(body[end:].encode("utf-8", "surrogatepass"))
     return b"".join(pieces)
@@ -74,7 +74,7 @@ def _body(text: str) -> tuple[str, bool]:
     return (body.replace("\r\n", "\n").replace("\r", "\n") if "\r" in body else body), raw
 
 
-def _unescaped_char(found: re.Match[str]) -> str:
+def _unescape_char(found: re.Match[str]) -> str:
     two, four, eight, octal, simple = found.groups()
     if simple is not None:
         return _SIMPLE.get(simple, simple)
@@ -84,7 +84,7 @@ def _unescaped_char(found: re.Match[str]) -> str:
     return chr(code)
 
 
-def _unescaped_bytes(found: re.Match[str]) -> bytes:
+def _unescape_bytes(found: re.Match[str]) -> bytes:
     two, four, eight, octal, simple = found.groups()
     if four or eight:
         raise BadLiteral("unable to unescape string")

@@ -96,14 +96,14 @@ class _Parser:
     def _expect(self, kind: str) -> Token:
         token = self._accept(kind)
         if token is None:
-            raise self._unexpected(f"'{kind}'" if kind != END else "<EOF>")
+            raise self._unexpected_token_error(f"'{kind}'" if kind != END else "<EOF>")
         return token
 
-    def _unexpected(self, wanted: str) -> Malformed:
+    def _unexpected_token_error(self, wanted: str) -> Malformed:
         found = self._next
         return Malformed(Issue(found.offset, f"Syntax error: mismatched input '{found.text}' expecting {wanted}"))
 
-    def _bounded(self, node: AstNode) -> AstNode:
+    def _check_depth(self, node: AstNode) -> AstNode:
         if node.depth > MAX_DEPTH:
             raise Malformed(Issue(NOWHERE, f"expression recursion limit exceeded: {MAX_DEPTH}"), wording_known=True)
         return node
@@ -123,7 +123,7 @@ class _Parser:
             chosen = self._binary()
             self._expect(":")
             otherwise = self._expression()
-            condition = self._bounded(Call(question.offset, "_?_:_", (condition, chosen, otherwise)))
+            condition = self._check_depth(Call(question.offset, "_?_:_", (condition, chosen, otherwise)))
         self._nesting -= 1
         return condition
 
@@ -149,7 +149,7 @@ class _Parser:
                 width += 1
         signs, terms = waiting[-width:], operands[-width - 1 :]
         del waiting[-width:], operands[-width - 1 :]
-        operands.append(self._bounded(_balanced(_FUNCTION[sign], signs, terms)))
+        operands.append(self._check_depth(_balance(_FUNCTION[sign], signs, terms)))
 
     def _operand(self) -> AstNode:
         """Signs in front, then a primary, then everything that hangs on it: fields, indexes, calls."""
@@ -160,16 +160,16 @@ class _Parser:
         node = self._primary()
         while True:
             if self._next.kind == ".":
-                node = self._bounded(self._after_dot(node, self._take()))
+                node = self._check_depth(self._after_dot(node, self._take()))
             elif self._next.kind == "[":
-                node = self._bounded(self._after_bracket(node, self._take()))
+                node = self._check_depth(self._after_bracket(node, self._take()))
             elif self._next.kind == "{" and _is_qualified_name(node):
                 node = self._message(node, self._take())
             else:
                 break
         if len(signs) % 2 == 0:
             return node
-        return self._bounded(Call(signs[0].offset, "!_" if first == "!" else "-_", (node,)))
+        return self._check_depth(Call(signs[0].offset, "!_" if first == "!" else "-_", (node,)))
 
     def _at_negative_number(self) -> bool:
         return self._next.kind == "-" and self._tokens[self._position + 1].kind in {"int", "float"}
@@ -186,13 +186,13 @@ class _Parser:
             return node
         if token.kind == "[":
             elements, optional = self._items("]")
-            return self._bounded(ListLiteral(token.offset, tuple(elements), frozenset(optional)))
+            return self._check_depth(ListLiteral(token.offset, tuple(elements), frozenset(optional)))
         if token.kind == "{":
-            return self._bounded(MapLiteral(token.offset, tuple(self._entries())))
+            return self._check_depth(MapLiteral(token.offset, tuple(self._entries())))
         if token.kind == "word" or (token.kind == "." and self._next.kind == "word"):
             return self._name(token)
         self._position -= 1
-        raise self._unexpected(_START_OF_EXPRESSION)
+        raise self._unexpected_token_error(_START_OF_EXPRESSION)
 
     def _literal(self, token: Token, text: str) -> AstNode:
         kind = token.kind if token.kind != "-" else ("int" if text[1:].isdigit() or "x" in text else "float")
@@ -210,7 +210,7 @@ class _Parser:
         if opening is None:
             return Ident(token.offset, name)
         arguments, _ = self._items(")")
-        return self._bounded(self._call(Call(opening.offset, name, tuple(arguments))))
+        return self._check_depth(self._call(Call(opening.offset, name, tuple(arguments))))
 
     def _after_dot(self, operand: AstNode, dot: Token) -> AstNode:
         optional = self._accept("?")
@@ -270,12 +270,12 @@ class _Parser:
 
     def _expect_comma(self, closing: str) -> None:
         if self._accept(",") is None:
-            raise self._unexpected(f"{{'{closing}', ','}}")
+            raise self._unexpected_token_error(f"{{'{closing}', ','}}")
 
     def _message(self, name: AstNode, brace: Token) -> AstNode:
         """Kubernetes declares no message types, so a message literal is a name that does not exist."""
         self._entries_of_message()
-        problem = f"undeclared reference to '{qualified_name(name)}' (in container '')"
+        problem = f"undeclared reference to '{find_qualified_name(name)}' (in container '')"
         self.issues.append(Issue(brace.offset, problem))
         return name
 
@@ -300,19 +300,19 @@ def _must_go_first(waiting: str, coming: int) -> bool:
     return coming < strength or (coming == strength and strength > _AND)
 
 
-def _balanced(function: str, signs: list[Token], terms: list[AstNode]) -> AstNode:
+def _balance(function: str, signs: list[Token], terms: list[AstNode]) -> AstNode:
     """A chain as a tree of least depth, the operator in the middle on top."""
     middle = len(signs) // 2
-    left = terms[0] if middle == 0 else _balanced(function, signs[:middle], terms[: middle + 1])
-    right = terms[-1] if middle == len(signs) - 1 else _balanced(function, signs[middle + 1 :], terms[middle + 1 :])
+    left = terms[0] if middle == 0 else _balance(function, signs[:middle], terms[: middle + 1])
+    right = terms[-1] if middle == len(signs) - 1 else _balance(function, signs[middle + 1 :], terms[middle + 1 :])
     return Call(signs[middle].offset, function, (left, right))
 
 
 def _is_qualified_name(node: AstNode) -> bool:
-    return qualified_name(node) is not None
+    return find_qualified_name(node) is not None
 
 
-def qualified_name(node: AstNode) -> str | None:
+def find_qualified_name(node: AstNode) -> str | None:
     """`a.b.c` for fields of fields of a name; None for anything else."""
     fields: list[str] = []
     while isinstance(node, Select) and not node.test_only:

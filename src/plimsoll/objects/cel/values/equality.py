@@ -70,11 +70,11 @@ def union(left: ListView, right: Sequence[object]) -> ListView:
     """`+` of a list of type set or map: elements stay where they are, equal keys are overwritten, new ones follow."""
     merged: dict[Hashable, object] = {}
     for element in [*left, *right]:
-        merged[frozen(element) if left.kind == "set" else frozen(left.key_of(element))] = element
-    return left.joined(list(merged.values()))
+        merged[freeze(element) if left.kind == "set" else freeze(left.key_of(element))] = element
+    return left.join(list(merged.values()))
 
 
-def frozen(value: object, depth: int = 0) -> Hashable:
+def freeze(value: object, depth: int = 0) -> Hashable:
     """A hashable stand-in: equal values have equal ones. For elements and keys of lists of type set and map."""
     if depth > _DEEPEST_SET_ELEMENT:
         raise CelEvaluationError("value is nested too deeply to be compared as an element of a set")
@@ -83,9 +83,9 @@ def frozen(value: object, depth: int = 0) -> Hashable:
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, Mapping):
-        return frozenset((key, frozen(item, depth + 1)) for key, item in value.items())
+        return frozenset((key, freeze(item, depth + 1)) for key, item in value.items())
     if is_list(value):
-        return tuple(frozen(item, depth + 1) for item in value)
+        return tuple(freeze(item, depth + 1) for item in value)
     assert isinstance(value, Hashable)
     return value
 
@@ -103,10 +103,10 @@ def _list_pairs(left: Sequence[object], right: Sequence[object]) -> list[tuple[o
         return None
     kind = left.kind if isinstance(left, ListView) else "atomic"
     if kind == "set":
-        return [] if {frozen(item) for item in left} == {frozen(item) for item in right} else None
+        return [] if {freeze(item) for item in left} == {freeze(item) for item in right} else None
     if kind == "map" and isinstance(left, ListView):
-        left_items = {frozen(left.key_of(item)): item for item in left}
-        right_items = {frozen(left.key_of(item)): item for item in right}
+        left_items = {freeze(left.key_of(item)): item for item in left}
+        right_items = {freeze(left.key_of(item)): item for item in right}
         return (
             [(item, right_items[key]) for key, item in left_items.items()]
             if left_items.keys() == right_items.keys()

@@ -15,7 +15,7 @@ UINT_MAX = 2**64 - 1
 
 
 class UInt(int):
-    """An unsigned number. Arithmetic on it returns plain ints, which `checked` converts back."""
+    """An unsigned number. Arithmetic on it returns plain ints, which `check_int64` converts back."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def checked(value: int, *, unsigned: bool) -> int:
+def check_int64(value: int, *, unsigned: bool) -> int:
     """`value` if it fits into 64 bits."""
     if unsigned:
         if not 0 <= value <= UINT_MAX:
@@ -44,7 +44,7 @@ def divide(left: int, right: int, *, unsigned: bool) -> int:
     if right == 0:
         raise CelEvaluationError("divide by zero")
     quotient = abs(left) // abs(right)
-    return checked(quotient if (left < 0) == (right < 0) else -quotient, unsigned=unsigned)
+    return check_int64(quotient if (left < 0) == (right < 0) else -quotient, unsigned=unsigned)
 
 
 def modulo(left: int, right: int, *, unsigned: bool) -> int:
@@ -54,7 +54,7 @@ def modulo(left: int, right: int, *, unsigned: bool) -> int:
     if left == INT_MIN and right == -1:
         raise CelEvaluationError("integer overflow")
     rest = abs(left) % abs(right)
-    return checked(-rest if left < 0 else rest, unsigned=unsigned)
+    return check_int64(-rest if left < 0 else rest, unsigned=unsigned)
 
 
 def divide_double(left: float, right: float) -> float:

@@ -146,7 +146,7 @@ class ListView(Sequence[object]):
     def __iter__(self) -> Iterator[object]:
         return iter(self._raw) if self._element is None else map(self._element, self._raw)
 
-    def joined(self, values: Sequence[object]) -> ListView:
+    def join(self, values: Sequence[object]) -> ListView:
         """A list of the same kind with these (adapted) values."""
         return ListView(values, element=None, kind=self.kind, map_keys=self.map_keys)
 

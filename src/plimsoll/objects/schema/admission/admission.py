@@ -14,7 +14,7 @@ from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata, scale
 from plimsoll.objects.schema.admission.defaulting import apply_defaults
-from plimsoll.objects.schema.admission.embedded_resources import coerce_embedded, embedded_errors
+from plimsoll.objects.schema.admission.embedded_resources import check_embedded_resources, coerce_embedded
 from plimsoll.objects.schema.admission.list_types import list_errors
 from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from plimsoll.objects.schema.admission.validation import ValueValidator
@@ -135,7 +135,7 @@ class CompiledVersion:
         if self.has_status:
             created.pop("status", None)
         created["metadata"]["generation"] = 1
-        return self._judged(created, None, decoded=decoded)
+        return self._judge(created, None, decoded=decoded)
 
     def admit_update(
         self,
@@ -156,10 +156,10 @@ class CompiledVersion:
             return Admission(object=decoded.object, group=self.names.group, bad_request=message)
         before = self.present(stored)
         if subresource == "status":
-            return self._judged(_with_new_status(before, decoded.object), before, decoded=decoded, only_status=True)
+            return self._judge(_with_new_status(before, decoded.object), before, decoded=decoded, only_status=True)
         updated = decoded.object
         self._prepare_update(updated, before)
-        return self._judged(updated, before, decoded=decoded)
+        return self._judge(updated, before, decoded=decoded)
 
     def _prepare_update(self, updated: dict[str, Any], before: dict[str, Any]) -> None:
         if self.has_status:
@@ -216,7 +216,7 @@ class CompiledVersion:
         apply_defaults(resource, self.schema)
         return unknown
 
-    def _judged(
+    def _judge(
         self,
         resource: dict[str, Any],
         before: dict[str, Any] | None,
@@ -270,7 +270,7 @@ class CompiledVersion:
             errors += self._validator.validate(resource, correlation=correlation)
             errors += scale.spec_errors(resource, self.scale) if self.scale else []
         errors += scale.status_errors(resource, self.scale) if self.scale else []
-        errors += embedded_errors(resource, self.schema)
+        errors += check_embedded_resources(resource, self.schema)
         # Duplicates that were there before are tolerated, and with them every other one.
         if before is None or not list_errors(before, self.schema):
             errors += list_errors(resource, self.schema)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema
 
 
-def embedded_resources(
+def find_embedded_resources(
     value: Any, schema: StructuralSchema | None, path: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every embedded resource with its path, outer before inner."""
@@ -26,28 +26,28 @@ def embedded_resources(
             yield path, value
         for name, item in value.items():
             if name in schema.properties:
-                yield from embedded_resources(item, schema.properties[name], child(path, name))
+                yield from find_embedded_resources(item, schema.properties[name], child(path, name))
             elif schema.additional_properties is not None:
-                yield from embedded_resources(item, schema.additional_properties, key(path, name))
+                yield from find_embedded_resources(item, schema.additional_properties, key(path, name))
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from embedded_resources(item, schema.items, index(path, position))
+            yield from find_embedded_resources(item, schema.items, index(path, position))
 
 
 def coerce_embedded(value: Any, schema: StructuralSchema) -> list[str]:
     """Drop what embedded metadata does not have; the paths of unknown fields."""
     unknown = []
-    for path, resource in embedded_resources(value, schema):
+    for path, resource in find_embedded_resources(value, schema):
         metadata = resource.get("metadata")
         if isinstance(metadata, dict) and object_metadata.decode_problem(metadata) is None:
             unknown += object_metadata.drop_unknown(metadata, child(path, "metadata"))
     return unknown
 
 
-def embedded_errors(value: Any, schema: StructuralSchema, path: str = "") -> list[FieldError]:
+def check_embedded_resources(value: Any, schema: StructuralSchema, path: str = "") -> list[FieldError]:
     """The errors in the identity of embedded resources."""
     errors = []
-    for place, resource in embedded_resources(value, schema, path):
+    for place, resource in find_embedded_resources(value, schema, path):
         errors += resource_errors(resource, place)
     return errors
 

@@ -25,7 +25,7 @@ def list_errors(value: Any, schema: StructuralSchema | None, path: str = "") -> 
                 errors += list_errors(item, schema.additional_properties, key(path, name))
     elif isinstance(value, list):
         if schema.list_type == "set":
-            errors += [fields.duplicate(index(path, position), value[position]) for position in _repeated(value)]
+            errors += [fields.duplicate(index(path, position), value[position]) for position in _find_repeated(value)]
         elif schema.list_type == "map":
             errors += _map_errors(value, schema, path)
         if schema.items is not None:
@@ -40,10 +40,10 @@ def _map_errors(items: list[Any], schema: StructuralSchema, path: str) -> list[F
             detail = "must be an object for an array of list-type map"
             return [fields.invalid(index(path, position), item, detail)]
     keys = [{name: item[name] for name in schema.list_map_keys if name in (item or {})} for item in items]
-    return [fields.duplicate(index(path, position), keys[position]) for position in _repeated(keys)]
+    return [fields.duplicate(index(path, position), keys[position]) for position in _find_repeated(keys)]
 
 
-def _repeated(values: list[Any]) -> list[int]:
+def _find_repeated(values: list[Any]) -> list[int]:
     """The position of the second occurrence of every value that occurs more than once."""
     times: dict[tuple[str, Any], int] = {}
     repeated = []

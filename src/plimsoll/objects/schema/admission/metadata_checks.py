@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import (
     dns1123_label_problems,
+    find_qualified_name_problems,
     label_value_problems,
     of_prefix,
-    qualified_name_problems,
     size_bytes,
 )
 from plimsoll.objects.schema import field_errors as fields
@@ -70,7 +70,7 @@ def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
 def label_errors(labels: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += invalid_each(path, key, qualified_name_problems)
+        errors += invalid_each(path, key, find_qualified_name_problems)
         errors += invalid_each(path, value or "", label_value_problems)
     return errors
 
@@ -80,7 +80,7 @@ def annotation_errors(annotations: Json, path: str) -> list[FieldError]:
         fields.invalid(path, key, problem)
         for key in annotations
         # Annotation keys may hold capitals in their prefix, label keys may not.
-        for problem in qualified_name_problems(key.lower())
+        for problem in find_qualified_name_problems(key.lower())
     ]
     if sum(size_bytes(key) + size_bytes(value or "") for key, value in annotations.items()) > ANNOTATIONS_BYTES:
         errors.append(fields.too_long(path, ANNOTATIONS_BYTES))
@@ -96,7 +96,7 @@ def _common_errors(metadata: Json, path: str) -> list[FieldError]:
     errors += annotation_errors(metadata.get("annotations") or {}, child(path, "annotations"))
     errors += _owner_errors(metadata.get("ownerReferences") or [], child(path, "ownerReferences"))
     errors += _finalizer_errors(metadata.get("finalizers") or [], child(path, "finalizers"))
-    return errors + _managed_field_errors(metadata.get("managedFields") or [], child(path, "managedFields"))
+    return errors + _check_managed_fields(metadata.get("managedFields") or [], child(path, "managedFields"))
 
 
 def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
@@ -124,7 +124,7 @@ def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
 
 
 def _finalizer_errors(finalizers: list[str], path: str) -> list[FieldError]:
-    errors = [error for name in finalizers for error in invalid_each(path, name or "", qualified_name_problems)]
+    errors = [error for name in finalizers for error in invalid_each(path, name or "", find_qualified_name_problems)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         errors.append(fields.invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
     return errors
@@ -133,12 +133,12 @@ def _finalizer_errors(finalizers: list[str], path: str) -> list[FieldError]:
 def _new_finalizer_errors(added: list[str], path: str) -> list[FieldError]:
     if not added:
         return []
-    listed = ", ".join(map(go_text.quoted, added))
+    listed = ", ".join(map(go_text.quote, added))
     detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
     return [fields.forbidden(path, detail)]
 
 
-def _managed_field_errors(entries: list[Json], path: str) -> list[FieldError]:
+def _check_managed_fields(entries: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, entry in enumerate(entries):
         here = index(path, position)

@@ -77,7 +77,7 @@ class ValueValidator:
     def __init__(self, schema: StructuralSchema) -> None:
         self._schema = schema
         self._types = ("integer", "string") if schema.int_or_string else (schema.type,) if schema.type else ()
-        self._format = _enforced_format(schema)
+        self._format = _find_enforced_format(schema)
         self._has_format = formats.checker_of(self._format) if self._format else None
         self._properties = {
             name: ValueValidator(structural_schema) for name, structural_schema in schema.properties.items()
@@ -99,7 +99,7 @@ class ValueValidator:
     def judge(self, value: Any, place: _Place) -> _Findings:
         """Like `inspect`, but errors in unchanged parts of an update are tolerated."""
         found = self.inspect(value, place)
-        if found.errors and place.before is not None and place.before.unchanged():
+        if found.errors and place.before is not None and place.before.is_unchanged():
             found.errors = []
         return found
 
@@ -192,12 +192,12 @@ class ValueValidator:
         if schema.multiple_of is not None and (error := _multiple_error(value, schema.multiple_of, place)):
             found.errors.append(error)
         if schema.maximum is not None:
-            limit = _bound(schema.maximum, value)
+            limit = _convert_limit(schema.maximum, value)
             if value > limit or (schema.exclusive_maximum and value == limit):
                 words = "should be less than" if schema.exclusive_maximum else "should be less than or equal to"
                 found.errors.append(_invalid(place, value, f"{words} {go_text.number(limit)}"))
         if schema.minimum is not None:
-            limit = _bound(schema.minimum, value)
+            limit = _convert_limit(schema.minimum, value)
             if value < limit or (schema.exclusive_minimum and value == limit):
                 words = "should be greater than" if schema.exclusive_minimum else "should be greater than or equal to"
                 found.errors.append(_invalid(place, value, f"{words} {go_text.number(limit)}"))
@@ -237,7 +237,7 @@ class ValueValidator:
         found.errors += [fields.required(child(place.field, key)) for key in schema.required if key not in value]
 
 
-def _enforced_format(schema: StructuralSchema) -> str:
+def _find_enforced_format(schema: StructuralSchema) -> str:
     if schema.int_or_string or not schema.format:
         return ""
     if schema.type in {"", "string"}:
@@ -250,7 +250,7 @@ def _invalid(place: _Place, value: Any, words: str) -> FieldError:
 
 
 def _wrong_type(place: _Place, wanted: str, got: str) -> FieldError:
-    detail = f"{place.name} in body must be of type {wanted}: {go_text.quoted(got)}"
+    detail = f"{place.name} in body must be of type {wanted}: {go_text.quote(got)}"
     return fields.type_invalid(place.field, got, detail)
 
 
@@ -274,7 +274,7 @@ def _is_json_integer(value: float) -> bool:
     return min(distance, 1 - distance) < 1e-9 * max(1.0, abs(value))
 
 
-def _bound(limit: Number, value: Number) -> Number:
+def _convert_limit(limit: Number, value: Number) -> Number:
     """The limit in the type of the value: an integer is compared with an integer, whatever the schema has."""
     return int(limit) if isinstance(value, int) else float(limit)
 
@@ -294,7 +294,7 @@ def _multiple_error(value: Number, factor: Number, place: _Place) -> FieldError 
 
 def _matches(pattern: str, value: str) -> bool:
     try:
-        return regular_expressions.compiled(pattern).search(value) is not None
+        return regular_expressions.compile_pattern(pattern).search(value) is not None
     except regular_expressions.BadPattern:
         return False
 

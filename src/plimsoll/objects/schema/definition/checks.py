@@ -15,7 +15,7 @@ from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata
 from plimsoll.objects.schema.definition import parts
 from plimsoll.objects.schema.definition.default_checks import is_unpruned
-from plimsoll.objects.schema.definition.defaults import prepared
+from plimsoll.objects.schema.definition.defaults import prepare
 from plimsoll.objects.schema.definition.list_type_checks import list_key_errors, non_atomic_set_items
 from plimsoll.objects.schema.definition.schema_checks import KNOWN_TYPES, Strictness, schema_errors
 from plimsoll.objects.schema.definition.spec import DefinitionSpec, VersionSpec, read_spec
@@ -33,7 +33,7 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
         return [fields.invalid(taken.path, fields.OMITTED, taken.problem)]
     if not isinstance(taken, dict):
         return [fields.type_invalid("", fields.OMITTED, "must be an object")]
-    definition = prepared(taken, old)
+    definition = prepare(taken, old)
     metadata = definition.get("metadata") or {}
     problem = object_metadata.decode_problem(metadata)
     if problem is not None:
@@ -48,8 +48,8 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
     if old is not None and old_spec is not None:
         errors += _immutable_errors(spec, old_spec, established=_is_established(old))
     status = definition["status"]
-    errors += parts.name_errors(_accepted_names(status), "status.acceptedNames")
-    errors += _stored_version_errors(status.get("storedVersions"), spec)
+    errors += parts.name_errors(_read_accepted_names(status), "status.acceptedNames")
+    errors += _check_stored_versions(status.get("storedVersions"), spec)
     errors += parts.approval_errors(metadata, spec.group, old)
     return errors + parts.preserving_errors(definition.get("spec") or {}, old)
 
@@ -170,7 +170,7 @@ def _strictness(old: DefinitionSpec | None) -> Strictness:
 def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
     errors = []
     names = [version.name for version in spec.versions]
-    shown = [version.shown(spec) for version in spec.versions]
+    shown = [version.print_version(spec) for version in spec.versions]
     if len(set(names)) != len(names):
         errors.append(fields.invalid("spec.versions", shown, "must contain unique version names"))
     if sum(version.storage for version in spec.versions) != 1:
@@ -200,14 +200,14 @@ def _is_established(crd: dict[str, Any]) -> bool:
     return any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions)
 
 
-def _accepted_names(status: dict[str, Any]) -> parts.DefinitionNames:
+def _read_accepted_names(status: dict[str, Any]) -> parts.DefinitionNames:
     try:
         return parts.read_names(status.get("acceptedNames"), "status.acceptedNames")
     except InvalidInput:
         return parts.DefinitionNames()
 
 
-def _stored_version_errors(stored: list[str] | None, spec: DefinitionSpec) -> list[FieldError]:
+def _check_stored_versions(stored: list[str] | None, spec: DefinitionSpec) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
         return [fields.invalid(path, None, "must have at least one stored version")]

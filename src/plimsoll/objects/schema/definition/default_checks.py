@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema.admission.embedded_resources import embedded_errors
+from plimsoll.objects.schema.admission.embedded_resources import check_embedded_resources
 from plimsoll.objects.schema.admission.pruning import RESOURCE_FIELDS, prune
 from plimsoll.objects.schema.admission.validation import ValueValidator
 from plimsoll.objects.schema.field_errors import FieldError, child, key
@@ -26,7 +26,7 @@ def default_errors(schema: StructuralSchema, path: str, *, require_pruned: bool)
         where = child(place, "default")
         if require_pruned and not inside_metadata and is_unpruned(node):
             errors.append(fields.invalid(where, node.default, "must not have unknown fields"))
-        found = [] if inside_metadata else embedded_errors(node.default, node, where)
+        found = [] if inside_metadata else check_embedded_resources(node.default, node, where)
         found = found or ValueValidator(node).validate(node.default, path=where)
         errors += found or _rule_errors(node, where)
     return errors

@@ -10,7 +10,7 @@ from typing import Any
 from plimsoll.objects.schema.json_values import copy
 
 
-def prepared(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
+def prepare(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
     """A copy with defaults and the server's status: empty on create, the old one on update."""
     made: dict[str, Any] = copy(crd)
     spec = made.get("spec")
@@ -20,7 +20,9 @@ def prepared(crd: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
     status: dict[str, Any] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}
     if old is not None:
         status = copy(old.get("status") or {})
-    status["storedVersions"] = _stored_versions(spec if isinstance(spec, dict) else {}, status.get("storedVersions"))
+    status["storedVersions"] = _list_stored_versions(
+        spec if isinstance(spec, dict) else {}, status.get("storedVersions")
+    )
     made["status"] = status
     return made
 
@@ -50,7 +52,7 @@ def _default_conversion(spec: dict[str, Any]) -> None:
         service["port"] = 443
 
 
-def _stored_versions(spec: dict[str, Any], stored: Any) -> list[str] | None:
+def _list_stored_versions(spec: dict[str, Any], stored: Any) -> list[str] | None:
     """All versions that were ever stored, including the current storage version."""
     names = list(stored) if isinstance(stored, list) else []
     versions = spec.get("versions")

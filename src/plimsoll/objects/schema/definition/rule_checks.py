@@ -87,12 +87,12 @@ def _of_rule(
     try:
         program = cel.compile_expression(rule.rule, variables=variables, result=cel.BOOL)
     except cel.CelCompileError as error:
-        errors.append(fields.invalid(child(path, "rule"), _shown(rule), error.message))
+        errors.append(fields.invalid(child(path, "rule"), _print_rule(rule), error.message))
     else:
         occurrences = context.occurrences
         if occurrences is None:
             occurrences = most_in_a_request(declared.smallest_bytes)
-        cost = min(program.estimated_cost() * occurrences, _MAX_UINT64)
+        cost = min(program.estimate_cost() * occurrences, _MAX_UINT64)
         errors += _cost_errors("estimated rule cost", cost, child(path, "rule"), tally)
         errors += _message_errors(rule, path, variables=variables, tally=tally)
     if program is not None and program.uses("oldSelf"):
@@ -118,8 +118,8 @@ def _message_errors(
     except cel.CelCompileError as error:
         said = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
         detail = f"messageExpression {said}"
-        return [fields.invalid(place, _shown(rule), detail)]
-    return _cost_errors("estimated messageExpression cost", min(message.estimated_cost(), _MAX_UINT64), place, tally)
+        return [fields.invalid(place, _print_rule(rule), detail)]
+    return _cost_errors("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, tally)
 
 
 def _cost_errors(subject: str, cost: int, path: str, tally: CostTally) -> list[FieldError]:
@@ -144,7 +144,7 @@ def _over_budget(subject: str, cost: int, limit: int) -> str:
     return f"{subject} exceeds budget by factor of {shown} ({advice})"
 
 
-def _shown(rule: ValidationRule) -> GoStruct:
+def _print_rule(rule: ValidationRule) -> GoStruct:
     return GoStruct(
         fields={
             "Rule": rule.rule,

@@ -38,7 +38,7 @@ class VersionSpec(Value):
     def scale(self) -> dict[str, Any] | None:
         return (self.subresources or {}).get("scale")
 
-    def shown(self, spec: DefinitionSpec) -> GoStruct:
+    def print_version(self, spec: DefinitionSpec) -> GoStruct:
         """A version as messages print it: with Go's names, and without the fields that all versions share."""
         own_schema = None if spec.shared_schema is not None or self.raw_schema is None else self.raw_schema
         return GoStruct(

@@ -126,27 +126,27 @@ def _value_validation(
     errors = []
     if not skip_any_of:
         for position, alternative in enumerate(node.any_of):
-            errors += _nested(alternative, index(child(path, "anyOf"), position))
+            errors += _check_nested(alternative, index(child(path, "anyOf"), position))
     for position, schema in enumerate(node.all_of):
         skip = skip_first_all_of and position == 0
-        errors += _nested(schema, index(child(path, "allOf"), position), skip_any_of=skip)
+        errors += _check_nested(schema, index(child(path, "allOf"), position), skip_any_of=skip)
     for position, structural_schema in enumerate(node.one_of):
-        errors += _nested(structural_schema, index(child(path, "oneOf"), position))
+        errors += _check_nested(structural_schema, index(child(path, "oneOf"), position))
     if node.not_ is not None:
-        errors += _nested(node.not_, child(path, "not"))
+        errors += _check_nested(node.not_, child(path, "not"))
     if node.pattern and (problem := regular_expressions.problem_of(node.pattern)):
         detail = f"must be a valid regular expression, but isn't: {problem}"
         errors.append(fields.invalid(child(path, "pattern"), node.pattern, detail))
     return errors
 
 
-def _nested(node: StructuralSchema, path: str, *, skip_any_of: bool = False) -> list[FieldError]:
+def _check_nested(node: StructuralSchema, path: str, *, skip_any_of: bool = False) -> list[FieldError]:
     """Below a junctor only validation of values may stand; what describes structure is forbidden."""
     errors = _value_validation(node, path, skip_any_of=skip_any_of, skip_first_all_of=False)
     if node.items is not None:
-        errors += _nested(node.items, child(path, "items"))
+        errors += _check_nested(node.items, child(path, "items"))
     for name, property_ in node.properties.items():
-        errors += _nested(property_, key(child(path, "properties"), name))
+        errors += _check_nested(property_, key(child(path, "properties"), name))
     forbidden = (
         (node.type, "type", "empty"),
         (node.has_additional_properties, "additionalProperties", "undefined"),
@@ -187,22 +187,22 @@ def _completeness(
     errors = []
     for schema, path in junctors:
         assert schema is not None
-        errors += _nested_completeness(schema, node, schema_path=schema_path, value_path=path)
+        errors += _check_nested_completeness(schema, node, schema_path=schema_path, value_path=path)
     return errors
 
 
-def _nested_completeness(
+def _check_nested_completeness(
     value: StructuralSchema, node: StructuralSchema | None, *, schema_path: str, value_path: str
 ) -> list[FieldError]:
     if node is None:
         return [fields.required(schema_path, f"because it is defined in {value_path}")]
     errors = _completeness(value, node, schema_path=schema_path, value_path=value_path)
     if value.items is not None:
-        errors += _nested_completeness(
+        errors += _check_nested_completeness(
             value.items, node.items, schema_path=child(schema_path, "items"), value_path=child(value_path, "items")
         )
     for name, property_ in value.properties.items():
-        errors += _nested_completeness(
+        errors += _check_nested_completeness(
             property_,
             node.properties.get(name),
             schema_path=key(child(schema_path, "properties"), name),

@@ -29,7 +29,7 @@ class Correlation:
         self._children: dict[str | int, Correlation | None] = {}
         self._keyed: ListMap | None = None
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         if self._unchanged is None:
             self._unchanged = same(self.new, self.old)
         return self._unchanged

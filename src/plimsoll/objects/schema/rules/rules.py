@@ -84,9 +84,9 @@ class _Ratchet:
         self.current = current
         self.nearest = nearest
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         correlation = self.current or self.nearest
-        return correlation is not None and correlation.unchanged()
+        return correlation is not None and correlation.is_unchanged()
 
     def key(self, name: str) -> _Ratchet:
         if self.current is None:
@@ -188,7 +188,7 @@ class RuleTree:
             return
         detail = self._message(rule, path, variables, judgement)
         error = _failure(rule, child(path, rule.field_path) if rule.field_path else path, self._schema.type, detail)
-        if not rule.uses_old_self and ratchet.unchanged():
+        if not rule.uses_old_self and ratchet.is_unchanged():
             judgement.warnings.append(error.text)
         else:
             judgement.errors.append(error)

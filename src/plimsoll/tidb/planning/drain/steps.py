@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.core.plans import Reason
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.tidb.model.limits import HEARD_WITHIN_S
 from plimsoll.tidb.model.reconcile_types import DrainRecord
 from plimsoll.tidb.planning.drain.store_health import OFFLINE, UP, find_blocker
@@ -222,7 +222,7 @@ def _find_silence(observed: ObservedStores, now: datetime) -> Reason | None:
             ago_s = (now - store.heard).total_seconds()
             if abs(ago_s) > HEARD_WITHIN_S:
                 text = (
-                    f"store {store.id} is Up and was last heard at {written_time(store.heard)}: "
+                    f"store {store.id} is Up and was last heard at {format_time(store.heard)}: "
                     "PD's answer is old, or its clock differs from ours"
                 )
                 return Reason(code="StoresOutdated", message=text, facts={"stores": [store.id]})

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.operator.cooldowns import find_latest, is_cooling_down
 from plimsoll.tidb.model.reasons import ReasonCode, make_reason
 from plimsoll.tidb.planning.api.defaults import SCALE_IN_INTERVAL_S, SCALE_OUT_INTERVAL_S
@@ -34,7 +34,7 @@ class LastChange(Value):
     def clock_notes(self) -> tuple[Reason, ...]:
         return tuple(
             make_reason(
-                ReasonCode.CLOCK_JUMPED, f"the last change at {written_time(moment)} is too far ahead and ignored"
+                ReasonCode.CLOCK_JUMPED, f"the last change at {format_time(moment)} is too far ahead and ignored"
             )
             for moment in self.jumped
         )
@@ -62,5 +62,5 @@ def check_cooldown(last: LastChange, *, interval_s: int, now: datetime) -> Reaso
     """
     if last.moment is None or not is_cooling_down(last.moment, delay_s=interval_s, now=now):
         return None
-    until = written_time(last.moment + timedelta(seconds=interval_s))
+    until = format_time(last.moment + timedelta(seconds=interval_s))
     return make_reason(ReasonCode.COOLING_DOWN, f"no change before {until}", until=until, intervalSeconds=interval_s)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
 
@@ -78,7 +78,7 @@ class ReplicaSetCluster(LocalClusterHarness):
 
     def make_ready(self, pod: Any) -> None:
         """What a kubelet says of a pod that runs."""
-        now = written_time(self.run.clock.now())
+        now = format_time(self.run.clock.now())
         conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": now}]
         status = {"phase": "Running", "conditions": conditions}
         self.patch(PODS, pod["metadata"]["name"], {"status": status}, subresource="status")

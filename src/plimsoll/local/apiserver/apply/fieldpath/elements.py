@@ -124,7 +124,7 @@ def _spelled_step(element: str) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return go_text.quoted(value)
+        return go_text.quote(value)
     return "null" if value is None else go_text.plain(value)
 
 

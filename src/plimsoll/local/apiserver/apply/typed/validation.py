@@ -100,9 +100,9 @@ def _boxed(value: Any) -> str:
 def _go_syntax(value: Any) -> str:
     """`%#v`."""
     if isinstance(value, str):
-        return go_text.quoted(value)
+        return go_text.quote(value)
     if isinstance(value, dict):
-        items = ", ".join(f"{go_text.quoted(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        items = ", ".join(f"{go_text.quote(key)}:{_go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{items}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"

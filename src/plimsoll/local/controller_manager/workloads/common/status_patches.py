@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ def condition_body(condition: Wire) -> dict[str, Any]:
     fields = msgspec.structs.asdict(condition)
     names = {field.name: field.encode_name for field in msgspec.structs.fields(condition)}
     return {
-        names[name]: written_time(value) if name.endswith("_time") else value
+        names[name]: format_time(value) if name.endswith("_time") else value
         for name, value in fields.items()
         if value not in (None, "", 0)
     }

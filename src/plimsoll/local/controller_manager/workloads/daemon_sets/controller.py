@@ -151,7 +151,9 @@ class DaemonSetController:
         for pod in plan.ended:
             where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {target_node(pod)}"
             if pod.status.phase == "Failed":
-                self._failures.failed((view.daemon_set.metadata.uid, target_node(pod)), self._clock.monotonic_s())
+                self._failures.record_failure(
+                    (view.daemon_set.metadata.uid, target_node(pod)), self._clock.monotonic_s()
+                )
                 message = f"Found failed {where}, will try to kill it"
                 self._recorder.record(subject, EventType.WARNING, reason="FailedDaemonPod", message=message)
             else:

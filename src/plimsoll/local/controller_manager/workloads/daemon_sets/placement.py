@@ -69,10 +69,12 @@ class EligibilityChecker:
         if self._affinity is not None and not self._affinity.matches(labels, name=name):
             return NodeEligibility.LEAVES
         taints = node.spec.taints
-        if self._tolerations.untolerated(taints) is None:
+        if self._tolerations.find_untolerated(taints) is None:
             return NodeEligibility.RUNS
         drives_out = [taint for taint in taints if taint.effect == "NoExecute"]
-        return NodeEligibility.STAYS if self._tolerations.untolerated(drives_out) is None else NodeEligibility.LEAVES
+        return (
+            NodeEligibility.STAYS if self._tolerations.find_untolerated(drives_out) is None else NodeEligibility.LEAVES
+        )
 
 
 def target_node(pod: Pod) -> str:

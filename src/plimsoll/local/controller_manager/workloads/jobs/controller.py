@@ -52,7 +52,7 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     uncounted_in,
     with_uncounted,
 )
-from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Job
 from plimsoll.objects.owners import controller_of
@@ -326,8 +326,8 @@ def _status_body(status: JobStatus) -> dict[str, Any]:
         "terminating": status.terminating,
         "completedIndexes": status.completed_indexes or None,
         "failedIndexes": status.failed_indexes,
-        "startTime": None if status.start_time is None else written_time(status.start_time),
-        "completionTime": None if status.completion_time is None else written_time(status.completion_time),
+        "startTime": None if status.start_time is None else format_time(status.start_time),
+        "completionTime": None if status.completion_time is None else format_time(status.completion_time),
         "uncountedTerminatedPods": {
             "succeeded": (list(uncounted.succeeded) or None) if uncounted is not None else None,
             "failed": (list(uncounted.failed) or None) if uncounted is not None else None,
