@@ -81,7 +81,7 @@ class CacheUpdater(Generic[V]):
     def _is_regressed(self, key: KeyTuple, value: V | BadObject) -> bool:
         """Whether the cache has a newer version of a listed object; then it stays until the list is believed."""
         old = self._cache.get_state(key)
-        if old is None or not went_back(version_of(value), version_of(old)):
+        if old is None or not is_restored(version_of(value), version_of(old)):
             return False
         self.regressed[key] = version_of(value)
         self._older[key] = value
