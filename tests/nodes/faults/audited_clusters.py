@@ -268,4 +268,4 @@ class AuditedCluster(World):
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
         transport = EvictionLog(FaultyTransport(mortal, self.faults), self.audit)
-        return self._client(transport, manager).guarded(self.lease)  # type: ignore[arg-type]
+        return self._client(transport, manager).with_guard(self.lease)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from plimsoll.core.field_selectors import FieldSelector, FieldTerm
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.kube.informer.store.cache_updater import went_back
+from plimsoll.kube.informer.store.cache_updater import is_restored
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.pods import Pod
 
@@ -60,7 +60,7 @@ class ListedPods:
 
     async def _check(self, node: str, listed: DecodedList[Pod], informer: Informer[Pod]) -> None:
         """Raise `UnreadableAnswer` if the list contradicts the informer and a second read."""
-        if went_back(listed.metadata.resource_version, informer.position):
+        if is_restored(listed.metadata.resource_version, informer.position):
             raise UnreadableAnswer(f"the list of pods of node {node} is older than what is known")
         there = {pod.metadata.uid for pod in listed.items} | {bad.uid for bad in listed.bad}
         missing = [pod.metadata for pod in informer.cache.by_index(_BY_NODE, node) if pod.metadata.uid not in there]

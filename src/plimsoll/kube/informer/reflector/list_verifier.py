@@ -14,7 +14,7 @@ import structlog
 
 from plimsoll.kube.errors import Forbidden, ServerTrouble, UnreadableAnswer
 from plimsoll.kube.informer.events import V
-from plimsoll.kube.informer.store.cache_updater import is_newer, went_back
+from plimsoll.kube.informer.store.cache_updater import is_newer, is_restored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class ListVerifier(Generic[V]):
     async def find_contradiction(self, missing: Sequence[KeyTuple], version: str) -> str:
         """Why the list is not believed; empty if it is. Raises `UnreadableAnswer` if it is older than what is known."""
         regressed = self._updater.regressed
-        is_old = bool(regressed) or went_back(version, self._updater.position)
+        is_old = bool(regressed) or is_restored(version, self._updater.position)
         known = self._updater.known
         if not is_old and is_small_loss(len(missing), known):
             self._unverified = frozenset()
