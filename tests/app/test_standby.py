@@ -2,96 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from plimsoll.app.node_autoscaling import NAME as NODES
-from plimsoll.app.node_autoscaling import NodeProgram
 from plimsoll.app.tidb_autoscaling import TidbProgram
+from plimsoll.cli.nodes.nodes import _status_lines
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.local.tidb.simulated import route_to_simulated
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
-from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
-from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.simulation.ports import Plugins
-from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.tidb.scenario import SETTINGS, NoExternalServices
-from plimsoll.simulation.worlds.world import World
-from plimsoll.tidb.builder import Dependencies as TidbDependencies
-from plimsoll.tidb.builder import TidbAutoscalerParts
-from plimsoll.tidb.settings import LEASE as TIDB_LEASE
-from plimsoll.tidb.settings import NAME as TIDB
+from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
+from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.web.in_memory import InMemoryClient
-from plimsoll.web.responses import text_response
+from tests.app.elected_nodes import PAGES, TO_LEAD_S, NodeWorld
 from tests.app.elected_processes import ElectedProcess
 from tests.local.apiserver.builders import ADMIN
 from tests.local.tidb.builders import CLUSTERS, LocalTidbCluster, base_cluster
-from tests.nodes.autoscaler.loop_scenarios import group, replica_set, scenario_of, steps_of
+from tests.nodes.autoscaler.loop_scenarios import group, replica_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from plimsoll.local.tidb.simulated import SimulatedTidb
 
-T = TypeVar("T")
-
 SCAN_S = 10.0
-NODE_LEASE = LeaseSettings(name=AUTOSCALER_LEASE, namespace="kube-system", field_manager=NODES)
-TIDB_LEASE_SETTINGS = LeaseSettings(name=TIDB_LEASE, namespace="kube-system", field_manager=TIDB)
+TIDB_LEASE = LeaseSettings(name=LEASE, namespace="kube-system", field_manager=NAME)
 SCALERS = "/apis/pingcap.com/v1alpha1/namespaces/prod/tidbclusterautoscalers"
-TO_LEAD_S = NODE_LEASE.duration_s + NODE_LEASE.retry_period_s
-PAGES = text_response("ok")
-
-
-async def _inline(plan: Callable[[], T]) -> T:
-    return plan()
-
-
-class NodeWorld(World):
-    """A live cluster with any number of autoscaler processes."""
-
-    def __init__(self, **scenario: Any) -> None:
-        super().__init__(scenario_of((), {"world": "live", **scenario}))
-        self._story = ScenarioRun(self, Plugins())
-
-    def start_autoscaler(self, name: str) -> ElectedProcess:
-        transport = EmbeddedTransport(self._application, token=self._token)
-        process = ElectedProcess(name, transport, lease=NODE_LEASE, run=self.run)
-        provider = SimulatedProvider(SimulatedCloud(process.client, clock=self.run.clock, log=self.log))
-        autoscaler = NodeAutoscaler(
-            Dependencies(
-                client=process.client,
-                informers=process.informers,
-                recorder=process.recorder,
-                provider=provider,
-                configuration=ConfigMapConfig(self.options, process.informers, naming=provider.naming),
-                clock=self.run.clock,
-                run_planner=_inline,
-            )
-        )
-        process.transport.list_s = 2 * SCAN_S
-        process.start(
-            NodeProgram(autoscaler=autoscaler, informers=process.informers, recorder=process.recorder, pages=PAGES)
-        )
-        return process
-
-    def apply(self, *manifests: dict[str, Any]) -> None:
-        for step in steps_of([{"apply": list(manifests)}], world=self.scenario.world):
-            self._story.take_step(step, path="test")
-
-    def get_target(self) -> int:
-        found = self.run_now(self.client.get_json("/apis/cloud.plimsoll.io/v1alpha1/nodegroups/g"))
-        return int(found["spec"]["target"])
 
 
 def test_a_standby_of_the_node_autoscaler_has_listed_before_it_leads_and_acts_within_one_scan():
     with NodeWorld(nodeGroups=[group("g", target=1)], options={"scan-interval": "10s"}) as world:
-        leader = world.start_autoscaler("leader")
+        leader = world.start_autoscaler("first").process
         leader.advance_until(lambda: leader.holder.is_leading, within_s=5)
-        standby = world.start_autoscaler("standby")
+        standby = world.start_autoscaler("second", list_s=2 * SCAN_S).process
         world.run.advance_by(60)
         assert not standby.holder.is_leading
         assert {"/api/v1/nodes", "/api/v1/pods"} <= set(standby.transport.lists)
@@ -105,12 +46,61 @@ def test_a_standby_of_the_node_autoscaler_has_listed_before_it_leads_and_acts_wi
         assert standby.transport.lists[listed:] == []
 
 
+def test_health_and_metrics_of_leader_and_standby_show_which_they_are():
+    with NodeWorld(nodeGroups=[group("g", target=1)]) as world:
+        leader = world.start_autoscaler("first")
+        leader.process.advance_until(lambda: leader.process.holder.is_leading, within_s=5)
+        standby = world.start_autoscaler("second")
+        world.run.advance_by(5)
+        assert leader.get_health().splitlines()[:2] == ["OK", "leader"]
+        assert standby.get_health() == "OK\nstandby: first leads\n"
+        metric = 'leader_election_master_status{name="cluster-autoscaler"}'
+        assert f"{metric} 1.0" in leader.get_metrics()
+        assert f"{metric} 0.0" in standby.get_metrics()
+
+
+def test_a_long_loop_iteration_is_under_way_in_health_metrics_and_status():
+    with NodeWorld(nodeGroups=[group("g", target=1)]) as world:
+        leader = world.start_autoscaler("first")
+        world.run.advance_by(15)
+        assert world.get_status()["loopUnderWaySeconds"] is None
+        leader.provider.refresh_s = 600.0
+        leader.process.advance_until(lambda: "under way" in leader.get_health(), within_s=15)
+        world.run.advance_by(38)
+        assert leader.get_health() == "OK\nleader\na loop iteration is under way (38s)\n"
+        assert "plimsoll_loop_under_way_seconds 38." in leader.get_metrics()
+        status = world.get_status()
+        assert status["loopUnderWaySeconds"] == 38
+        shown = next(iter(_status_lines(status)))
+        assert shown.startswith(
+            "autoscaler   Running, a loop iteration is under way (38s), before it Healthy; reported"
+        )
+        assert not status["stale"]
+        world.run.advance_by(400)
+        assert not world.get_status()["stale"]
+        leader.provider.refresh_s = 0.0
+        world.run.advance_by(200)
+        assert world.get_status()["loopUnderWaySeconds"] is None
+        assert "the last loop iteration ended" in leader.get_health()
+
+
+def test_a_leader_that_died_during_a_loop_iteration_leaves_a_status_that_becomes_stale():
+    with NodeWorld(nodeGroups=[group("g", target=1)]) as world:
+        leader = world.start_autoscaler("first")
+        world.run.advance_by(15)
+        leader.provider.refresh_s = 600.0
+        world.run.advance_by(60)
+        leader.process.kill()
+        world.run.advance_by(100)
+        assert world.get_status()["stale"]
+
+
 class TidbWorld(LocalTidbCluster):
     """A simulated TiDB with any number of autoscaler processes."""
 
     def start_autoscaler(self, name: str) -> ElectedProcess:
         transport = EmbeddedTransport(self.application, token=ADMIN)
-        process = ElectedProcess(name, transport, lease=TIDB_LEASE_SETTINGS, run=self.run)
+        process = ElectedProcess(name, transport, lease=TIDB_LEASE, run=self.run)
         parts = _tidb_parts(process, self.tidb)
         controller = parts.controller(process.entropy)
         process.start(
@@ -128,7 +118,7 @@ class TidbWorld(LocalTidbCluster):
 
 def _tidb_parts(process: ElectedProcess, tidb: SimulatedTidb) -> TidbAutoscalerParts:
     return TidbAutoscalerParts(
-        TidbDependencies(
+        Dependencies(
             client=process.client,
             web=InMemoryClient(tidb.answer, route=route_to_simulated),
             caller=NoExternalServices(),

@@ -30,6 +30,7 @@ from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
+from plimsoll.operator.pages import check_health
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.operator.profiler import StackSampler
 from plimsoll.runtime.services import Service
@@ -206,14 +207,14 @@ class NodeAutoscalerProcess:
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
             )
         )
+        self._process.metrics.add_loop(autoscaler.health, self._clock)
         return NodeProgram(autoscaler=autoscaler, informers=informers, recorder=recorder, pages=self._pages(autoscaler))
 
     def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(
             DebugViews(lambda: autoscaler.reporter.last, run_in_thread),
             metrics=(autoscaler.reporter.metrics.render, self._process.metrics.expose),
-            health=autoscaler.health,
-            clock=self._clock,
+            health=check_health(autoscaler.health, self._clock, self._process.describe_role),
             reviewer=AccessReviewer(self.client),
             profiler=StackSampler() if self.policy.operation.profiling else None,
         )

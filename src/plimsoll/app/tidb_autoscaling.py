@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from plimsoll.core.durations import format_duration
 from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from plimsoll.core.clock import Clock
@@ -154,9 +156,15 @@ class TidbAutoscalerProcess:
             journal=self._journal,
             pages=OperatorPages(
                 metrics=(self._metrics.exposition, self._process.metrics.expose),
-                health={"/healthz": lambda: text_response("ok")},
+                health={"/healthz": lambda: self._show_health(controller)},
             ),
         )
+
+    def _show_health(self, controller: TidbController) -> Response:
+        """The role of the process, and how long the longest reconcile has been under way."""
+        queue = controller.controller.status.queue
+        work = f"a reconcile is under way ({format_duration(round(queue.longest_work_s))})" if queue.working else ""
+        return text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
 
     def _parts(
         self, client: Client, *, recorder: EventRecorder, informers: SharedInformerFactory | None = None

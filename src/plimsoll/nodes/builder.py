@@ -43,6 +43,7 @@ from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from plimsoll.core.clock import Clock
     from plimsoll.journal.ports import Journal
@@ -179,11 +180,21 @@ class NodeAutoscaler:
         """The loop timer and the removals. A stepped scenario runs neither."""
         if self._dependencies.stepped:
             return []
-        timer = LoopTimer(self.autoscaler, self.listers, self.health, clock=self._dependencies.clock)
+        timer = LoopTimer(
+            self.autoscaler,
+            self.listers,
+            self.health,
+            clock=self._dependencies.clock,
+            report_progress=self._report_progress,
+        )
         return [
             Service(name="node removals", run=self._deletions.run),
             Service(name="node autoscaler", run=timer.run),
         ]
+
+    async def _report_progress(self, started_at: datetime) -> None:
+        policy = self._dependencies.configuration.current().policy
+        await self.reporter.report_progress(policy, started_at, self._dependencies.clock.now())
 
     async def wait_until_idle(self) -> None:
         """Return when every started removal has finished."""

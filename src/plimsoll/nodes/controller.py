@@ -8,6 +8,7 @@ timer runs at all.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from plimsoll.nodes.scaleup.orchestrator import SETTLING_S
 from plimsoll.operator.health import HealthTimeouts
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.events import Change
     from plimsoll.nodes.autoscaler import Autoscaler
@@ -29,6 +32,13 @@ if TYPE_CHECKING:
 
 _RECENT: Final = timedelta(seconds=10)
 """A pod that became unschedulable longer ago was seen by an earlier iteration."""
+_SLOW_AFTER_S: Final = 10.0
+"""A loop iteration that takes longer is reported while it is under way: the last status is old by then."""
+_PROGRESS_EVERY_S: Final = 30.0
+"""Readers take a status for outdated after a minute."""
+
+ReportProgress = Callable[["datetime"], Awaitable[None]]
+"""Receives the start of the loop iteration that is under way."""
 
 
 def health_timeouts(operation: Operation) -> HealthTimeouts:
@@ -42,11 +52,20 @@ def health_timeouts(operation: Operation) -> HealthTimeouts:
 class LoopTimer:
     """Runs loop iterations until cancelled."""
 
-    def __init__(self, autoscaler: Autoscaler, listers: ClusterListers, health: Health, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        autoscaler: Autoscaler,
+        listers: ClusterListers,
+        health: Health,
+        *,
+        clock: Clock,
+        report_progress: ReportProgress | None = None,
+    ) -> None:
         self._autoscaler = autoscaler
         self._listers = listers
         self._health = health
         self._clock = clock
+        self._report_progress = report_progress
         self._wake = asyncio.Event()
         listers.pods.add_handler(self._on_pod, name="node autoscaler")
 
@@ -63,10 +82,23 @@ class LoopTimer:
         self._health.loop_started(self._clock.monotonic_s())
         # Cleared before the cluster is read: what changes during the iteration starts the next one.
         self._wake.clear()
-        result = await self._autoscaler.run_once()
+        reporting = asyncio.create_task(self._report_slow_loop(self._clock.now()), name="progress of a slow loop")
+        try:
+            result = await self._autoscaler.run_once()
+        finally:
+            reporting.cancel()
+            await asyncio.wait((reporting,))
         self._health.timeouts = health_timeouts(result.policy.operation)
         self._health.loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
         return result
+
+    async def _report_slow_loop(self, started_at: datetime) -> None:
+        """Reports a loop iteration that lasts long, again and again while it does."""
+        wait_s = _SLOW_AFTER_S
+        while self._report_progress is not None:
+            await self._clock.sleep(wait_s)
+            await self._report_progress(started_at)
+            wait_s = _PROGRESS_EVERY_S
 
     async def _wait(self, result: LoopResult) -> None:
         operation = result.policy.operation

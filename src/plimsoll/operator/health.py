@@ -29,6 +29,7 @@ class Health:
         self._began_s: float | None = None
         self._active_s = 0.0
         self._succeeded_s: float | None = None
+        self._started_s: float | None = None
 
     def begin(self, now_s: float) -> None:
         """The loop runs from now on."""
@@ -36,15 +37,31 @@ class Health:
         self._succeeded_s = None
 
     def end(self) -> None:
-        self._began_s = None
+        self._began_s = self._started_s = None
 
     def loop_started(self, now_s: float) -> None:
-        self._active_s = now_s
+        self._active_s = self._started_s = now_s
 
     def loop_finished(self, now_s: float, *, is_success: bool) -> None:
         self._active_s = now_s
+        self._started_s = None
         if is_success:
             self._succeeded_s = now_s
+
+    def measure_loop_s(self, now_s: float) -> float | None:
+        """How long the current loop iteration has been under way; None between iterations."""
+        return None if self._started_s is None else now_s - self._started_s
+
+    def describe(self, now_s: float) -> str:
+        """What the loop does now; empty before `begin` and after `end`."""
+        if self._began_s is None:
+            return ""
+        loop_s = self.measure_loop_s(now_s)
+        if loop_s is not None:
+            return describe_loop(loop_s)
+        if self._succeeded_s is None and self._active_s == self._began_s:
+            return f"the first loop iteration waits for its caches ({format_duration(round(now_s - self._began_s))})"
+        return f"the last loop iteration ended {format_duration(round(now_s - self._active_s))} ago"
 
     def problem(self, now_s: float) -> str:
         """The problem; empty if the loop is healthy."""
@@ -60,6 +77,10 @@ class Health:
         if (failing_s := now_s - self._succeeded_s) > limits.failing_s:
             return _overdue("last success", failing_s, limits.failing_s)
         return ""
+
+
+def describe_loop(loop_s: float) -> str:
+    return f"a loop iteration is under way ({format_duration(round(loop_s))})"
 
 
 def _overdue(what: str, waited_s: float, limit_s: float) -> str:

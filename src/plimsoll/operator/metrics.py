@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
+    from plimsoll.core.clock import Clock
     from plimsoll.kube.controller.controller import Controller, ControllerStatus
     from plimsoll.kube.controller.workqueue import Durations
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.informer.status import InformerStatus
     from plimsoll.kube.leases.lease_holder import LeaseHolder, LeaseStatus
     from plimsoll.kube.recorder.recorder import EventRecorder, RecorderStatus
+    from plimsoll.operator.health import Health
 
 # controller-runtime's results of a reconciliation, by ours.
 _RESULTS: Final = {"done": "success", "again": "requeue_after"}
@@ -42,6 +44,7 @@ class ControllerMetrics(Collector):
         self._controllers: list[Callable[[], ControllerStatus]] = []
         self._informers: list[Callable[[], Iterable[InformerStatus]]] = []
         self._leases: list[tuple[str, Callable[[], LeaseStatus]]] = []
+        self._loops: list[Callable[[], float]] = []
         self._recorders: list[Callable[[], RecorderStatus]] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -55,6 +58,9 @@ class ControllerMetrics(Collector):
     def add_lease(self, name: str, holder: LeaseHolder) -> None:
         self._leases.append((name, holder.status))
 
+    def add_loop(self, health: Health, clock: Clock) -> None:
+        self._loops.append(lambda: health.measure_loop_s(clock.monotonic_s()) or 0.0)
+
     def add_recorder(self, recorder: EventRecorder) -> None:
         self._recorders.append(lambda: recorder.status)
 
@@ -66,6 +72,7 @@ class ControllerMetrics(Collector):
         yield from _controller_families([status() for status in self._controllers])
         yield from _lease_families([(name, status()) for name, status in self._leases])
         yield from _informer_families([status for statuses in self._informers for status in statuses()])
+        yield from _loop_families([loop_s() for loop_s in self._loops])
         yield from _recorder_families([status() for status in self._recorders])
 
 
@@ -173,6 +180,16 @@ def _by_unique_name(statuses: Iterable[InformerStatus]) -> Iterator[tuple[str, I
     for status in statuses:
         numbers[status.resource] = number = numbers.get(status.resource, 0) + 1
         yield (status.resource if number == 1 else f"{status.resource}-{number}"), status
+
+
+def _loop_families(seconds: Sequence[float]) -> Iterator[Metric]:
+    under_way = GaugeMetricFamily(
+        "plimsoll_loop_under_way_seconds",
+        "How long the current loop iteration has been under way; 0 between two.",
+    )
+    for loop_s in seconds:
+        under_way.add_metric((), loop_s)
+    yield under_way
 
 
 def _recorder_families(statuses: Sequence[RecorderStatus]) -> Iterator[Metric]:

@@ -81,14 +81,16 @@ def _guarded(page: Page, guard: DebugGuard) -> Page:
     return guarded
 
 
-def check_health(health: Health, clock: Clock) -> Callable[[], Response]:
-    """A health page in Cluster Autoscaler's words."""
+def check_health(health: Health, clock: Clock, describe_role: Callable[[], str]) -> Callable[[], Response]:
+    """A health page in Cluster Autoscaler's words, with the role of the process and what the loop does now."""
 
     def respond() -> Response:
-        problem = health.problem(clock.monotonic_s())
+        now_s = clock.monotonic_s()
+        problem = health.problem(now_s)
+        current = [line for line in (describe_role(), health.describe(now_s)) if line]
         if problem:
-            return text_response(f"Error: {problem}", HTTPStatus.INTERNAL_SERVER_ERROR)
-        return text_response("OK")
+            return text_response("\n".join([f"Error: {problem}", *current]), HTTPStatus.INTERNAL_SERVER_ERROR)
+        return text_response("\n".join(["OK", *current]))
 
     return respond
 

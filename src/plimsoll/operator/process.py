@@ -19,7 +19,7 @@ from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.operator.metrics import ControllerMetrics
-from plimsoll.operator.program import run_program
+from plimsoll.operator.program import describe_role, run_program
 from plimsoll.web.serving import check_address, serve_in_background
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class ControllerProcess:
         self._clock = clock
         self._entropy = entropy
         self.metrics = ControllerMetrics()
+        self._holder: LeaseHolder | None = None
         self.stack = AsyncExitStack()
         """What else is to be closed with the connection."""
 
@@ -119,6 +120,10 @@ class ControllerProcess:
         self.metrics.add_recorder(recorder)
         return recorder
 
+    def describe_role(self) -> str:
+        """Whether this process leads, for its health page."""
+        return describe_role(self._holder)
+
     def _candidate(self) -> LeaseHolder | None:
         lease = self._settings.lease
         if lease is None:
@@ -126,6 +131,7 @@ class ControllerProcess:
         identity = unique_identity(self._settings.host, self._entropy)
         holder = LeaseHolder(lease, clock=SuspendAwareClock(), identity=identity)
         self.metrics.add_lease(lease.name, holder)
+        self._holder = holder
         return holder
 
     def _make_client(self, transport: Transport) -> Client:

@@ -42,6 +42,16 @@ class Program(Protocol):
         ...
 
 
+def describe_role(holder: LeaseHolder | None) -> str:
+    """Whether the process leads, as health pages show it. Without a holder there is no election."""
+    if holder is None:
+        return "no leader election"
+    if holder.is_leading:
+        return "leader"
+    leader = holder.observed_holder
+    return f"standby: {leader} leads" if leader and leader != holder.identity else "standby"
+
+
 async def run_program(program: Program, holder: LeaseHolder | None, *, clock: Clock, entropy: Entropy) -> None:
     """Runs a program until cancelled. Raises `LeadershipLost` when it led and does no longer.
 

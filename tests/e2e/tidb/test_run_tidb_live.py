@@ -165,11 +165,12 @@ def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
         until(namespace.groups, "a group becomes a cluster")
         leading = until(namespace.holder, "somebody leads")
         until(lambda: 'plimsoll_tidb_acts_total{component="tikv"' in first.page("/metrics"), "it is counted")
-        assert first.page("/healthz") == "ok\n"
+        assert first.page("/healthz").startswith("ok\nleader\n")
         until(namespace.events, "it is told")
 
         second = stack.enter_context(AutoscalerProcess(kubeconfig, planner, pd, namespace=namespace.name))
-        assert until(lambda: second.answers("/healthz"), "who waits to lead is well") == "ok\n"
+        until(lambda: second.answers("/healthz") == f"ok\nstandby: {leading} leads\n", "who waits to lead is well")
+        assert 'leader_election_master_status{name="plimsoll-tidb"} 0.0' in second.page("/metrics")
         assert "stopped" in first.stop()
         until(lambda: namespace.holder() not in {"", leading}, "the other one leads")
         plans[:] = [group(1), homogeneous(5)]

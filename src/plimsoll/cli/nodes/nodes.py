@@ -192,8 +192,15 @@ def _no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exce
 
 
 def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
+    from plimsoll.operator.health import describe_loop
+
     age = "" if report["ageSeconds"] is None else f", {report['ageSeconds']:.0f} s ago"
-    yield f"autoscaler   {report['status']}, {report['health'] or 'health not known'}{age}"
+    health = report["health"] or "health not known"
+    if (loop_s := report["loopUnderWaySeconds"]) is not None:
+        # The health is that of the last iteration: what is true now is that another one is under way.
+        health = f"{describe_loop(loop_s)}, before it {health}"
+        age = f"; reported{age.removeprefix(',')}"
+    yield f"autoscaler   {report['status']}, {health}{age}"
     guards = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
     guards += ["dry run"] if report["dryRun"] else []
     yield f"held back    {', '.join(guards) or 'no'}"

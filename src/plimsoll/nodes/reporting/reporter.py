@@ -21,6 +21,7 @@ from plimsoll.operator.reporter import News, PlanRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
@@ -64,6 +65,11 @@ class Reporter:
         if not result.policy.operation.dry_run:
             await self._report_to_cluster(result)
         await self._write_journal(result)
+
+    async def report_progress(self, policy: Policy, started_at: datetime, now: datetime) -> None:
+        """Report in the status that a loop iteration has been under way since `started_at`."""
+        if self._status is not None and not policy.operation.dry_run:
+            await self._status.write_progress(policy.operation, started_at, now)
 
     async def close(self, policy: Policy) -> None:
         """On a clean exit: write the last plans and delete the status ConfigMap, which would become stale."""

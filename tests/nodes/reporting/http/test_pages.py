@@ -17,6 +17,7 @@ from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, Upd
 from plimsoll.nodes.requests.status import build_condition
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.health import Health, HealthTimeouts
+from plimsoll.operator.pages import check_health
 from tests.kube.embedded_api import EmbeddedApi, ScriptedTransport
 from tests.local.apiserver.builders import ADMIN, GUEST
 from tests.nodes.planning.builders import NOON
@@ -57,8 +58,7 @@ class PagesHarness:
         self.pages = build_pages(
             DebugViews(lambda: self.turn, _inline),
             metrics=[self.metrics.render],
-            health=self.health,
-            clock=world.clock,
+            health=check_health(self.health, world.clock, lambda: "leader"),
             reviewer=reviewer,
             profiler=profiler,
         )
@@ -123,9 +123,19 @@ def test_metrics_are_for_everybody(site: PagesHarness):
 
 
 def test_health_is_for_everybody(site: PagesHarness):
-    assert site.get("/health-check", peer=THERE)[:2] == (200, "OK\n")
+    assert site.get("/health-check", peer=THERE)[:2] == (200, "OK\nleader\n")
     site.health.begin(site.world.clock.monotonic_s() - 601)
-    assert site.get("/health-check", peer=THERE)[:2] == (500, "Error: last activity 10m1s ago, more than 10m0s\n")
+    status, body, _ = site.get("/health-check", peer=THERE)
+    assert (status, body.splitlines()[:2]) == (500, ["Error: last activity 10m1s ago, more than 10m0s", "leader"])
+
+
+def test_health_shows_how_long_the_loop_iteration_has_been_under_way(site: PagesHarness):
+    now_s = site.world.clock.monotonic_s()
+    site.health.begin(now_s - 50)
+    site.health.loop_started(now_s - 38)
+    assert site.get("/health-check")[1] == "OK\nleader\na loop iteration is under way (38s)\n"
+    site.health.loop_finished(now_s - 4, is_success=True)
+    assert site.get("/health-check")[1] == "OK\nleader\nthe last loop iteration ended 4s ago\n"
 
 
 def test_other_paths_and_other_methods(site: PagesHarness):

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.operator.debug_access import DebugGuard
-from plimsoll.operator.pages import PROFILE, OperatorPages, ProfilePage, check_health, read_query
+from plimsoll.operator.pages import PROFILE, OperatorPages, ProfilePage, read_query
 from plimsoll.scheduling.cluster_view import PodKey
 from plimsoll.web.responses import json_response, text_response
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from plimsoll.core.clock import Clock
     from plimsoll.nodes.reporting.http.debug import DebugViews
     from plimsoll.operator.debug_access import AccessReviewer
-    from plimsoll.operator.health import Health
     from plimsoll.operator.pages import Exposition
     from plimsoll.operator.profiler import Profiler
 
@@ -35,8 +33,7 @@ def build_pages(
     debug_views: DebugViews,
     *,
     metrics: Sequence[Exposition],
-    health: Health,
-    clock: Clock,
+    health: Callable[[], Response],
     reviewer: AccessReviewer | None = None,
     profiler: Profiler | None = None,
 ) -> OperatorPages:
@@ -47,7 +44,7 @@ def build_pages(
         debug[PROFILE] = ProfilePage(profiler).show
     return OperatorPages(
         metrics=metrics,
-        health={"/health-check": check_health(health, clock)},
+        health={"/health-check": health},
         debug=debug,
         guard=DebugGuard(reviewer),
     )

@@ -93,6 +93,22 @@ class StatusConfigMapWriter:
             last.document
         )
 
+    async def write_progress(self, operation: Operation, started_at: datetime, now: datetime) -> ApiCallFailed | None:
+        """Write that a loop iteration is under way; its end writes the status, and that none is."""
+        if not operation.write_status:
+            return None
+        notes = {**documents.last_updated(now), LOOP_STARTED_ANNOTATION: started_at.isoformat(timespec="seconds")}
+        # Written before the answer is known: the next status must be written even if it is unchanged.
+        self._written = None
+        try:
+            await put_config_map(
+                self._client, operation.status_name, namespace=operation.namespace, data={}, annotations=notes
+            )
+        except ApiCallFailed as error:
+            log.warning("status.not_written", name=operation.status_name, problem=str(error))
+            return error
+        return None
+
     async def delete(self, operation: Operation) -> ApiCallFailed | None:
         """Delete the status on a clean exit; it would become stale."""
         if not operation.write_status:
@@ -130,6 +146,8 @@ def _build_document(loop: LoopResult, before: documents.Document | None) -> docu
 
 
 LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"
+LOOP_STARTED_ANNOTATION: Final = "plimsoll.io/loop-started"
+"""When the loop iteration started that is under way; empty: none is, or it has just started."""
 OPTIONS_ANNOTATION: Final = "plimsoll.io/options"
 _LONGEST_SENTENCE: Final = 2_000
 _LONGEST_OPTIONS: Final = 64 * 1024
@@ -143,7 +161,8 @@ def build_annotations(loop: LoopResult) -> dict[str, str]:
     notes = {
         LAST_LOOP_ANNOTATION: sentence
         if len(sentence) <= _LONGEST_SENTENCE
-        else f"{sentence[: _LONGEST_SENTENCE - 1]}…"
+        else f"{sentence[: _LONGEST_SENTENCE - 1]}…",
+        LOOP_STARTED_ANNOTATION: "",
     }
     in_force = {name: value for name, value in flags_of_policy(loop.policy).items() if name not in _PRIVATE}
     written = json.dumps(in_force, ensure_ascii=False)

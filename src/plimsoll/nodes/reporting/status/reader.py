@@ -13,7 +13,11 @@ from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
 from plimsoll.nodes.config.flags import problem_of
 from plimsoll.nodes.config.options import known_flag
-from plimsoll.nodes.reporting.status.configmap import LAST_LOOP_ANNOTATION, read_options_annotation
+from plimsoll.nodes.reporting.status.configmap import (
+    LAST_LOOP_ANNOTATION,
+    LOOP_STARTED_ANNOTATION,
+    read_options_annotation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,6 +38,10 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
     in_force = read_options_annotation(notes)
     wide = _get_part(document, "clusterWide")
     written = _get_text(document.get("time")) or notes.get(LAST_UPDATED, "")
+    loop_s = _loop_s(notes.get(LOOP_STARTED_ANNOTATION, ""), now)
+    if loop_s is not None:
+        # While a loop iteration is under way, only the annotations are written.
+        written = notes.get(LAST_UPDATED, written)
     age_s = _age_s(written, now)
     groups = document.get("nodeGroups")
     return {
@@ -41,6 +49,7 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
         "time": written,
         "ageSeconds": age_s,
         "stale": age_s is None or age_s > _stale_after_s(in_force or {}),
+        "loopUnderWaySeconds": loop_s,
         "message": _get_text(document.get("message")),
         "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
         "paused": config.paused,
@@ -144,6 +153,15 @@ def _age_s(written: str, now: datetime) -> float | None:
         return None
     age_s = (now - read).total_seconds()
     return float(math.floor(max(age_s, 0.0))) if zone.startswith("0000") else None
+
+
+def _loop_s(started: str, now: datetime) -> float | None:
+    """How long a loop iteration has been under way; None: none is."""
+    try:
+        read = datetime.fromisoformat(started)
+    except ValueError:
+        return None
+    return None if read.tzinfo is None else float(math.floor(max((now - read).total_seconds(), 0.0)))
 
 
 def _get_part(document: Json, key: str) -> Json:
