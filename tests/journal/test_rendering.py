@@ -23,7 +23,7 @@ def why_lines(entry: Entry, ref: Ref) -> list[str]:
 
 def test_an_action_is_told_with_its_time_its_end_and_its_reason():
     assert why_lines(ENTRY, GROUP) == [
-        "2026-01-01 12:00:02 (5 s ago), nodes, entry 4",
+        "2026-01-01 12:00:02 UTC (5 s ago), nodes, entry 4",
         "  grow size=5: failed: no quota",
         "    41 pods wait",
     ]
@@ -117,7 +117,16 @@ def test_outcomes_are_among_the_data():
 
 def test_the_journal_is_a_row_an_entry():
     (row,) = journal_rows([ENTRY])
-    assert row == ("4", "2026-01-01 12:00:02", "nodes", "2", "1", "5", "nodes: grow x1; 5 unchanged")
+    assert row == (
+        "4",
+        "2026-01-01 12:00:02 UTC",
+        "nodes",
+        "2",
+        "0",
+        "0",
+        "5",
+        "nodes: nothing done; failed: grow x1; 5 unchanged",
+    )
     assert len(row) == len(JOURNAL_HEAD)
     (data,) = journal_data([ENTRY])
     assert json.loads(json.dumps(data))["plan"]["snapshot"] == 2
@@ -125,7 +134,7 @@ def test_the_journal_is_a_row_an_entry():
 
 def test_one_entry_is_told_in_full():
     assert list(entry_lines(ENTRY)) == [
-        "4  2026-01-01 12:00:02  nodes: grow x1; 5 unchanged",
+        "4  2026-01-01 12:00:02 UTC  nodes: nothing done; failed: grow x1; 5 unchanged",
         "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]",
         "- pod/default/a, pod/default/b and 3 more left pending: fits no machine type",
     ]

@@ -87,10 +87,17 @@ class NotDone(Value):
     about: tuple[Ref, ...]
     reason: Reason
     unnamed: int = 0
+    concerns: tuple[Ref, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Objects that it is found by and that do not count: the workloads of pods. Omitted if empty."""
 
     @property
     def count(self) -> int:
         return len(self.about) + self.unnamed
+
+    @property
+    def subjects(self) -> tuple[Ref, ...]:
+        """All references by which it is found."""
+        return self.about if self.concerns is msgspec.UNSET else (*self.about, *self.concerns)
 
     def __str__(self) -> str:
         shown = ", ".join(str(ref) for ref in self.about[:_NAMED_AT_MOST])
@@ -110,11 +117,18 @@ class Plan(Value):
     not_done: tuple[NotDone, ...] = ()
     budgets: dict[str, int] = {}
 
-    def sentence(self) -> str:
-        """One sentence about the loop, for the log."""
-        done = _count_verbs([action.verb for action in self.actions]) or "nothing to do"
+    def sentence(self, outcomes: tuple[Outcome, ...] = ()) -> str:
+        """One sentence about the loop, for the log. Actions that were held back or failed are not done."""
+        stopped = {encode(outcome.action): outcome.result for outcome in outcomes if outcome.result in _STOPPED}
+        results = [(action.verb, stopped.get(encode(action))) for action in self.actions]
+        done = _count_verbs([verb for verb, result in results if result is None])
         left = sum(not_done.count for not_done in self.not_done)
-        return f"{self.subsystem}: {done}; {left} unchanged" if left else f"{self.subsystem}: {done}"
+        parts = [done or ("nothing done" if results else "nothing to do")]
+        for result in _STOPPED:
+            verbs = _count_verbs([verb for verb, ended in results if ended is result])
+            parts += [f"{_RESULT_WORDS[result]}: {verbs}"] if verbs else []
+        parts += [f"{left} unchanged"] if left else []
+        return f"{self.subsystem}: {'; '.join(parts)}"
 
     def lines(self) -> list[str]:
         """The whole plan for a terminal: what is done, then what is not, a line each."""
@@ -125,7 +139,7 @@ class Plan(Value):
         return msgspec.structs.replace(
             self,
             actions=tuple(action for action in self.actions if ref in action.subjects),
-            not_done=tuple(not_done for not_done in self.not_done if ref in not_done.about),
+            not_done=tuple(not_done for not_done in self.not_done if ref in not_done.subjects),
         )
 
 
@@ -162,6 +176,8 @@ _RESULT_WORDS: Final = {
     Result.HELD_BACK: "held back",
     Result.FAILED: "failed",
 }
+_STOPPED: Final = (Result.HELD_BACK, Result.OVERTAKEN, Result.FAILED)
+"""Results that change nothing."""
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 

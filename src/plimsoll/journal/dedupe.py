@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from plimsoll.core.plans import Result
+from plimsoll.journal.workloads import pods_of_workload
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,7 +74,12 @@ class PlanDeduplicator:
 
 def _fresh_part(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
     about = tuple(ref for ref in not_done.about if ref in fresh)
-    return structs.replace(not_done, about=about, unnamed=not_done.count - len(about)) if about else None
+    if not about:
+        return None
+    concerns = not_done.concerns
+    if concerns is not UNSET:
+        concerns = tuple(ref for ref in concerns if pods_of_workload(ref, about)) or UNSET
+    return structs.replace(not_done, about=about, unnamed=not_done.count - len(about), concerns=concerns)
 
 
 def _gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:

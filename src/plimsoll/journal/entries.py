@@ -12,8 +12,9 @@ import msgspec
 from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, encode
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
 from plimsoll.core.values import Value
+from plimsoll.journal.workloads import pods_of_workload, to_plural
 
 SMALLEST_ENTRY: Final = 4096
 """A size that every entry can be brought down to."""
@@ -41,9 +42,24 @@ class Entry(Value):
     def snapshot(self) -> int:
         return self.plan.snapshot
 
+    @property
+    def held_back(self) -> int:
+        """The number of actions that a brake stopped."""
+        return sum(outcome.result is Result.HELD_BACK for outcome in self.outcomes)
+
+    @property
+    def done(self) -> int:
+        """The number of actions that were carried out, or begun and not ended yet."""
+        stopped = sum(outcome.result not in {Result.DONE, Result.ALREADY_SO} for outcome in self.outcomes)
+        return len(self.plan.actions) - stopped
+
+    def sentence(self) -> str:
+        """One sentence about the decision."""
+        return self.plan.sentence(self.outcomes)
+
     def subjects(self) -> frozenset[Ref]:
         """All objects that the entry names."""
-        left = (ref for not_done in self.plan.not_done for ref in not_done.about)
+        left = (ref for not_done in self.plan.not_done for ref in not_done.subjects)
         done = (ref for action in self.plan.actions for ref in action.subjects)
         return frozenset((*done, *left))
 
@@ -112,7 +128,8 @@ def within(entry: Entry, most_bytes: int) -> Entry:
 
 def _naming(one: NotDone, names: int) -> NotDone:
     named = one.about[:names]
-    return structs.replace(one, about=named, unnamed=one.count - len(named))
+    concerns = msgspec.UNSET if one.concerns is msgspec.UNSET else one.concerns[:names] or msgspec.UNSET
+    return structs.replace(one, about=named, unnamed=one.count - len(named), concerns=concerns)
 
 
 def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
@@ -139,8 +156,12 @@ def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
 
 
 def brief(one: NotDone, ref: Ref) -> NotDone:
-    """The part about one object: the others are counted, not named."""
-    return structs.replace(one, about=(ref,), unnamed=one.count - 1)
+    """The part about one object: the others are counted, not named. About a workload: how many of its pods."""
+    if ref in one.about:
+        return structs.replace(one, about=(ref,), unnamed=one.count - 1, concerns=msgspec.UNSET)
+    pods = len(pods_of_workload(ref, one.about))
+    what = f"{pods} of its pods {to_plural(one.what)}" if pods else one.what
+    return structs.replace(one, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
 
 
 def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:
@@ -150,7 +171,7 @@ def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]
         for ref in action.subjects:
             parts.setdefault(ref, ([], []))[0].append(action)
     for not_done in plan.not_done:
-        for ref in not_done.about:
+        for ref in not_done.subjects:
             parts.setdefault(ref, ([], []))[1].append(not_done)
     return parts
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.core.formatting import format_age, format_time
 from plimsoll.core.plans import Result
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.entries import Entry
 
 Row = tuple[str, ...]
-JOURNAL_HEAD: Final = ("NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE")
+JOURNAL_HEAD: Final = ("NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "HELD BACK", "LEFT", "SENTENCE")
 _RESULTS: Final = {
     Result.DONE: "done",
     Result.ALREADY_SO: "was so already",
@@ -34,7 +35,6 @@ _WIDTH: Final = 110
 _STEP: Final = "  "
 _NAMES: Final = "names"
 """The fact that lists everything a reason's sentence names only the first few of."""
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 # ---- why
@@ -46,7 +46,7 @@ def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator
         if number:
             yield ""
         entry = "" if decision.number is None else f", entry {decision.number}"
-        yield f"{_time(decision.at)} ({_ago(decision.at, now)}), {harmless(decision.subsystem)}{entry}"
+        yield f"{format_time(decision.at)} ({_ago(decision.at, now)}), {harmless(decision.subsystem)}{entry}"
         ended = {msgspec.json.encode(outcome.action): outcome for outcome in decision.outcomes}
         for action in decision.actions:
             whose = "" if action.target == decision.ref else f" {action.target}"
@@ -101,12 +101,13 @@ def journal_rows(entries: Iterable[Entry]) -> list[Row]:
     return [
         (
             str(entry.number),
-            _time(entry.at),
+            format_time(entry.at),
             harmless(entry.subsystem),
             str(entry.snapshot),
-            str(len(entry.plan.actions)),
+            str(entry.done),
+            str(entry.held_back),
             str(sum(not_done.count for not_done in entry.plan.not_done)),
-            harmless(entry.plan.sentence()),
+            harmless(entry.sentence()),
         )
         for entry in entries
     ]
@@ -118,7 +119,7 @@ def journal_data(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 def entry_lines(entry: Entry) -> Iterator[str]:
     """All of one entry: a line for everything done, with its end, and for everything not done."""
-    yield f"{entry.number}  {_time(entry.at)}  {harmless(entry.plan.sentence())}"
+    yield f"{entry.number}  {format_time(entry.at)}  {harmless(entry.sentence())}"
     ended = {msgspec.json.encode(outcome.action): outcome for outcome in entry.outcomes}
     for action in entry.plan.actions:
         outcome = ended.get(msgspec.json.encode(action))
@@ -144,15 +145,8 @@ def _plain(value: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
-
-
 def _ago(moment: datetime, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if seconds < 0:
         return "in the future, by this clock"
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+    return f"{format_age(seconds)} ago"

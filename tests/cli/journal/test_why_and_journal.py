@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from plimsoll.core.plans import NotDone, Reason, Ref
+from plimsoll.core.plans import NotDone, Outcome, Reason, Ref, Result
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import last_plans
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
@@ -66,7 +66,7 @@ def test_a_pod_is_told_with_its_reason(data: Path):
     assert ended.returncode == 0
     first, when, *rest = ended.stdout.splitlines()
     assert first == "pod/default/web-0"
-    assert when.startswith("2026-01-01 12:01:00 (")
+    assert when.startswith("2026-01-01 12:01:00 UTC (")
     assert when.endswith("), nodes, entry 2")
     assert rest == ["  left pending (and 1 more like it)", "    fits no machine type"]
 
@@ -107,6 +107,78 @@ def test_a_name_that_cannot_be_is_told(data: Path, written: str):
     ended = plimsoll("why", written, "--data", data)
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("written", ["default/web-0", "pod.v1/web-0", "pods/default/web-0"])
+def test_names_that_other_commands_print_are_accepted(data: Path, written: str):
+    assert "fits no machine type" in plimsoll("why", written, "--data", data).stdout
+
+
+def test_kind_and_name_may_be_two_words(data: Path):
+    assert "fits no machine type" in plimsoll("why", "pod", "web-0", "--data", data).stdout
+
+
+def test_an_entry_is_accepted_as_it_is_printed(data: Path):
+    (name,) = plimsoll("why", "pod/web-0", "--data", data, "-o", "name").stdout.split()
+    assert plimsoll("journal", name, "--data", data).stdout == plimsoll("journal", "2", "--data", data).stdout
+    assert plimsoll("why", name, "--data", data).stdout == plimsoll("journal", "2", "--data", data).stdout
+
+
+def test_a_misspelled_kind_is_told_with_the_nearest(data: Path):
+    ended = plimsoll("why", "deploymnt/web", "--data", data)
+    assert ended.returncode == 2
+    assert "did you mean deployment?" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "pods"), [("deploy/web", 2), ("deployment.apps/web", 2), ("rs/default/web-5f7", 2), ("deploy/w", 0)]
+)
+def test_a_workload_is_told_by_its_pods(tmp_path: Path, written: str, pods: int):
+    found = NotDone(
+        what="stays unschedulable",
+        about=tuple(Ref(kind="pod", namespace="default", name=name) for name in ("web-5f7-a", "web-5f7-b", "other-0")),
+        reason=Reason(code="NoFit", message="fits no machine type"),
+        concerns=tuple(
+            Ref(kind=kind, namespace="default", name=name)
+            for kind, name in (("deployment", "web"), ("replicaset", "web-5f7"), ("statefulset", "other"))
+        ),
+    )
+    journal = JournalFile(tmp_path / JOURNAL_FILE)
+    journal.append(plan(1, actions=(), not_done=(found,)))
+    journal.close()
+    ended = plimsoll("why", written, "--data", tmp_path)
+    if pods:
+        assert ended.stdout.splitlines()[2:] == ["  2 of its pods stay unschedulable", "    fits no machine type"]
+    else:
+        assert ended.returncode == 3
+        assert "a workload is recorded with its pods" in ended.stderr
+
+
+def test_actions_that_were_held_back_do_not_count_as_done(tmp_path: Path):
+    journal = JournalFile(tmp_path / JOURNAL_FILE)
+    paused = Reason(code="Paused", message="paused: change freeze")
+    journal.append(plan(1), (Outcome(action=grow(), result=Result.HELD_BACK, reason=paused),))
+    journal.close()
+    _, row = plimsoll("journal", "--data", tmp_path).stdout.splitlines()
+    assert row.split()[6:9] == ["0", "1", "0"]
+    assert row.endswith("nodes: nothing done; held back: grow x1")
+    assert "held back: paused: change freeze" in plimsoll("why", "nodegroup/batch", "--data", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"metadata": {"annotations": {"plimsoll.io/paused": "freeze"}}}, "held back: paused: freeze"),
+        ({"data": {"nodes": "dry-run: true"}}, "held back: dry run"),
+    ],
+)
+def test_a_cluster_that_may_not_act_says_so_instead_of_nothing(world: EmbeddedApi, config: Any, told: str):
+    body = {"apiVersion": "v1", "kind": "ConfigMap", **config}
+    body["metadata"] = {"name": "plimsoll", **config.get("metadata", {})}
+    world.made("/api/v1/namespaces/kube-system/configmaps", body)
+    ended = plimsoll("why", "pod/web-0", "--context", "prod")
+    assert ended.returncode == 0
+    assert told in ended.stdout
 
 
 def test_nothing_known_is_exit_3_with_what_to_do(data: Path):
@@ -179,9 +251,9 @@ def test_a_cluster_that_cannot_be_reached_is_exit_4(monkeypatch: pytest.MonkeyPa
 
 def test_entries_are_lines_newest_first(data: Path):
     head, *rows = plimsoll("journal", "--data", data).stdout.splitlines()
-    assert head.split() == ["NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE"]
+    assert head.split() == ["NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "HELD", "BACK", "LEFT", "SENTENCE"]
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
-    assert rows[1].endswith("nodes: grow x1; 2 unchanged")
+    assert rows[1].endswith("nodes: nothing done; failed: grow x1; 2 unchanged")
 
 
 @pytest.mark.parametrize(

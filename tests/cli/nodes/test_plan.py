@@ -102,7 +102,9 @@ class TestJson:
     def test_pods_that_fit_nowhere(self):
         found = answer(story(pods=[{"name": "big", "count": 3, "template": {"spec": spec(20)}}]))["scaleUp"]
         assert (found["result"], found["plan"], found["helped"]) == ("NoOptions", [], 0)
-        assert found["remaining"] == [{"pods": 3, "reasons": ["Insufficient cpu (small, large)"]}]
+        assert found["remaining"] == [
+            {"pods": 3, "reasons": ["Insufficient cpu (small, large): cpu 20 requested, the largest is large with 8"]}
+        ]
 
     def test_nodes_that_are_there_are_told_beside_the_plan(self):
         group = {"id": "g", "max": 3, "target": 1, "machineType": "small"}
@@ -163,7 +165,10 @@ class TestOtherForms:
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
         assert "10 of 12 pods are placed: 10 on 2 new nodes" in lines
         assert "costs 0.5500 per hour, the minimum for the pods on new nodes" in lines
-        assert lines[-2:] == ["2 pods left: default/big (2)", "  Insufficient cpu (small, large)"]
+        assert lines[-2:] == [
+            "2 pods left: default/big (2)",
+            "  Insufficient cpu (small, large): cpu 20 requested, the largest is large with 8",
+        ]
 
     def test_prices_that_nobody_gave_are_called_estimated(self):
         types = [{"name": "small", "cpu": 4, "memory": "16Gi"}]

@@ -33,7 +33,10 @@ def test_mixed_machines_are_cheaper_than_any_one_type():
     assert found["helped"] == 460
     assert found["costPerHour"] <= 1.05 * found["lowerBoundPerHour"]
     assert found["remaining"] == [
-        {"pods": 2, "reasons": ["Insufficient cpu (general-4, general-16, compute-8 and 1 more)"]}
+        {
+            "pods": 2,
+            "reasons": ["Insufficient cpu (4 machine types): cpu 24 requested, the largest is general-16 with 16"],
+        }
     ]
 
 

@@ -126,7 +126,8 @@ def unschedulable(*entries: PendingPods, reasons: tuple[Reason, ...]) -> Unsched
 
 def group_reason(code: str, told: str, *groups: str) -> Reason:
     """As the planner says it of groups."""
-    return Reason(code=code, message=f"{told} ({', '.join(groups)})", facts={"groups": len(groups)})
+    counts = dict.fromkeys(told.split(", "), len(groups))
+    return Reason(code=code, message=f"{told} ({', '.join(groups)})", facts={"groups": len(groups), "counts": counts})
 
 
 def loop_result(

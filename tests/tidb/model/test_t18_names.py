@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.fnv import fnv1_32
+from plimsoll.objects.fnv import fnv1_32
 from plimsoll.tidb.model.names import NameSeed, find_free_name, make_size_suffix
 from plimsoll.tidb.wire.name_seeds import read_seed
 from tests.cli.tidb.tidb_commands import run_name

@@ -8,15 +8,19 @@ import typer
 
 from plimsoll.cli.journal.files import DataOption, open_journal, read_ref, read_time_or_age
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
+from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plimsoll.journal.entries import Entry, Query
 
+ENTRY = "entry/"
+_DIGITS = 18
+
 
 def journal(
     number: Annotated[
-        int | None, typer.Argument(help="Show this entry in full.", metavar="[NUMBER]", min=1, show_default=False)
-    ] = None,
+        str, typer.Argument(help="Show this entry in full: 42 or entry/42.", metavar="[NUMBER]", show_default=False)
+    ] = "",
     *,
     data: DataOption = "",
     since: Annotated[
@@ -47,13 +51,21 @@ def journal(
       plimsoll journal 42
       plimsoll journal --data ./other --subsystem nodes --limit 5 -o json
     """
-    if number is not None:
-        _print_entry(_entry(number, data), output)
+    if number:
+        print_entry(number, data, output)
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
     with open_journal(data) as kept:
         entries = kept.entries(query)
     _print_entries(entries, output)
+
+
+def print_entry(written: str, data: str, output: Output) -> None:
+    """Print the entry that is written as 42 or entry/42."""
+    digits = written.removeprefix(ENTRY)
+    if not digits.isdecimal() or len(digits) > _DIGITS or not int(digits):
+        raise InvalidInput(f"{written!r} is not the number of an entry, such as 42 or entry/42")
+    _print_entry(_entry(int(digits), data), output)
 
 
 def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) -> Query:

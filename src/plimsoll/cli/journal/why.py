@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plimsoll.cli.journal.files import DataOption, journal_path, open_journal, read_ref
+from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.shared.connection import (
     Connection,
     ContextOption,
@@ -18,7 +19,7 @@ from plimsoll.cli.shared.connection import (
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
-    from plimsoll.core.plans import Ref
+    from plimsoll.core.plans import Reason, Ref
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.kube.client import Client
 
@@ -36,15 +37,23 @@ _ADVICE = {
     "nodegroup": "every group that the autoscaler observes is recorded; plimsoll nodes status lists them",
 }
 
+_ADVICE_ON_PAUSE = "plimsoll resume ends the pause"
+_ADVICE_ON_DRY_RUN = "a dry run writes decisions to its log and its journal (--data), not to the cluster"
+_ADVICE_ON_WORKLOADS = (
+    "a workload is recorded with its pods, when they are unschedulable and when they are placed; check its name"
+)
+
 
 def why(
     thing: Annotated[
         str,
         typer.Argument(
-            help="A pod, node, nodegroup, request, tidbclusterautoscaler (ta) or tidbcluster (tc).",
+            help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
+            "tidbclusterautoscaler (ta) or tidbcluster (tc), or an entry of the journal.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
+    name: Annotated[str, typer.Argument(help="The name, if KIND stands alone.", metavar="[NAME]")] = "",
     *,
     data: DataOption = "",
     kubeconfig: KubeconfigOption = "",
@@ -69,6 +78,7 @@ def why(
     \b
     Examples:
       plimsoll why pod/default/web-0
+      plimsoll why deploy/web -n shop
       plimsoll why node/workers-2 --limit 1
       plimsoll why nodegroup/workers -o json
       plimsoll why request/batch/training
@@ -78,7 +88,10 @@ def why(
     """
     from plimsoll.runtime.clocks import RealClock
 
-    ref = read_ref(thing, namespace=namespace)
+    if thing.startswith(ENTRY):
+        print_entry(thing, data, output)
+        return
+    ref = read_ref(f"{thing}/{name}" if name else thing, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     if data or (not connection.options and journal_path(data).exists()):
         decisions = _read_from_file(ref, data, limit=limit)
@@ -100,6 +113,7 @@ def why(
 
 
 def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
+    from plimsoll.core.formatting import format_time
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.journal.entries import Query
 
@@ -107,7 +121,7 @@ def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
         found = journal.entries(Query(ref=ref, limit=limit))
         if not found:
             last = journal.entries(Query(limit=1))
-            kept = f"its last entry is of {last[0].at:%Y-%m-%d %H:%M:%S} UTC" if last else "it is empty yet"
+            kept = f"its last entry is of {format_time(last[0].at)}" if last else "it is empty yet"
             raise _nothing_known_error(ref, f"in the journal {journal.file} ({kept})")
     return [ObjectDecision.of_entry(entry, ref) for entry in found]
 
@@ -120,17 +134,21 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
 
     name = tidb.LAST_PLANS_MAP if ref.kind in _OF_TIDB else nodes.LAST_PLANS_MAP
 
-    async def read(client: Client) -> dict[str, str] | None:
+    async def read(client: Client) -> tuple[dict[str, str] | None, Reason | None]:
         from plimsoll.kube.errors import NotFound
         from plimsoll.objects.api.core import ConfigMap
 
         try:
-            return (await client.get(ConfigMap, name, namespace=namespace)).data
+            found: dict[str, str] | None = (await client.get(ConfigMap, name, namespace=namespace)).data
         except NotFound:
-            return None
+            found = None
+        is_known = found is not None and ref in read_last_plans(found)
+        return found, None if is_known else await _read_brake(client, namespace)
 
     where = f"ConfigMap {namespace}/{name}"
-    data = run_with_client(connection, read, is_silent=is_silent)
+    data, brake = run_with_client(connection, read, is_silent=is_silent)
+    if brake is not None:
+        return [_build_held_back(ref, brake)]
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 
@@ -146,7 +164,30 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     return [ObjectDecision.of_last_plan(said)]
 
 
+async def _read_brake(client: Client, namespace: str) -> Reason | None:
+    """What keeps the controllers from acting; None: nothing does."""
+    from plimsoll.nodes.config.configure import read_runtime_config
+    from plimsoll.nodes.reporting.status.reader import is_dry_run
+    from plimsoll.operator.pause import ActionGuard
+
+    config = await read_runtime_config(client, namespace)
+    return ActionGuard(dry_run=is_dry_run({}, config), paused=config.paused).reason
+
+
+def _build_held_back(ref: Ref, brake: Reason) -> ObjectDecision:
+    """The answer about an object that no decision names, while the controllers may not act."""
+    from plimsoll.core.plans import NotDone, Reason
+    from plimsoll.journal.decisions import ObjectDecision
+    from plimsoll.operator.pause import DRY_RUN
+    from plimsoll.runtime.clocks import RealClock
+
+    advice = _ADVICE_ON_DRY_RUN if brake.code == DRY_RUN else _ADVICE_ON_PAUSE
+    reason = Reason(code=brake.code, message=f"no decision names it yet; {advice}")
+    held_back = NotDone(what=f"held back: {brake}", about=(ref,), reason=reason)
+    return ObjectDecision(ref=ref, at=RealClock().now(), subsystem="controllers", snapshot=0, not_done=(held_back,))
+
+
 def _nothing_known_error(ref: Ref, where: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
-    return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, "check the name"))
+    return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))

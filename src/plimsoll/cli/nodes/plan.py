@@ -229,6 +229,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
 
 def _key_of(given: PlanInput, wanted: str) -> str:
     """A pod by its own name, or by the entry it comes from: default/web-3 is one of default/web."""
+    wanted = wanted.removeprefix("pod/").removeprefix("pods/")
     name = wanted if "/" in wanted else f"default/{wanted}"
     keys = {pending.key for pending in given.snapshot.pending}
     if name in keys:

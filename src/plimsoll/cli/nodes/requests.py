@@ -32,6 +32,8 @@ _DEFAULT_NAMESPACE = "default"
 
 app = typer.Typer(help="Status of ProvisioningRequests.", no_args_is_help=True)
 
+_KIND_NAMES = frozenset(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"))
+"""Kinds that may precede a name, as other commands and kubectl print it."""
 NameArgument = Annotated[str, typer.Argument(help="The ProvisioningRequest.", metavar="[NAMESPACE/]NAME")]
 
 
@@ -255,9 +257,11 @@ def _namespace_of(connection: Connection) -> str:
 def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
     from plimsoll.core.errors import InvalidInput
 
-    where, slash, name = text.rpartition("/")
+    kind, slash, rest = text.partition("/")
+    is_kind = slash and kind.lower().partition(".")[0] in _KIND_NAMES
+    where, slash, name = (rest if is_kind else text).rpartition("/")
     if not name or "/" in where or (slash and not where):
-        raise InvalidInput(f"{text!r} is not NAME or NAMESPACE/NAME")
+        raise InvalidInput(f"{text!r} is not NAME, NAMESPACE/NAME or request/NAMESPACE/NAME")
     if where and connection.namespace and where != connection.namespace:
         raise InvalidInput(f"{text!r} is not in namespace {connection.namespace}; omit -n or the part before /")
     return where or _namespace_of(connection), name

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from plimsoll.core.fnv import fnv1_32
 from plimsoll.core.values import Value
+from plimsoll.objects.fnv import fnv1_32
 
 if TYPE_CHECKING:
     from collections.abc import Container

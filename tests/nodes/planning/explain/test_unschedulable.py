@@ -145,7 +145,7 @@ class TestDaemonsInTheWay:
 
     def test_a_pod_too_large_for_the_bare_node_is_not_their_fault(self):
         plan = planned(world(waiting("web", 1, 5), groups=[group("g")], daemon_sets=(daemon_set("agent", "1"),)))
-        assert told(plan) == "Insufficient cpu (g)"
+        assert told(plan) == "Insufficient cpu (g): cpu 5 requested, g has 3"
 
     def test_of_machine_types_too(self):
         snapshot = world(waiting("web"), machine_types=(machine("four", 4),), daemon_sets=(daemon_set("agent", "4"),))

@@ -333,7 +333,7 @@ def noted(*turns: LoopResult) -> list[list[str]]:
 def test_a_quiet_group_is_told_with_its_sizes_and_limits():
     assert noted(loop_result(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
     unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
-    assert noted(loop_result(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
+    assert noted(loop_result(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no limit)"]]
     fixed = standing_of(autoscaled=False)
     assert noted(loop_result(health=fixed)) == [
         ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]

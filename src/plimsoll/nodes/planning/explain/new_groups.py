@@ -13,7 +13,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
-from plimsoll.nodes.planning.explain.unschedulable import shorten_names
+from plimsoll.nodes.planning.explain.rejections import shorten_names
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 from plimsoll.scheduling.rules.taints import TAINT_TOLERATION

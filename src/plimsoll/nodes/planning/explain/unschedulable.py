@@ -16,8 +16,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
-from plimsoll.nodes.planning.explain.daemon_overhead import name_daemons
-from plimsoll.nodes.planning.explain.rejected_types import find_rejected_types
+from plimsoll.nodes.planning.explain.rejections import LISTED, NAMED, explain_rejections, shorten_names
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepare_pod
@@ -27,6 +26,7 @@ from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
     from plimsoll.nodes.planning.state.resource_limits import ResourceLimit
@@ -130,13 +130,10 @@ def _iterate_pods(
 NO_GROUPS: Final = "NoNodeGroups"
 NO_ROOM: Final = "NoRoom"
 MAX_NEW_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
-_NAMED: Final = 3
-_LISTED: Final = 40
-"""The number of names in the facts; every pod of a journal carries them."""
 
 
 def explain_unschedulable(
-    problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags
+    problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags, offered: OfferedLabels
 ) -> tuple[Reason, ...]:
     """The reasons, the most specific first: the pods, the plan, the groups, the limits of the cluster."""
     pod_class = problem.table.classes[number]
@@ -145,8 +142,7 @@ def explain_unschedulable(
     found = [
         *_explain_impossible(problem, number),
         *placement.refused.get(number, ()),
-        *_explain_rules(problem, number),
-        *_explain_types(problem, number),
+        *explain_rejections(problem, number, offered),
         *_explain_full(problem, placement, number, usable),
         *_explain_skipped_groups(problem),
     ]
@@ -173,37 +169,6 @@ def _lacks_a_group(problem: ScaleUpProblem, number: int) -> bool:
 def _explain_impossible(problem: ScaleUpProblem, number: int) -> list[Reason]:
     keys = [problem.table.pending[member.pending].key for member in problem.table.classes[number].members]
     return [problem.option_set.impossible[key] for key in keys if key in problem.option_set.impossible]
-
-
-def _explain_rules(problem: ScaleUpProblem, number: int) -> list[Reason]:
-    """The reasons of existing groups whose empty nodes would not take such a pod."""
-    rules = problem.option_rules
-    codes = rules.node_predicates.find_codes(number, rules.arrays.free, {})
-    groups: dict[str, list[str]] = {}
-    codes_of: dict[str, str] = {}
-    for index in np.flatnonzero(codes).tolist():
-        option = problem.options[index]
-        if not option.exists:
-            continue
-        demand = problem.table.classes[number].demand
-        [refusal] = name_daemons([rules.get_refusal(int(codes[index]))], demand, option.free, option.daemons)
-        message = ", ".join(refusal.messages)
-        groups.setdefault(message, []).append(_name(problem, index))
-        codes_of[message] = refusal.code
-    return [_build_reason(codes_of[message], message, names) for message, names in groups.items()]
-
-
-def _explain_types(problem: ScaleUpProblem, number: int) -> list[Reason]:
-    """The reasons of machine types that would not take such a pod; none if another type would."""
-    if any(not problem.options[index].exists for index in np.flatnonzero(problem.allowed[:, number]).tolist()):
-        return []
-    types: dict[str, list[str]] = {}
-    codes_of: dict[str, str] = {}
-    for kind, refusals in find_rejected_types(problem, number):
-        text = ", ".join(dict.fromkeys(message for refusal in refusals for message in refusal.messages))
-        types.setdefault(text, []).append(kind.name)
-        codes_of[text] = refusals[0].code
-    return [_build_reason(codes_of[text], text, names) for text, names in types.items()]
 
 
 def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, usable: Flags) -> list[Reason]:
@@ -281,12 +246,6 @@ def _build_reason(code: str, text: str, names: Iterable[str]) -> Reason:
     listed = [name for name in dict.fromkeys(names) if name]
     message = f"{text} ({shorten_names(listed)})" if listed else text
     facts: dict[str, object] = {"groups": len(listed)}
-    if len(listed) > _NAMED:
-        facts["names"] = listed[:_LISTED]
+    if len(listed) > NAMED:
+        facts["names"] = listed[:LISTED]
     return Reason(code=code, message=message, facts=facts)
-
-
-def shorten_names(names: Sequence[str]) -> str:
-    """The first names, and the number of further ones."""
-    shown = ", ".join(names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

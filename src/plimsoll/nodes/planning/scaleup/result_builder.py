@@ -16,6 +16,7 @@ from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.planning.explain.new_groups import explain_new_group
+from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
@@ -72,6 +73,7 @@ def _explain_unschedulable(
     """The unschedulable pods, grouped by their reasons."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
+    offered = OfferedLabels(problem)
     for index, pending in enumerate(problem.table.pending):
         left = pending.count - scheduled.pods[index]
         if left:
@@ -79,7 +81,7 @@ def _explain_unschedulable(
             nearest = scheduled.tries.get(index)
             key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
-                known[key] = _explain(problem, scheduled, number, nearest, usable)
+                known[key] = _explain(problem, scheduled, number, nearest, usable, offered)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
@@ -88,23 +90,29 @@ def _explain_unschedulable(
 
 
 def _explain(
-    problem: ScaleUpProblem, scheduled: ScheduledPods, number: int, nearest: PartialPlacement | None, usable: Flags
+    problem: ScaleUpProblem,
+    scheduled: ScheduledPods,
+    number: int,
+    nearest: PartialPlacement | None,
+    usable: Flags,
+    offered: OfferedLabels,
 ) -> tuple[Reason, ...]:
     """The reasons of a class outside bundles, or of one in a bundle with its closest attempt."""
     if nearest is not None:
-        return _explain_bundle(problem, nearest, number, usable)
+        return _explain_bundle(problem, nearest, number, usable, offered)
     waits = scheduled.waits.get(number)
-    return explain_unschedulable(problem, scheduled.placement, number, usable) if waits is None else (waits,)
+    return explain_unschedulable(problem, scheduled.placement, number, usable, offered) if waits is None else (waits,)
 
 
 def _explain_bundle(
-    problem: ScaleUpProblem, nearest: PartialPlacement, number: int, usable: Flags
+    problem: ScaleUpProblem, nearest: PartialPlacement, number: int, usable: Flags, offered: OfferedLabels
 ) -> tuple[Reason, ...]:
     """The reasons of pods in a bundle: how many of its pods fit and, for classes that do not fit, what they lack."""
     message = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}
-    lacking = explain_unschedulable(problem, nearest.placement, number, usable) if number in nearest.short else ()
-    reasons = [Reason(code=NOT_WHOLE, message=message, facts=facts), *lacking]
+    reasons = [Reason(code=NOT_WHOLE, message=message, facts=facts)]
+    if number in nearest.short:
+        reasons += explain_unschedulable(problem, nearest.placement, number, usable, offered)
     return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
 
 

@@ -17,12 +17,8 @@ from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import count_gpus
 from plimsoll.nodes.model.prices import prices_are_known
-from plimsoll.nodes.planning.explain.unschedulable import (
-    ASKED,
-    find_rejections_on_new_nodes,
-    may_interact,
-    shorten_names,
-)
+from plimsoll.nodes.planning.explain.rejections import shorten_names
+from plimsoll.nodes.planning.explain.unschedulable import ASKED, find_rejections_on_new_nodes, may_interact
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement

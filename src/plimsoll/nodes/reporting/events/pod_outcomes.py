@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import format_limit
+from plimsoll.core.plans import Reason
 from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, owner_reference, pod_reference
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from plimsoll.core.plans import Reason
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.results import ScaleUpResult
     from plimsoll.nodes.model.snapshot import PendingPods
@@ -39,6 +40,10 @@ class PodOutcome:
     """The executed scale-ups that help them, as Cluster Autoscaler prints them."""
     remaining: tuple[str, ...]
     reasons: tuple[Reason, ...]
+    waiting: tuple[str, ...] = ()
+    """Pods whose scale-up was held back or failed."""
+    obstacle: Reason | None = None
+    """Why it was."""
 
 
 def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
@@ -53,6 +58,7 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
         for pattern in scale_up.patterns
     )
     scale_ups = _scale_ups_by_key(loop.scale_up.results)
+    obstacles = _find_obstacles(loop.scale_up.results)
     why = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     for pending in loop.snapshot.pending:
         first = on_existing.get(pending.key, 0)
@@ -65,6 +71,8 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
             scale_ups=tuple(done),
             remaining=pending.names[after:] if pending.key in why else (),
             reasons=why.get(pending.key, ()),
+            waiting=pending.names[first:after] if not done and pending.key in obstacles else (),
+            obstacle=obstacles.get(pending.key),
         )
 
 
@@ -73,11 +81,34 @@ def _scale_ups_by_key(results: Iterable[ScaleUpResult]) -> dict[str, dict[str, N
     found: dict[str, dict[str, None]] = {}
     for result in results:
         if result.is_done:
-            printed = f"{{{result.group} {result.before}->{result.after} (max: {result.scale_up.option.max_size})}}"
+            most = format_limit(result.scale_up.option.max_size)
+            printed = f"{{{result.group} {result.before}->{result.after} (max: {most})}}"
             for pattern in result.scale_up.patterns:
                 for key in pattern.pods:
                     found.setdefault(key, {})[printed] = None
     return found
+
+
+def _find_obstacles(results: Iterable[ScaleUpResult]) -> dict[str, Reason]:
+    """By entry: why the first scale-up for it was not carried out."""
+    found: dict[str, Reason] = {}
+    for result in results:
+        obstacle = _describe_obstacle(result)
+        if obstacle is not None:
+            for pattern in result.scale_up.patterns:
+                for key in pattern.pods:
+                    found.setdefault(key, obstacle)
+    return found
+
+
+def _describe_obstacle(result: ScaleUpResult) -> Reason | None:
+    would = f"{result.group} would grow from {result.before} to {result.after}"
+    if result.held_back is not None:
+        return Reason(code=result.held_back.code, message=f"held back: {result.held_back}; {would}")
+    if result.failure is not None:
+        message = f"the scale-up failed: {result.failure.message}; {would}"
+        return Reason(code=result.failure.kind.value, message=message)
+    return None
 
 
 def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -30,7 +30,6 @@ from plimsoll.nodes.reporting.events.messages import (
 from plimsoll.nodes.reporting.events.pod_outcomes import PodEventGroups, find_pod_outcomes
 from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups, is_min_size_repair
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
-from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -203,18 +202,20 @@ def count_reasons(reasons: Iterable[Reason]) -> str:
     """`<n> <reason>` joined by ", ": the number of groups or machine types per reason."""
     found: dict[str, int] = {}
     for reason in reasons:
-        groups = reason.facts.get("groups", 0)
-        for words in _split_reason(reason):
-            found[words] = found.get(words, 0) + (groups or 1)
+        for words, groups in _count_words(reason).items():
+            found[words] = found.get(words, 0) + groups
     return ", ".join(f"{groups} {words}" for words, groups in found.items())
 
 
-def _split_reason(reason: Reason) -> list[str]:
-    """The reason without group names, which the planner appends in parentheses: here they are counted."""
+def _count_words(reason: Reason) -> dict[str, int]:
+    """The scheduler's words and the number of groups they hold for; names and facts that follow them are left out."""
+    groups = reason.facts.get("groups") or 1
     if reason.code in _WORDS:
-        return [_WORDS[reason.code]]
-    message = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
-    return message.split(", ") if reason.code == RESOURCES_FIT else [message]
+        return {_WORDS[reason.code]: groups}
+    counts = reason.facts.get("counts")
+    if counts:
+        return dict(counts)
+    return {reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message: groups}
 
 
 def _build_ignored_events(loop: LoopResult) -> Iterator[EventMessage]:

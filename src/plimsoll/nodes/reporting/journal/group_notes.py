@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
+from plimsoll.core.formatting import format_limit, format_time
 from plimsoll.core.plans import NotDone, Reason, Ref
+from plimsoll.journal.workloads import workloads_of
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups
 from plimsoll.scheduling.cluster_view import PodKey
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _AS_IT_IS: Final = "stays as it is"
-_NO_LIMIT: Final = 2**31 - 1
 
 
 class GroupNotes:
@@ -45,7 +48,7 @@ class GroupNotes:
 
     def _record(self, loop: LoopResult) -> set[str]:
         """Record changes; returns the groups that were changed."""
-        when = f"at {loop.at:%Y-%m-%d %H:%M:%S} UTC"
+        when = f"at {format_time(loop.at)}"
         acted = {repaired.group for repaired in loop.repairs} | {result.group for result in loop.scale_up_results}
         for group, before, after in _list_scale_ups(loop):
             self._scaled_up[group] = f"last grown from {before} to {after} {when}"
@@ -76,8 +79,8 @@ def _describe_sizes(health: GroupHealth) -> str:
     has = f"{health.target_size} node{'s' * (health.target_size != 1)}, {len(health.readiness.ready)} ready"
     if not group.autoscaled:
         return f"it is not autoscaled, so nothing changes it: {has}"
-    most = "no maximum" if group.max_size >= _NO_LIMIT else f"maximum {group.max_size}"
-    return f"{has} (minimum {group.min_size}, {most})"
+    most = format_limit(group.max_size)
+    return f"{has} (minimum {group.min_size}, {f'maximum {most}' if most.isdecimal() else most})"
 
 
 def _describe_upcoming(health: GroupHealth) -> list[str]:
@@ -99,7 +102,11 @@ def find_settled_pods(refs: Iterable[Ref], loop: LoopResult) -> tuple[NotDone, .
     by_node = _group_by_node(set(asked), loop.snapshot)
     found = {key for keys in by_node.values() for key in keys}
     notes = [
-        _build_not_done(_build_scheduled_reason(node), [asked[key] for key in sorted(keys)])
+        _build_not_done(
+            _build_scheduled_reason(node),
+            [asked[key] for key in sorted(keys)],
+            _find_workloads(loop.snapshot, node, keys),
+        )
         for node, keys in sorted(by_node.items())
     ]
     gone = [asked[key] for key in sorted(set(asked) - found)]
@@ -111,8 +118,13 @@ def _group_by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKe
     return {node: met for node, met in found if met}
 
 
-def _build_not_done(reason: Reason, refs: list[Ref]) -> NotDone:
-    return NotDone(what=_WAITS_NO_MORE, about=tuple(refs), reason=reason)
+def _find_workloads(snapshot: Snapshot, node: str, keys: set[PodKey]) -> tuple[Ref, ...]:
+    pods = snapshot.view.nodes[node].pods
+    return tuple(sorted({ref for key in keys for ref in workloads_of(pods[key].pod.metadata)}))
+
+
+def _build_not_done(reason: Reason, refs: list[Ref], workloads: tuple[Ref, ...] = ()) -> NotDone:
+    return NotDone(what=_WAITS_NO_MORE, about=tuple(refs), reason=reason, concerns=workloads or UNSET)
 
 
 def _build_scheduled_reason(node: str) -> Reason:

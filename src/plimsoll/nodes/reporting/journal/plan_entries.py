@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
+from plimsoll.journal.workloads import workloads_of
 from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes
@@ -192,6 +195,7 @@ class _EntriesByReason:
         entry = self._entry_for(what, reason)
         entry.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
         entry.unnamed += len(names) - len(named)
+        entry.workloads.update(dict.fromkeys(workloads_of(pod.metadata)))
 
     def _entry_for(self, what: str, reason: Reason) -> _ReasonEntry:
         known = self._texts.get(id(reason))
@@ -201,7 +205,13 @@ class _EntriesByReason:
 
     def __iter__(self) -> Iterator[NotDone]:
         for entry in self._entries.values():
-            yield NotDone(what=entry.what, about=tuple(entry.refs), reason=entry.reason, unnamed=entry.unnamed)
+            yield NotDone(
+                what=entry.what,
+                about=tuple(entry.refs),
+                reason=entry.reason,
+                unnamed=entry.unnamed,
+                concerns=tuple(entry.workloads) or UNSET,
+            )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,6 +222,8 @@ class _ReasonEntry:
     reason: Reason
     refs: list[Ref] = field(default_factory=list)
     unnamed: int = 0
+    workloads: dict[Ref, None] = field(default_factory=dict)
+    """The owners of the pods, in the order of the pods."""
 
 
 def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
@@ -230,6 +242,8 @@ def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
                 pod_outcome.scale_ups, _build_triggered_reason(pod_outcome.scale_ups)
             )
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
+        if pod_outcome.waiting and pod_outcome.obstacle is not None:
+            listed.add_pods("waits for new nodes", pod_outcome.obstacle, pod, pod_outcome.waiting)
         if pod_outcome.placed:
             listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.placed)
     for aside in loop.filtered_pods:

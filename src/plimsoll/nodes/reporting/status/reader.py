@@ -53,7 +53,7 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
         "message": _get_text(document.get("message")),
         "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
         "paused": config.paused,
-        "dryRun": _is_dry_run(in_force or {}, config),
+        "dryRun": is_dry_run(in_force or {}, config),
         "health": _get_text(_get_part(wide, "health").get("status")),
         "nodes": _read_counts(_get_part(wide, "health")),
         "scaleUp": _get_text(_get_part(wide, "scaleUp").get("status")),
@@ -134,7 +134,7 @@ def _read_counts(health: Json) -> Json:
     }
 
 
-def _is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
+def is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
     """Whether the autoscaler runs dry: a dry run writes no status, so the configuration counts too."""
     return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, steering.options))
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.fnv import fnv1_32
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
@@ -21,6 +20,7 @@ from plimsoll.local.controller_manager.workloads.common.pod_control import contr
 from plimsoll.local.controller_manager.workloads.common.template_hash import safe_text, without_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import ControllerRevision
+from plimsoll.objects.fnv import fnv1_32
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.fnv import fnv1a_32
+from plimsoll.objects.fnv import fnv1a_32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

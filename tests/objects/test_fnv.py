@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.core.fnv import fnv1_32, fnv1a_32
+from plimsoll.objects.fnv import fnv1_32, fnv1a_32
 
 
 @pytest.mark.parametrize(("data", "hashed"), [(b"", 0x811C9DC5), (b"a", 0x050C5D7E), (b"foobar", 0x31F0B262)])

@@ -1,0 +1,65 @@
+"""Numbers and times as people read them: the one style of tables, messages and logs. Pure.
+
+Amounts of resources have the units of Kubernetes, money has a currency, a time has its zone, and a limit that is none
+says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+DEFAULT_CURRENCY: Final = "USD"
+"""The currency of prices that name none: those of the built-in catalogues."""
+NO_LIMIT: Final = 2**31 - 1
+"""The number by which Kubernetes and Cluster Autoscaler write "no limit"."""
+_BINARY: Final = ((1 << 50, "Pi"), (1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
+_AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_CENT: Final = 0.01
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """An amount of a resource: 3.92 cores, 773.4Gi of memory, 8 of anything else."""
+    if resource == CPU:
+        return _trim(f"{amount / 1000:.3f}" if abs(amount) < 1000 else f"{amount / 1000:.2f}")
+    if resource in {MEMORY, EPHEMERAL_STORAGE} or resource.startswith("hugepages-"):
+        for size, unit in _BINARY:
+            if abs(amount) >= size:
+                return f"{_trim(f'{amount / size:.1f}')}{unit}"
+    return str(amount)
+
+
+def format_money(amount: float, currency: str = DEFAULT_CURRENCY) -> str:
+    """Cents, and more digits only for prices below a cent: 11.29 USD, 0.0034 USD."""
+    digits = 4 if 0 < abs(amount) < _CENT else 2
+    return f"{amount:,.{digits}f} {currency}"
+
+
+def format_price(per_hour: float, currency: str = DEFAULT_CURRENCY) -> str:
+    """The price of a machine per hour: 0.0425 USD/h. Prices have four digits, because clouds give them so."""
+    return f"{per_hour:,.4f} {currency}/h"
+
+
+def format_limit(limit: int) -> str:
+    return "no limit" if limit >= NO_LIMIT else str(limit)
+
+
+def format_time(moment: datetime) -> str:
+    """A time in UTC, with its zone: 2026-01-31 12:00:00 UTC."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def format_age(seconds: float) -> str:
+    """The largest unit: 15 s, 3 min, 5 h, 2 d."""
+    for size, unit in _AGES:
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _trim(number: str) -> str:
+    return number.rstrip("0").rstrip(".")
