@@ -163,7 +163,7 @@ def _describe_taints(found: Iterable[_Rejection], tolerations: Tolerations) -> s
     taints = [
         f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
         for rejection in found
-        if (taint := tolerations.untolerated(rejection.taints)) is not None
+        if (taint := tolerations.find_untolerated(rejection.taints)) is not None
     ]
     named = list(dict.fromkeys(taints))
     return f"{shorten_names(named)} {'is' if len(named) == 1 else 'are'} not tolerated" if named else ""
