@@ -65,6 +65,8 @@ class Mutations(Generic[T]):
 
         Writes that the cache shows, and writes to objects that are not listed, are forgotten.
         """
+        if not self._written:
+            return tuple(listed)
         found = {key_of(cached): (cached, self.get_newest(cached)) for cached in listed}
         for key in list(self._written):
             cached, newest = found.get(key, (None, None))
@@ -126,7 +128,10 @@ class MutationCache(Mutations[T]):
         """All objects, in the order of namespaces and names."""
         self._sweep()
         cached = self._informer.cache.list()
-        self._removed &= {value.metadata.uid for value in cached}
+        if self._removed:
+            self._removed &= {value.metadata.uid for value in cached}
+        if not self._written and not self._removed:
+            return tuple(sorted(cached, key=key_of))
         found = {key_of(value): self.get_newest(value) for value in cached if value.metadata.uid not in self._removed}
         return tuple(value for _, value in sorted((self._written | found).items()))
 
