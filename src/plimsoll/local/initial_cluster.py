@@ -59,12 +59,12 @@ async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
     for manifest in list_shipped_definitions():
         if manifest.body["spec"]["group"] == CLOUD_GROUP:
             await _define(client, manifest)
-    await _served(client, clock=clock)
+    await _wait_until_served(client, clock=clock)
     if await _is_new(client):
         await _make(client, Cloud, _cloud(boot_s=boot_s))
 
 
-async def _served(client: Client, *, clock: Clock) -> None:
+async def _wait_until_served(client: Client, *, clock: Clock) -> None:
     """A real server takes a moment from a definition to serving it. Raises `NotFound` if it does not come about."""
     until_s = clock.monotonic_s() + _SERVED_WITHIN_S
     for kind in (Cloud, NodeGroup, Machine):

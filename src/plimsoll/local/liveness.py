@@ -74,7 +74,7 @@ class LeaseLiveness:
         self._clock = clock
         self._renewals: dict[str, _Renewal] = {}
         self._callbacks: list[OnChange] = []
-        leases.add_handler(self._changed, name="node liveness")
+        leases.add_handler(self._handle_change, name="node liveness")
 
     @classmethod
     def over(cls, informers: SharedInformerFactory, *, clock: Clock) -> LeaseLiveness:
@@ -101,7 +101,7 @@ class LeaseLiveness:
         """Return once all leases are known."""
         await self._leases.wait_until_synced()
 
-    def _changed(self, change: Change[Lease]) -> None:
+    def _handle_change(self, change: Change[Lease]) -> None:
         name = change.key.name
         match change:
             case Updated(new=new):

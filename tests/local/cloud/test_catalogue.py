@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.local.cloud.catalogue import read_catalogue, shipped_catalogue, shipped_names, sold_machine_types
+from plimsoll.local.cloud.catalogue import (
+    list_shipped_names,
+    load_shipped_catalogue,
+    read_catalogue,
+    sold_machine_types,
+)
 from plimsoll.objects.api.simulated_cloud import CloudSpec
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
@@ -23,9 +28,9 @@ def catalogue(*types: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({"name": "c", "machineTypes": [*types], **more}).encode()
 
 
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize("name", list_shipped_names())
 def test_shipped_catalogues_are_complete(name: str):
-    for machine_type in shipped_catalogue(name).machine_types:
+    for machine_type in load_shipped_catalogue(name).machine_types:
         assert present(machine_type.price) > 0
         assert machine_type.family
         assert "for simulation" in machine_type.source
@@ -34,7 +39,7 @@ def test_shipped_catalogues_are_complete(name: str):
 
 
 def test_the_prices_of_n1_are_those_of_the_specification():
-    types = {machine_type.name: machine_type for machine_type in shipped_catalogue("gce-n1").machine_types}
+    types = {machine_type.name: machine_type for machine_type in load_shipped_catalogue("gce-n1").machine_types}
     assert len(types) == 22
     for family, gib_per_core in (("standard", 3.75), ("highmem", 6.5), ("highcpu", 0.9)):
         for cores in (2, 4, 8, 16, 32, 64, 96):
@@ -48,8 +53,8 @@ def test_the_prices_of_n1_are_those_of_the_specification():
 
 
 def test_there_are_arm_machines_and_gpus():
-    assert {machine_type_.arch for machine_type_ in shipped_catalogue("aws-graviton").machine_types} == {"arm64"}
-    assert all(machine_type_.gpu for machine_type_ in shipped_catalogue("aws-gpu").machine_types)
+    assert {machine_type_.arch for machine_type_ in load_shipped_catalogue("aws-graviton").machine_types} == {"arm64"}
+    assert all(machine_type_.gpu for machine_type_ in load_shipped_catalogue("aws-gpu").machine_types)
 
 
 def test_types_inherit_from_their_catalogue():

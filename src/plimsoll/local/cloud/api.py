@@ -28,7 +28,7 @@ from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, fault_messa
 from plimsoll.local.cloud.faults.call_log import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
 from plimsoll.local.cloud.machines.node_manifest import node_manifest
 from plimsoll.local.cloud.machines.templates import INSTANCE_TYPE, InvalidTemplate, MachineTemplate, build_template
-from plimsoll.local.cloud.planner import CloudView, Planner, desired_size, is_being_removed
+from plimsoll.local.cloud.planner import CloudView, Planner, compute_desired_size, is_being_removed
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import (
     GROUP_LABEL,
@@ -164,9 +164,9 @@ class SimulatedCloud:
         """
 
         async def act() -> None:
-            await self._change(group, lambda now: _increased(now, delta, expected=expected))
+            await self._change(group, lambda now: _increase(now, delta, expected=expected))
 
-        await self._called("IncreaseSize", group, delta, act)
+        await self._call("IncreaseSize", group, delta, act)
 
     async def atomic_increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
         """Want `delta` machines more, if stock and quotas have room for all of them."""
@@ -177,19 +177,19 @@ class SimulatedCloud:
                 raise NotSupported(f"node group {group} does not grow atomically")
             await self._change(
                 group,
-                lambda now: _increased(now, delta, expected=expected),
+                lambda now: _increase(now, delta, expected=expected),
                 check=lambda now: self._check_room(now, delta),
             )
 
-        await self._called("AtomicIncreaseSize", group, delta, act)
+        await self._call("AtomicIncreaseSize", group, delta, act)
 
     async def delete_nodes(self, group: str, names: Sequence[str]) -> None:
         """Remove these nodes (names or provider ids), and want as many fewer. Not below the minimum."""
-        await self._called("DeleteNodes", group, tuple(names), lambda: self._delete(group, names, forced=False))
+        await self._call("DeleteNodes", group, tuple(names), lambda: self._delete(group, names, forced=False))
 
     async def force_delete_nodes(self, group: str, names: Sequence[str]) -> None:
         """The same without regard to the minimum."""
-        await self._called("ForceDeleteNodes", group, tuple(names), lambda: self._delete(group, names, forced=True))
+        await self._call("ForceDeleteNodes", group, tuple(names), lambda: self._delete(group, names, forced=True))
 
     async def decrease_target_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
         """Give up on machines that are not there yet; `delta` is negative. Running ones are never touched."""
@@ -198,9 +198,9 @@ class SimulatedCloud:
             running = [
                 machine for machine in await self.machines(group) if machine.status.state == MachineState.RUNNING
             ]
-            await self._change(group, lambda now: _decreased(now, delta, expected=expected, running=len(running)))
+            await self._change(group, lambda now: _decrease(now, delta, expected=expected, running=len(running)))
 
-        await self._called("DecreaseTargetSize", group, delta, act)
+        await self._call("DecreaseTargetSize", group, delta, act)
 
     async def create_group(self, group: str, spec: NodeGroupSpec) -> None:
         async def act() -> None:
@@ -211,7 +211,7 @@ class SimulatedCloud:
             except Invalid as error:
                 raise CloudRefused(str(error)) from error
 
-        await self._called("Create", group, None, act)
+        await self._call("Create", group, None, act)
 
     async def delete_group(self, group: str) -> None:
         """Only of an empty group that wants nothing."""
@@ -228,11 +228,11 @@ class SimulatedCloud:
             except Conflict as error:
                 raise CloudRefused(f"node group {group} changed while it was to be deleted") from error
 
-        await self._called("Delete", group, None, act)
+        await self._call("Delete", group, None, act)
 
     # ---- inside
 
-    async def _called(
+    async def _call(
         self, call: str, group: str, arg: int | tuple[str, ...] | None, act: Callable[[], Awaitable[None]]
     ) -> None:
         """Do it as far as faults let it, and log how it went."""
@@ -285,8 +285,8 @@ class SimulatedCloud:
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
         _check_name(group)
         machines = await self.machines(group)
-        chosen = _chosen(group, machines, names)
-        await self._change(group, lambda now: _reduced(now, machines, chosen, forced=forced))
+        chosen = _choose_machines(group, machines, names)
+        await self._change(group, lambda now: _reduce(now, machines, chosen, forced=forced))
 
     async def _shape(self, group: NodeGroup) -> MachineTemplate:
         spec = (await self.cloud()).spec
@@ -333,7 +333,7 @@ def instance_of(machine: Machine) -> Instance:
 # ---- the rules, each of which gives the change to a group's spec or refuses it
 
 
-def _increased(group: NodeGroup, delta: int, *, expected: int | None) -> dict[str, Any] | None:
+def _increase(group: NodeGroup, delta: int, *, expected: int | None) -> dict[str, Any] | None:
     if delta <= 0:
         raise CloudRefused(f"size increase must be positive, is {delta}")
     if _is_done(group, delta, expected=expected):
@@ -344,7 +344,7 @@ def _increased(group: NodeGroup, delta: int, *, expected: int | None) -> dict[st
     return {"target": wanted}
 
 
-def _decreased(group: NodeGroup, delta: int, *, expected: int | None, running: int) -> dict[str, Any] | None:
+def _decrease(group: NodeGroup, delta: int, *, expected: int | None, running: int) -> dict[str, Any] | None:
     if delta >= 0:
         raise CloudRefused(f"size decrease must be negative, is {delta}")
     if _is_done(group, delta, expected=expected):
@@ -372,7 +372,7 @@ def _for(price: float | None, seconds: float) -> float | None:
     return None if price is None else price * seconds / _HOUR_S
 
 
-def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> list[str]:
+def _choose_machines(group: str, machines: Sequence[Machine], names: Sequence[str]) -> list[str]:
     """The names of the machines meant; those that are already going are none of them."""
     known = {machine.metadata.name: machine for machine in machines}
     known |= {machine.spec.provider_id: machine for machine in machines}
@@ -384,7 +384,7 @@ def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> li
     ]
 
 
-def _reduced(
+def _reduce(
     group: NodeGroup, machines: Sequence[Machine], chosen: Sequence[str], *, forced: bool
 ) -> dict[str, Any] | None:
     named = group.spec.deletions
@@ -392,7 +392,7 @@ def _reduced(
     if not fresh:
         return None
     staying = [machine for machine in machines if not is_being_removed(machine) and machine.metadata.name not in named]
-    left = desired_size(group, staying) - len(fresh)
+    left = compute_desired_size(group, staying) - len(fresh)
     if not forced and left < group.spec.min:
         raise CloudRefused(f"min size reached, nodes will not be deleted: target {left} min {group.spec.min}")
     return {"target": max(0, left), "deletions": [*group.spec.deletions, *fresh]}

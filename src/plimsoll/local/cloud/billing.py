@@ -69,12 +69,12 @@ def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: dat
     ]
     settled = set(status.settled)
     running = [cost_of(machine, now=now) for machine in machines if machine.metadata.uid not in settled]
-    return _summed([*booked, *running])
+    return _sum_costs([*booked, *running])
 
 
 def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     """The total costs by currency."""
-    return _summed(
+    return _sum_costs(
         Cost(group="", currency=cost.currency, machine_seconds=cost.machine_seconds, amount=cost.amount)
         for cost in costs
     )
@@ -111,7 +111,7 @@ def bills(costs: Iterable[Cost]) -> list[dict[str, str]]:
     ]
 
 
-def _summed(costs: Iterable[Cost]) -> tuple[Cost, ...]:
+def _sum_costs(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     sums: dict[tuple[str, str], Cost] = {}
     for cost in costs:
         key = (cost.group, cost.currency)

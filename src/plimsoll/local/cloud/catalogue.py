@@ -45,16 +45,18 @@ class SoldMachineTypes(Value):
     problems: tuple[str, ...] = ()
 
 
-def shipped_names() -> tuple[str, ...]:
+def list_shipped_names() -> tuple[str, ...]:
     names = (file.name for file in _FOLDER.iterdir())
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name != _SCHEMA))
 
 
 @functools.cache
-def shipped_catalogue(name: str) -> Catalogue:
+def load_shipped_catalogue(name: str) -> Catalogue:
     """A catalogue by name; raises InvalidInput for one that is not shipped."""
-    if name not in shipped_names():
-        raise InvalidInput(f"there is no catalogue {name!r}; shipped are {', '.join(shipped_names())}", path="name")
+    if name not in list_shipped_names():
+        raise InvalidInput(
+            f"there is no catalogue {name!r}; shipped are {', '.join(list_shipped_names())}", path="name"
+        )
     return read_catalogue(_FOLDER.joinpath(f"{name}.json").read_bytes(), source=f"{name}.json")
 
 
@@ -103,7 +105,9 @@ def sold_machine_types(spec: CloudSpec) -> SoldMachineTypes:
     problems: list[str] = []
     for position, name in enumerate(spec.catalogues):
         try:
-            offered |= {machine_type_.name: machine_type_ for machine_type_ in shipped_catalogue(name).machine_types}
+            offered |= {
+                machine_type_.name: machine_type_ for machine_type_ in load_shipped_catalogue(name).machine_types
+            }
         except InvalidInput as error:
             problems.append(f"spec.catalogues[{position}]: {error.problem}")
     for position, machine_type in enumerate(spec.machine_types):

@@ -120,7 +120,7 @@ class CloudController:
             offer=sold_machine_types(cloud.spec),
             groups=self._groups.list(),
             machines=machines,
-            nodes=await self._observed_nodes({machine.metadata.name for machine in machines}),
+            nodes=await self._observe_nodes({machine.metadata.name for machine in machines}),
             now=self._clock.now(),
         )
 
@@ -131,7 +131,7 @@ class CloudController:
         except AlreadyExists:
             return await self._client.get(Cloud, THE_CLOUD)
 
-    async def _observed_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
+    async def _observe_nodes(self, machines: set[str]) -> tuple[ObservedNode, ...]:
         seen = []
         for node in sorted(self._nodes.cache.list(), key=lambda item: item.metadata.name):
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -256,7 +256,7 @@ class CloudController:
     def _next(self, planned: Plan, *, has_acted: bool) -> Done | Again:
         if has_acted:
             # What was made may be due at once: a boot time of 0.
-            return Again(after_s=0.0, said=_said(planned))
+            return Again(after_s=0.0, said=_describe(planned))
         waits = [self._settings.bill_s] if self._machines.list() else []
         if planned.wake_at is not None:
             waits.append(max(0.0, (planned.wake_at - self._clock.now()).total_seconds()))
@@ -281,7 +281,7 @@ def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
     }
 
 
-def _said(planned: Plan) -> str:
+def _describe(planned: Plan) -> str:
     parts = (
         ("made", len(planned.new)),
         ("started again", len(planned.retries)),

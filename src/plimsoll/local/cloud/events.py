@@ -42,13 +42,13 @@ class CloudEvents:
             self._tell(machine_of.get(new.name), EventType.WARNING, reason, error.message)
             struck[new.spec.group, reason, error.message] += 1
         for (group, reason, message), count in struck.items():
-            self._tell(group_of.get(group), EventType.WARNING, reason, f"{_counted(count)} refused: {message}")
+            self._tell(group_of.get(group), EventType.WARNING, reason, f"{_format_count(count)} refused: {message}")
         started = Counter(item.spec.group for item in planned.retries)
         for retry in planned.retries:
             found = machine_of.get(retry.machine.metadata.name)
             self._tell(found, EventType.NORMAL, "RoomAgain", "the cloud has room again: the machine starts")
         for group, count in started.items():
-            message = f"the cloud has room again: {_counted(count)} started"
+            message = f"the cloud has room again: {_format_count(count)} started"
             self._tell(group_of.get(group), EventType.NORMAL, "RoomAgain", message)
 
     def report_boot(self, machine: Machine) -> None:
@@ -62,5 +62,5 @@ class CloudEvents:
             self._recorder.record(reference_to(resource, about), kind, reason=reason, message=message)
 
 
-def _counted(machines: int) -> str:
+def _format_count(machines: int) -> str:
     return "1 machine" if machines == 1 else f"{machines} machines"

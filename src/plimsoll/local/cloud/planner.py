@@ -124,7 +124,7 @@ def next_number(group: NodeGroup, members: list[Machine]) -> int:
     return max([group.status.next_number, *(number + 1 for number in numbers if number is not None)])
 
 
-def desired_size(group: NodeGroup, staying: Iterable[Machine]) -> int:
+def compute_desired_size(group: NodeGroup, staying: Iterable[Machine]) -> int:
     """How many machines a group is to have: `target`, but none is made or started beyond `max`.
 
     Those that work stay when `max` is lowered beneath them: a limit removes no node.
@@ -212,7 +212,7 @@ class Planner:
         named = set(group.spec.deletions)
         going = [machine for machine in members if is_being_removed(machine) or machine.metadata.name in named]
         staying = [machine for machine in members if not (is_being_removed(machine) or machine.metadata.name in named)]
-        wanted = desired_size(group, staying)
+        wanted = compute_desired_size(group, staying)
         if adopted := self._adopt(group, shape):
             wanted = max(wanted, len(staying) + adopted)
             self._raised += [] if wanted <= group.spec.target else [RaisedTarget(group=group, target=wanted)]
@@ -294,12 +294,12 @@ class Planner:
             while (name := f"{group.metadata.name}-{number}") in self._names or name in self._nodes:
                 number += 1
             self._names.add(name)
-            zone, error = self._placed(shape, in_zone)
+            zone, error = self._choose_zone(shape, in_zone)
             in_zone[zone] = in_zone.get(zone, 0) + 1
             spec = self._machine_spec(group, shape, name, zone=zone)
             self._new.append(NewMachine(name=name, spec=spec, error=error))
 
-    def _placed(
+    def _choose_zone(
         self, shape: MachineTemplate | InvalidTemplate, in_zone: dict[str, int]
     ) -> tuple[str, MachineError | None]:
         """The zone with the fewest machines of the group that has room."""

@@ -124,8 +124,8 @@ class PodGarbageCollector:
         pod: Pod = states[-1]
         name = pod.spec.node_name
         keys = [name] if name and self._nodes.cache.get(name) is None else []
-        has_too_many = is_finished(pod) and self._finished() > self._settings.kept_finished
+        has_too_many = is_finished(pod) and self._delete_finished() > self._settings.kept_finished
         return [*keys, FINISHED] if has_too_many else keys
 
-    def _finished(self) -> int:
+    def _delete_finished(self) -> int:
         return len(self._pods.cache.by_index(_FINISHED_INDEX, True))  # noqa: FBT003 -- an index value

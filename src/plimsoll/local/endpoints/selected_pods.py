@@ -47,7 +47,7 @@ class SelectedPods:
         if not services:
             return ()
         states = [state for state in states_in(change) if isinstance(state, Pod)]
-        if isinstance(change, Updated) and _shown(states[0]) == _shown(states[-1]):
+        if isinstance(change, Updated) and _extract_shown_fields(states[0]) == _extract_shown_fields(states[-1]):
             return ()
         return [key_of(service) for service in services if any(_selects(service, state) for state in states)]
 
@@ -57,7 +57,7 @@ def _selects(service: Service, pod: Pod) -> bool:
     return bool(selector) and selector.items() <= pod.metadata.labels.items()
 
 
-def _shown(pod: Pod) -> tuple[Any, ...]:
+def _extract_shown_fields(pod: Pod) -> tuple[Any, ...]:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
     return (

@@ -112,7 +112,7 @@ class EndpointSliceController:
             name = change.slice.metadata.name
             try:
                 written = await self._client.merge_patch(
-                    EndpointSlice, name, writing.changed(change), namespace=namespace
+                    EndpointSlice, name, writing.build_body(change), namespace=namespace
                 )
             except NotFound:
                 continue
@@ -163,7 +163,7 @@ class _Writing:
             "ports": ports,
         }
 
-    def changed(self, change: SliceChange) -> dict[str, Any]:
+    def build_body(self, change: SliceChange) -> dict[str, Any]:
         metadata = change.slice.metadata
         dropped = {name: None for name in metadata.labels if name not in self._labels}
         return {

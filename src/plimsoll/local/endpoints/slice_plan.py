@@ -80,10 +80,10 @@ def plan_slices(
         for endpoint_slice in fitting:
             del left[endpoint_slice.metadata.name]
         plans.append(_Layout(family, ports, group, drawn).over(fitting))
-    return _joined(plans, tuple(left.values()), family=family, drawn=drawn)
+    return _join_plans(plans, tuple(left.values()), family=family, drawn=drawn)
 
 
-def _joined(
+def _join_plans(
     plans: Iterable[SlicePlan], unused: tuple[EndpointSlice, ...], *, family: str, drawn: SliceManifests
 ) -> SlicePlan:
     plans = list(plans)
@@ -151,7 +151,7 @@ class _Layout:
         self._drawn = drawn
 
     def over(self, slices: Sequence[EndpointSlice]) -> SlicePlan:
-        kept, placed = self._kept(slices)
+        kept, placed = self._keep(slices)
         new = [body for uid, body in self._wanted.items() if uid not in placed]
         changed = {slice_.metadata.name for slice_ in slices if self._is_changed(slice_, kept[slice_.metadata.name])}
         # Fullest first: slices fill up before new ones are begun.
@@ -176,7 +176,7 @@ class _Layout:
             delete=tuple(emptied),
         )
 
-    def _kept(self, slices: Sequence[EndpointSlice]) -> tuple[dict[str, list[dict[str, Any]]], set[str]]:
+    def _keep(self, slices: Sequence[EndpointSlice]) -> tuple[dict[str, list[dict[str, Any]]], set[str]]:
         """By slice, what stays in it as it is to look now; and who that is."""
         placed: set[str] = set()
         kept: dict[str, list[dict[str, Any]]] = {}
@@ -190,7 +190,7 @@ class _Layout:
         return kept, placed
 
     def _is_changed(self, endpoint_slice: EndpointSlice, kept: Sequence[Mapping[str, Any]]) -> bool:
-        return [_written(endpoint) for endpoint in endpoint_slice.endpoints] != list(
+        return [_write_endpoint(endpoint) for endpoint in endpoint_slice.endpoints] != list(
             kept
         ) or not self._drawn.has_labels(endpoint_slice)
 
@@ -211,7 +211,7 @@ def _uid_of(endpoint: Endpoint) -> str:
     return "" if endpoint.target_ref is None else endpoint.target_ref.uid
 
 
-def _written(endpoint: Endpoint) -> dict[str, Any]:
+def _write_endpoint(endpoint: Endpoint) -> dict[str, Any]:
     """An endpoint of the cache in the words of `SliceManifests.endpoint`."""
     target, conditions = endpoint.target_ref, endpoint.conditions
     body: dict[str, Any] = {

@@ -85,22 +85,22 @@ def running(
     )
 
 
-def completed_init(view: ContainerView, now: datetime) -> ContainerUpdate:
+def complete_init(view: ContainerView, now: datetime) -> ContainerUpdate:
     """An init container that did its work; the kubelet calls it ready."""
     before = view.status.state.terminated
-    ended = _kept(view, before) if before is not None else _ended(view, 0, started=now, finished=now)
+    ended = _keep(view, before) if before is not None else _build_terminated(view, 0, started=now, finished=now)
     return ContainerUpdate(
         status=_status(view, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
     )
 
 
-def stopped(view: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpdate:
+def stop(view: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpdate:
     """It was asked to end, or killed. What never ran is not known to the runtime."""
     state = view.status.state
     if state.terminated is not None:
-        ended = _kept(view, state.terminated)
+        ended = _keep(view, state.terminated)
     elif state.running is not None:
-        ended = _ended(view, exit_code, started=state.running.started_at or now, finished=now)
+        ended = _build_terminated(view, exit_code, started=state.running.started_at or now, finished=now)
     else:
         ended = {
             "exitCode": KILLED,
@@ -119,13 +119,13 @@ def advance(view: ContainerView, now: datetime, *, pace: Pace, restart_policy: s
         finished = None if pace.run_s is None else add_seconds(started, pace.run_s)
         if finished is None or now < finished:
             return ContainerUpdate(status=running(view, now).status | _last_of(view), until=finished)
-        ended = _ended(view, pace.exit_code, started=started, finished=finished)
+        ended = _build_terminated(view, pace.exit_code, started=started, finished=finished)
         return _after_end(view, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
     if over is None:
         return _run_for(view, now, pace)
     finished = over.finished_at or now
     ran_s = (finished - (over.started_at or finished)).total_seconds()
-    ended = _kept(view, over)
+    ended = _keep(view, over)
     return _after_end(view, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
 
 
@@ -212,10 +212,10 @@ def _has_run(state: dict[str, Any]) -> bool:
 def _last_of(view: ContainerView) -> dict[str, Any]:
     """How it ended before, which stays in sight while it runs again."""
     before = view.status.last_state.terminated
-    return {} if before is None else {"lastState": {"terminated": _kept(view, before, restarts=view.restarts - 1)}}
+    return {} if before is None else {"lastState": {"terminated": _keep(view, before, restarts=view.restarts - 1)}}
 
 
-def _ended(view: ContainerView, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
+def _build_terminated(view: ContainerView, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
     return {
         "exitCode": exit_code,
         "reason": "Error" if exit_code else "Completed",
@@ -225,7 +225,7 @@ def _ended(view: ContainerView, exit_code: int, *, started: datetime, finished: 
     }
 
 
-def _kept(view: ContainerView, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
+def _keep(view: ContainerView, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,

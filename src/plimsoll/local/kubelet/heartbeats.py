@@ -66,7 +66,7 @@ class Leases:
 
     async def take(self, node: Node) -> None:
         """Write all of it: it may be another kubelet's, another node's of the same name, or not be there."""
-        if not _has_reported(node) and await self._made(node):
+        if not _has_reported(node) and await self._create(node):
             return
         metadata: dict[str, Any] = {"ownerReferences": [_owner(node)]}
         body = {"metadata": metadata, "spec": self._spec(node.metadata.name)}
@@ -81,10 +81,10 @@ class Leases:
         try:
             await self._client.merge_patch(Lease, name, patch, namespace=NODE_LEASES)
         except NotFound:
-            if not await self._made(node):
+            if not await self._create(node):
                 log.debug("kubelet.lease_was_made", node=name)
 
-    async def _made(self, node: Node) -> bool:
+    async def _create(self, node: Node) -> bool:
         """Whether there was none before."""
         name = node.metadata.name
         metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}

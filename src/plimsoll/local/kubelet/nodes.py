@@ -61,7 +61,7 @@ class NodeController:
     def is_ours(self, node: Node | None) -> bool:
         return node is not None and self._selector.matches(node.metadata.labels)
 
-    def simulated_node(self, name: str) -> Node | None:
+    def get_simulated_node(self, name: str) -> Node | None:
         """A node whose pods this kubelet simulates."""
         node = self.informer.cache.get(name)
         return node if self.is_ours(node) else None
@@ -83,7 +83,7 @@ class NodeController:
         return [Key("", node.metadata.name) for node in nodes]
 
     async def _reconcile(self, key: Key) -> Done | Again:
-        node = self.simulated_node(key.name)
+        node = self.get_simulated_node(key.name)
         if node is None:
             self._heartbeats.forget(key.name)
             self._addresses.release(key.name)

@@ -46,13 +46,13 @@ def conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]
     containers = _containers_ready(facts)
     said = {
         SANDBOX: ConditionContent(facts.has_sandbox),
-        INITIALIZED: _initialized(facts),
+        INITIALIZED: _judge_initialized(facts),
         READY: _ready(pod, containers, known),
         CONTAINERS_READY: containers,
         SCHEDULED: ConditionContent(status=True),
     }
     generation = pod.metadata.generation
-    return [_written(type_, says, known.get(type_), now, generation) for type_, says in said.items()]
+    return [_write_condition(type_, says, known.get(type_), now, generation) for type_, says in said.items()]
 
 
 def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
@@ -65,7 +65,7 @@ def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool
     ) == (wanted["status"], wanted.get("reason", ""), wanted.get("message", ""), wanted.get("observedGeneration", 0))
 
 
-def _initialized(facts: PodFacts) -> ConditionContent:
+def _judge_initialized(facts: PodFacts) -> ConditionContent:
     if facts.phase == "Succeeded":
         return ConditionContent(status=True, reason="PodCompleted")
     if facts.uninitialized:
@@ -105,7 +105,7 @@ def _ready(pod: Pod, containers: ConditionContent, known: Mapping[str, PodCondit
     return ConditionContent(status=True)
 
 
-def _written(
+def _write_condition(
     type_: str, says: ConditionContent, before: PodCondition | None, now: datetime, generation: int
 ) -> dict[str, Any]:
     status = "True" if says.status else "False"

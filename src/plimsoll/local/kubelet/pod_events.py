@@ -66,7 +66,7 @@ class PodEvents:
     ) -> None:
         where = f"spec.{field}{{{container.name}}}"
         if _starts(now) > (_starts(was) if was is not None else 0):
-            self._pulled(pod, container, where)
+            self._report_pulled(pod, container, where)
             self._tell(pod, EventType.NORMAL, "Created", f"Created container: {container.name}", where)
             self._tell(pod, EventType.NORMAL, "Started", f"Started container {container.name}", where)
         elif now.state.waiting is not None and now.state.waiting.reason == "CrashLoopBackOff":
@@ -75,7 +75,7 @@ class PodEvents:
             message = f"Back-off restarting failed container {container.name} in pod {whose}"
             self._tell(pod, EventType.WARNING, "BackOff", message, where)
 
-    def _pulled(self, pod: Pod, container: Container, where: str) -> None:
+    def _report_pulled(self, pod: Pod, container: Container, where: str) -> None:
         """Nothing is pulled, so it takes no time and has no size; every image is on every node."""
         image = f'image "{container.image}"'
         if container.image_pull_policy == "Always":

@@ -44,11 +44,11 @@ def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
             patch[name] = wanted.get(name)
     known = {condition.type: condition for condition in shown.conditions}
     if not all(is_up_to_date(item, known.get(item["type"])) for item in wanted["conditions"]):
-        patch["conditions"] = [_cleared(item, known.get(item["type"])) for item in wanted["conditions"]]
+        patch["conditions"] = [_clear_texts(item, known.get(item["type"])) for item in wanted["conditions"]]
     return patch
 
 
-def _cleared(wanted: dict[str, Any], before: PodCondition | None) -> dict[str, Any]:
+def _clear_texts(wanted: dict[str, Any], before: PodCondition | None) -> dict[str, Any]:
     """The condition, with null for the texts that it no longer has."""
     gone = {name: None for name in _TEXTS if before is not None and getattr(before, name) and name not in wanted}
     return wanted | gone

@@ -19,10 +19,10 @@ from plimsoll.local.kubelet.containers import (
     ContainerUpdate,
     ContainerView,
     advance,
-    completed_init,
+    complete_init,
     container_view,
     running,
-    stopped,
+    stop,
     waiting,
 )
 from plimsoll.local.kubelet.pod_conditions import PodFacts, conditions
@@ -80,15 +80,15 @@ def pod_status_at(
         return _terminating(pod, now, place=place, pace=pace)
     deadline = _deadline(pod)
     if deadline is not None and deadline <= now:
-        return _said(pod, _past_deadline(pod, now, place))
-    starts_at = add_seconds(_taken_at(pod, now), pace.start_s)
+        return _build_update(pod, _past_deadline(pod, now, place))
+    starts_at = add_seconds(_find_start_time(pod, now), pace.start_s)
     if now < starts_at and not _has_started(pod):
-        return _said(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
-    wanted, until = _started(pod, now, place=place, pace=pace)
-    return _said(pod, wanted, _earliest(until, deadline))
+        return _build_update(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
+    wanted, until = _start(pod, now, place=place, pace=pace)
+    return _build_update(pod, wanted, _earliest(until, deadline))
 
 
-def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUpdate:
+def reject(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUpdate:
     """The node does not take the pod."""
     wanted: dict[str, Any] = {
         "phase": "Failed",
@@ -124,11 +124,11 @@ def _terminating(
     # A server told to stop has done what it should; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
     exit_code = KILLED if pace.stop_s > grace_s else obeyed
-    return _said(pod, _ended(pod, now, place=place, exit_code=exit_code))
+    return _build_update(pod, _end(pod, now, place=place, exit_code=exit_code))
 
 
 def _past_deadline(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
-    wanted = _ended(pod, now, place=place, exit_code=KILLED)
+    wanted = _end(pod, now, place=place, exit_code=KILLED)
     message = "Pod was active on the node longer than the specified deadline"
     return wanted | {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
 
@@ -148,27 +148,27 @@ def _pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
     )
 
 
-def _started(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
+def _start(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
     policy = pod.spec.restart_policy or "Always"
     mains = [advance(main, now, pace=pace, restart_policy=policy) for main in _mains(pod)]
     codes = [became.exit_code for became in mains]
     if all(code is not None for code in codes):
         inits = [
-            stopped(init, now, exit_code=0) if _is_sidecar(init.container) else completed_init(init, now)
+            stop(init, now, exit_code=0) if _is_sidecar(init.container) else complete_init(init, now)
             for init in _inits(pod)
         ]
         phase = "Failed" if any(codes) else "Succeeded"
         facts = PodFacts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
         return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
-    inits = [running(init, now) if _is_sidecar(init.container) else completed_init(init, now) for init in _inits(pod)]
+    inits = [running(init, now) if _is_sidecar(init.container) else complete_init(init, now) for init in _inits(pod)]
     facts = PodFacts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
     wanted = _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
     return wanted, _earliest(*(became.until for became in mains))
 
 
-def _ended(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
-    mains = [stopped(main, now, exit_code=exit_code) for main in _mains(pod)]
-    inits = [stopped(init, now, exit_code=exit_code) for init in _inits(pod)]
+def _end(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
+    mains = [stop(main, now, exit_code=exit_code) for main in _mains(pod)]
+    inits = [stop(init, now, exit_code=exit_code) for init in _inits(pod)]
     phase = "Failed" if any(became.exit_code for became in mains) else "Succeeded"
     has_begun = _has_started(pod)
     facts = PodFacts(
@@ -184,7 +184,7 @@ def _ended(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> d
 # ---- parts
 
 
-def _said(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
+def _build_update(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
     patch = status_patch(pod, wanted)
     return PodStatusUpdate(patch=patch, until=until, phase=wanted["phase"]) if patch else PodUnchanged(until=until)
 
@@ -246,7 +246,7 @@ def _has_started(pod: Pod) -> bool:
     )
 
 
-def _taken_at(pod: Pod, now: datetime) -> datetime:
+def _find_start_time(pod: Pod, now: datetime) -> datetime:
     """When the node began with the pod: when it was bound, even if this process comes to it late.
 
     So where thousands are bound at once, one that should run by now is not first reported as starting.

@@ -26,7 +26,7 @@ from plimsoll.local.kubelet.pod_status import (
     PodUnchanged,
     RemovePod,
     pod_status_at,
-    rejected,
+    reject,
 )
 from plimsoll.local.kubelet.settings import pace_of
 from plimsoll.objects.api.pods import Pod
@@ -79,7 +79,7 @@ class PodController:
     def _all(self) -> Iterable[Key]:
         bound = [pod for pod in self.informer.cache if pod.spec.node_name]
         for pod in bound:
-            node = self._nodes.simulated_node(pod.spec.node_name)
+            node = self._nodes.get_simulated_node(pod.spec.node_name)
             if node is not None and pod.status.pod_ip and pod.status.phase not in TERMINAL:
                 # The taken ones, before any is assigned.
                 self._place(pod, node)
@@ -117,7 +117,7 @@ class PodController:
 
     async def _reconcile(self, key: Key) -> Done | Again:
         pod = self.informer.cache.get(key.name, key.namespace)
-        node = self._nodes.simulated_node(pod.spec.node_name) if pod is not None else None
+        node = self._nodes.get_simulated_node(pod.spec.node_name) if pod is not None else None
         if pod is None or node is None:
             return Done()
         match self._nodes.state(node):
@@ -128,7 +128,7 @@ class PodController:
         if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
             # The echo of our own report: the plan would be the same again.
             return Done()
-        plan = self._planned(pod, node)
+        plan = self._plan(pod, node)
         match plan:
             case PodUnchanged(until=next_look):
                 self._note(pod)
@@ -138,14 +138,14 @@ class PodController:
             case PodStatusUpdate():
                 return await self._report(pod, plan)
 
-    def _planned(self, pod: Pod, node: Node) -> PodStatusUpdate | PodUnchanged | RemovePod:
+    def _plan(self, pod: Pod, node: Node) -> PodStatusUpdate | PodUnchanged | RemovePod:
         now = self._clock.now()
         if pod.status.phase in TERMINAL:
             self._let_go(pod)
         elif not self._is_admitted(pod):
             refused = self._admitted.check(pod, node)
             if refused is not None:
-                return rejected(pod, now, reason=refused.reason, message=refused.message)
+                return reject(pod, now, reason=refused.reason, message=refused.message)
             self._admitted.add(pod)
         return pod_status_at(pod, now, place=self._place(pod, node), pace=pace_of(pod, self._settings))
 

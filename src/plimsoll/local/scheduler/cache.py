@@ -66,7 +66,7 @@ class SchedulerCache:
             )
         return self._view
 
-    def changed_since(self, changes: int) -> Iterable[str] | None:
+    def list_changed_since(self, changes: int) -> Iterable[str] | None:
         """Nodes that changed after the given number of changes, each once; None: too long ago."""
         missed = self.changes - changes
         if missed > len(self._last_changes):
@@ -103,10 +103,10 @@ class SchedulerCache:
     def is_assumed(self, key: PodKey) -> bool:
         return key in self._assumed
 
-    def assumed(self) -> list[PodKey]:
+    def list_assumed(self) -> list[PodKey]:
         return list(self._assumed)
 
-    def nominated_against(self, pod: Pod) -> dict[str, list[Pod]]:
+    def list_nominated_against(self, pod: Pod) -> dict[str, list[Pod]]:
         """Pods for which room was made, by node: those that `pod` must not take the room from."""
         found: dict[str, list[Pod]] = {}
         own = pod_key(pod)
@@ -119,7 +119,7 @@ class SchedulerCache:
         found = self._nominated.get(key)
         return "" if found is None else found[0]
 
-    def nominated_on(self, name: str) -> list[Pod]:
+    def list_nominated_on(self, name: str) -> list[Pod]:
         return [pod for node, pod in self._nominated.values() if node == name]
 
     # ---- nodes
@@ -131,7 +131,7 @@ class SchedulerCache:
         if before is not None and _looks_the_same(before.node, node):
             return False
         placed = before.pods.values() if before is not None else self._on_unknown.pop(name, {}).values()
-        self._set_state(self._built(node, placed))
+        self._set_state(self._build(node, placed))
         return True
 
     def drop_node(self, name: str) -> None:
@@ -229,9 +229,9 @@ class SchedulerCache:
     def _rebuild(self, name: str) -> None:
         state = self._nodes.get(name)
         if state is not None:
-            self._set_state(self._built(state.node, state.pods.values()))
+            self._set_state(self._build(state.node, state.pods.values()))
 
-    def _built(self, node: Node, placed: Iterable[PlacedPod]) -> NodeState:
+    def _build(self, node: Node, placed: Iterable[PlacedPod]) -> NodeState:
         state = NodeState(node).with_pods(placed)
         for bad in self._bad.values():
             if bad.node_name == state.name:
@@ -271,7 +271,7 @@ def _counts_the_same(old: PlacedPod, new: Pod) -> bool:
         and old.pod.spec == new.spec
     )
     # Only an in-place resize makes a pod with the same spec need something else.
-    return same and (_granted(old.pod) == _granted(new) or _demand(new) == old.demand)
+    return same and (_extract_granted(old.pod) == _extract_granted(new) or _demand(new) == old.demand)
 
 
 def _demand(pod: Pod) -> ResourceVector:
@@ -282,7 +282,7 @@ def _demand(pod: Pod) -> ResourceVector:
         return ZERO
 
 
-def _granted(pod: Pod) -> list[object]:
+def _extract_granted(pod: Pod) -> list[object]:
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     return [
         (container_status.name, container_status.allocated_resources, container_status.resources)

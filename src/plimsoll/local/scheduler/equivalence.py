@@ -88,7 +88,7 @@ class PodClass:
 
     def ranking(self, cache: SchedulerCache) -> Ranking:
         """All nodes that pass the narrow rules, as they are now: only those that changed are looked at."""
-        changed = cache.changed_since(self._ranked_to)
+        changed = cache.list_changed_since(self._ranked_to)
         if changed is None:
             self._ranking, changed = Ranking(), cache.view.nodes
         nodes, ranking, judgements = cache.view.nodes, self._ranking, self._judgements

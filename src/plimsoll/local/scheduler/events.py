@@ -65,18 +65,18 @@ def reference(pod: Pod) -> ObjectReference:
     )
 
 
-def failed_scheduling(pod: Pod, message: str) -> SchedulerEvent:
+def build_failed_scheduling(pod: Pod, message: str) -> SchedulerEvent:
     return SchedulerEvent(
         about=reference(pod), type=EventType.WARNING, reason="FailedScheduling", action="Scheduling", note=message
     )
 
 
-def scheduled(pod: Pod, node: str) -> SchedulerEvent:
+def build_scheduled(pod: Pod, node: str) -> SchedulerEvent:
     note = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {node}"
     return SchedulerEvent(about=reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note)
 
 
-def preempted(victim: Pod, preemptor: Pod, node: str) -> SchedulerEvent:
+def build_preempted(victim: Pod, preemptor: Pod, node: str) -> SchedulerEvent:
     return SchedulerEvent(
         about=reference(victim),
         type=EventType.NORMAL,

@@ -43,7 +43,7 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
     reason = ineligible(pod, view, answers)
     if reason:
         return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
-    found = await _searched(pod, view, answers)
+    found = await _search(pod, view, answers)
     if found.candidates:
         return PreemptionResult(choice=found.choice)
     return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {summarise_refusals(found.refusals.values())}")
@@ -52,13 +52,13 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
 def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
     """The view with nominated pods of equal or higher priority, which are no victims and take their resources."""
     view = cache.snapshot()
-    for name, coming in cache.nominated_against(pod).items():
+    for name, coming in cache.list_nominated_against(pod).items():
         for item in coming:
             view = view.with_pod(item, name)
     return view
 
 
-async def _searched(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -> Preemption:
+async def _search(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -> Preemption:
     looks_wide = bool(prepare_pod(pod, view, profile=WIDE).rules)
     enough = max(_CANDIDATES_AT_LEAST, len(view.nodes) // 10)
     candidates: list[Candidate] = []

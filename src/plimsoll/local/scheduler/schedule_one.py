@@ -60,10 +60,10 @@ def schedule_pod(
     if preferred is not None and question.fits(preferred) is not None:
         return ScheduleResult(node=preferred.name)
     best = question.best()
-    return ScheduleResult(node=best) if best else _refused(question)
+    return ScheduleResult(node=best) if best else _build_fit_error(question)
 
 
-def _refused(question: _PodScheduling) -> FitError:
+def _build_fit_error(question: _PodScheduling) -> FitError:
     named = question.pod_class.rules.named_nodes
     places = sorted(question.view.nodes.items())
     answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
@@ -86,7 +86,7 @@ class _PodScheduling:
         self.pod_class = pod_class
         self._wide = wide
         self._cache = cache
-        self._nominated = cache.nominated_against(pod)
+        self._nominated = cache.list_nominated_against(pod)
 
     def best(self) -> str:
         """The name of the best node that takes the pod; empty: none does."""

@@ -20,7 +20,12 @@ from plimsoll.core.values import Value
 from plimsoll.local.scheduler.cache import SchedulerCache
 from plimsoll.local.scheduler.equivalence import PodClasses
 from plimsoll.local.scheduler.event_handlers import EventHandlers
-from plimsoll.local.scheduler.events import SchedulerEventRecorder, failed_scheduling, preempted, scheduled
+from plimsoll.local.scheduler.events import (
+    SchedulerEventRecorder,
+    build_failed_scheduling,
+    build_preempted,
+    build_scheduled,
+)
 from plimsoll.local.scheduler.preemption import PreemptionResult, find_preemption
 from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
 from plimsoll.local.scheduler.queue.queue import QueuedPodInfo, SchedulingQueue
@@ -131,7 +136,7 @@ class Scheduler:
 
     def _take_stock(self) -> None:
         """What an earlier run of this instance had in hand is looked at again."""
-        for key in self._cache.assumed():
+        for key in self._cache.list_assumed():
             pod = self._watching.pods.cache.get(key.name, key.namespace)
             self._cache.forget(key)
             if pod is not None and not pod.spec.node_name:
@@ -204,7 +209,7 @@ class Scheduler:
         if nomination is not None:
             self._cache.nominate(pod, nomination)
         log.info("pod.unschedulable", pod=str(pod_key(pod)), why=message)
-        self._announcer.record(failed_scheduling(pod, message))
+        self._announcer.record(build_failed_scheduling(pod, message))
         try:
             await self._writes.record_failure(pod, reason=UNSCHEDULABLE_REASON, message=message, nomination=nomination)
             if room.choice is not None:
@@ -217,8 +222,8 @@ class Scheduler:
         for victim in choice.victims:
             if await self._writes.delete_victim(victim):
                 log.info("pod.preempted", pod=str(pod_key(victim)), by=str(pod_key(pod)), node=choice.node)
-                self._announcer.record(preempted(victim, pod, choice.node))
-        for other in self._cache.nominated_on(choice.node):
+                self._announcer.record(build_preempted(victim, pod, choice.node))
+        for other in self._cache.list_nominated_on(choice.node):
             if outranks(pod, other):
                 self._cache.nominate(other, "")
                 await self._writes.clear_nomination(other)
@@ -241,7 +246,7 @@ class Scheduler:
         if isinstance(outcome, Bound):
             self._queue.delete(key)
             log.info("pod.bound", pod=str(key), node=node)
-            self._announcer.record(scheduled(pod, node))
+            self._announcer.record(build_scheduled(pod, node))
             return True
         if isinstance(outcome, BindFailed):
             await self._bind_failed(queued, node, outcome.problem)
@@ -280,7 +285,7 @@ class Scheduler:
         self._let_go(pod_key(pod))
         self._queue.add_after_error(queued, self._clock.monotonic_s())
         self._has_news.set()
-        self._announcer.record(failed_scheduling(pod, message))
+        self._announcer.record(build_failed_scheduling(pod, message))
         try:
             await self._writes.record_failure(pod, reason=SCHEDULER_ERROR, message=message, nomination="")
         except PlimsollError as error:

@@ -64,11 +64,13 @@ class SimulatedTidb:
             return answer_query(self._monitoring.series, query=query, body=body, now_s=now_s)
         parts = target.split("/", 3)
         if len(parts) < 4 or parts[0]:
-            return HTTPStatus.NOT_FOUND, _told(f"there are {METRICS}, {QUERY} and /NAMESPACE/TIDBCLUSTER/pd/api/v1/…")
+            return HTTPStatus.NOT_FOUND, _encode_problem(
+                f"there are {METRICS}, {QUERY} and /NAMESPACE/TIDBCLUSTER/pd/api/v1/…"
+            )
         base = Key(parts[1], parts[2])
         answer = await self.pds.answer(base, PdRequest(method=method, target=f"/{parts[3]}", body=body))
         if answer is None:
-            return HTTPStatus.SERVICE_UNAVAILABLE, _told(f"no PD of {base} runs")
+            return HTTPStatus.SERVICE_UNAVAILABLE, _encode_problem(f"no PD of {base} runs")
         return answer.status, answer.body
 
 
@@ -82,5 +84,5 @@ def route_to_simulated(url: str) -> str | None:
     return None if found is None else f"/{found['namespace']}/{found['name']}{rest}"
 
 
-def _told(problem: str) -> bytes:
+def _encode_problem(problem: str) -> bytes:
     return msgspec.json.encode(problem)

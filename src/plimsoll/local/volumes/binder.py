@@ -135,7 +135,7 @@ class VolumeBinder:
             volumes=() if named else self._volumes_for(claim),
             storage_class=self._classes.cache.get(class_name(claim)),
             default_class="" if named else self._default_class(),
-            unscheduled_pods=self._unscheduled_pods(claim),
+            unscheduled_pods=self._list_unscheduled_pods(claim),
         )
 
     def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
@@ -152,7 +152,7 @@ class VolumeBinder:
         youngest = max(marked, key=lambda meta: _age_rank(meta.creation_timestamp), default=None)
         return "" if youngest is None else youngest.name
 
-    def _unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
+    def _list_unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
         pods = pods_using(self._pods, key_of(claim))
         return tuple(pod.metadata.name for pod in pods if not pod.spec.node_name)
 

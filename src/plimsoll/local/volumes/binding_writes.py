@@ -44,7 +44,7 @@ class BindingWrites:
         volume = await self._volume(volume, reserving(volume, claim))
         volume = await self.volume_status(volume, {"phase": "Bound"})
         claim = await self._claim(claim, accepting(claim, volume))
-        await self.claim_status(claim, _bound_status(volume))
+        await self.claim_status(claim, _build_bound_status(volume))
 
     async def take_class(self, claim: PersistentVolumeClaim, class_name: str) -> None:
         await self._claim(claim, {"spec": {"storageClassName": class_name}})
@@ -152,7 +152,7 @@ def unbinding(volume: PersistentVolume) -> dict[str, Any]:
     return {"spec": {"claimRef": {"uid": None}}}
 
 
-def _bound_status(volume: PersistentVolume) -> dict[str, Any]:
+def _build_bound_status(volume: PersistentVolume) -> dict[str, Any]:
     return {
         "phase": "Bound",
         "accessModes": list(volume.spec.access_modes),

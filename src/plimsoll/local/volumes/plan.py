@@ -80,7 +80,7 @@ class ClaimView(Value):
 def plan_claim(view: ClaimView) -> ClaimPlan:
     claim = view.claim
     if BIND_COMPLETED in claim.metadata.annotations:
-        return _bound_before(claim, view.named)
+        return _plan_prebound(claim, view.named)
     if claim.metadata.deletion_timestamp is not None:
         return ClaimWaits()
     if claim.spec.volume_name:
@@ -88,15 +88,17 @@ def plan_claim(view: ClaimView) -> ClaimPlan:
     return _looking_for_a_volume(view)
 
 
-def _bound_before(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
+def _plan_prebound(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
     if not claim.spec.volume_name:
-        return _lost("ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!")
+        return _mark_lost(
+            "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+        )
     if volume is None:
-        return _lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+        return _mark_lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
     reference = volume.spec.claim_ref
     if reference is None or reference.uid == claim.metadata.uid:
         return BindClaim(volume=volume.metadata.name)
-    return _lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+    return _mark_lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
 
 
 def _naming_its_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
@@ -106,11 +108,11 @@ def _naming_its_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | 
     if volume.spec.claim_ref is None:
         problem = mismatch(volume, claim)
         return (
-            _refused("VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}') if problem else _to(name)
+            _refuse("VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}') if problem else _to(name)
         )
     if is_reserved_for(volume, claim):
         return _to(name)
-    return _refused("FailedBinding", f'volume "{name}" already bound to a different claim.')
+    return _refuse("FailedBinding", f'volume "{name}" already bound to a different claim.')
 
 
 def _looking_for_a_volume(view: ClaimView) -> ClaimPlan:
@@ -142,9 +144,9 @@ def _awaiting_consumer(pods: Sequence[str]) -> ClaimEvent:
 
 def _provisioning(wanted_class: str, known: StorageClass | None) -> ClaimPlan:
     if known is None:
-        return _refused("ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted_class}" not found')
+        return _refuse("ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted_class}" not found')
     if known.provisioner.startswith(_INTERNAL):
-        return _refused("ProvisioningFailed", f"no volume plugin matched name: {known.provisioner}")
+        return _refuse("ProvisioningFailed", f"no volume plugin matched name: {known.provisioner}")
     return ProvisionVolume(provisioner=known.provisioner)
 
 
@@ -152,11 +154,11 @@ def _to(volume: str) -> BindClaim:
     return BindClaim(volume=volume)
 
 
-def _refused(reason: str, message: str) -> ClaimWaits:
+def _refuse(reason: str, message: str) -> ClaimWaits:
     return ClaimWaits(notice=ClaimEvent(type=EventType.WARNING, reason=reason, message=message))
 
 
-def _lost(reason: str, message: str) -> ClaimWaits:
+def _mark_lost(reason: str, message: str) -> ClaimWaits:
     return ClaimWaits(phase="Lost", notice=ClaimEvent(type=EventType.WARNING, reason=reason, message=message))
 
 
@@ -184,13 +186,13 @@ def plan_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -
         # Kept for a claim by a person: it is the claim that binds them.
         return VolumePlan(phase="Available", looks_at_claim=claim is not None)
     if claim is None or claim.metadata.uid != reference.uid:
-        return _released(volume)
+        return _release(volume)
     if not claim.spec.volume_name:
         return VolumePlan(phase=volume.status.phase, looks_at_claim=True)
     if claim.spec.volume_name == volume.metadata.name:
         return VolumePlan(phase="Bound")
     if _is_disposable(volume):
-        return _released(volume)
+        return _release(volume)
     return VolumePlan(phase="Available", unbind=True)
 
 
@@ -200,19 +202,19 @@ def _is_disposable(volume: PersistentVolume) -> bool:
     return PROVISIONED_BY in volume.metadata.annotations and policy == "Delete"
 
 
-def _released(volume: PersistentVolume) -> VolumePlan:
+def _release(volume: PersistentVolume) -> VolumePlan:
     """The provisioner deletes a released volume with the Delete policy. Without a provisioner the deletion fails."""
     policy = volume.spec.persistent_volume_reclaim_policy
     if policy == "Retain" or PROVISIONED_BY in volume.metadata.annotations:
         return VolumePlan(phase="Failed" if volume.status.phase == "Failed" else "Released")
     name = volume.metadata.name
     if policy == "Recycle":
-        return _failed(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
+        return _fail(volume, "VolumeFailedRecycle", "No recycler plugin found for the volume!")
     why = f'error getting deleter volume plugin for volume "{name}": no deletable volume plugin matched'
-    return _failed(volume, "VolumeFailedDelete", why)
+    return _fail(volume, "VolumeFailedDelete", why)
 
 
-def _failed(volume: PersistentVolume, reason: str, message: str) -> VolumePlan:
+def _fail(volume: PersistentVolume, reason: str, message: str) -> VolumePlan:
     notice = ClaimEvent(type=EventType.WARNING, reason=reason, message=message)
     is_news = volume.status.phase != "Failed"
     return VolumePlan(phase="Failed", message=message, notice=notice if is_news else None)

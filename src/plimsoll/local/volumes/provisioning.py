@@ -73,7 +73,7 @@ def location_by_class(
     storage_class: StorageClass, *, node_zones: Iterable[str], volumes_in: Mapping[str, int]
 ) -> VolumeLocation:
     """The location for a claim without a node; topology terms of the class other than zones are kept."""
-    zones = _allowed_zones(storage_class)
+    zones = _list_allowed_zones(storage_class)
     if not zones and storage_class.allowed_topologies:
         first = storage_class.allowed_topologies[0]
         return VolumeLocation(
@@ -84,7 +84,7 @@ def location_by_class(
     return VolumeLocation.in_zone(chosen)
 
 
-def _allowed_zones(storage_class: StorageClass) -> list[str]:
+def _list_allowed_zones(storage_class: StorageClass) -> list[str]:
     expressions = [
         requirement for term in storage_class.allowed_topologies for requirement in term.match_label_expressions
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_catalogue, shipped_names
+from plimsoll.local.cloud.catalogue import Catalogue, list_shipped_names, load_shipped_catalogue, read_catalogue
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.simulation.document import describe_value, join_path
@@ -158,16 +158,15 @@ def _types_of(name: str, merged: Json) -> list[Json]:
 
 
 def _catalogue(name: str) -> Catalogue:
-    if name in shipped_names():
-        return shipped_catalogue(name)
+    if name in list_shipped_names():
+        return load_shipped_catalogue(name)
     from pathlib import Path  # noqa: PLC0415 -- only here is a file opened
 
     try:
         data = Path(name).read_bytes()
     except OSError as error:
-        message = (
-            f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {', '.join(shipped_names())}"
-        )
+        shipped = ", ".join(list_shipped_names())
+        message = f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {shipped}"
         raise InvalidInput(message, path="--catalogue") from error
     return read_catalogue(data, source=name)
 

@@ -13,7 +13,7 @@ import msgspec
 from plimsoll.kube.errors import AlreadyExists
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken
-from plimsoll.local.cloud.planner import desired_size
+from plimsoll.local.cloud.planner import compute_desired_size
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class FaultInjector:
 
         With 0 none is, not even for one that is given back.
         """
-        present = await self._wanted(machine_type, zone) if left else 0
+        present = await self._count_wanted(machine_type, zone) if left else 0
         name = f"{machine_type}/{zone}" if zone else machine_type
         stock = Stock(name=name, machine_type=machine_type, zone=zone, machines=present + left, until=until)
-        await self._change(lambda cloud: {"stock": _replaced(cloud.spec.stock, _body(stock))})
+        await self._change(lambda cloud: {"stock": _replace_by_name(cloud.spec.stock, _body(stock))})
 
     async def fail_increase(self, group: str, message: str, *, until: datetime | None = None) -> None:
         """Growing this group fails, until then or for ever."""
@@ -52,14 +52,14 @@ class FaultInjector:
 
     async def add_fault(self, fault: CallFault) -> None:
         """One of the same name is replaced. To be struck anew, a fault that has struck needs a new name."""
-        await self._change(lambda cloud: {"faults": _replaced(cloud.spec.faults, _body(fault))})
+        await self._change(lambda cloud: {"faults": _replace_by_name(cloud.spec.faults, _body(fault))})
 
     async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:
         limits = {"min": min_size, "max": max_size}
         body = {"spec": {name: size for name, size in limits.items() if size is not None}}
         await self._client.merge_patch(NodeGroup, group, body)
 
-    async def _wanted(self, machine_type: str, zone: str) -> int:
+    async def _count_wanted(self, machine_type: str, zone: str) -> int:
         """Machines of a type that are there, and those that its groups want and do not have yet."""
         groups = {node_group.metadata.name: node_group for node_group in (await self._client.list(NodeGroup)).items}
         machines = (await self._client.list(Machine)).items
@@ -72,7 +72,7 @@ class FaultInjector:
         for name, group in groups.items():
             if group.spec.machine_type == machine_type:
                 members = [machine for machine in machines if machine.spec.group == name]
-                missing += max(0, desired_size(group, members) - len(members))
+                missing += max(0, compute_desired_size(group, members) - len(members))
         return len(there) + missing
 
     async def _change(self, changed: Callable[[Cloud], dict[str, Any]]) -> None:
@@ -87,7 +87,7 @@ class FaultInjector:
         await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
 
 
-def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
+def _replace_by_name(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
     """The list with `new` in the place of the one of its name, or at its end."""
     bodies = [_body(item) for item in old]
     names = [body["name"] for body in bodies]

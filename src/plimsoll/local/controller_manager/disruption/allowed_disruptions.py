@@ -47,16 +47,16 @@ def needs_scale(spec: PodDisruptionBudgetSpec) -> bool:
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
-def desired_healthy(spec: PodDisruptionBudgetSpec, pods: int, scale: int) -> DesiredHealthy:
+def compute_desired_healthy(spec: PodDisruptionBudgetSpec, pods: int, scale: int) -> DesiredHealthy:
     """`scale` is what the controllers want in all; it counts only where `needs_scale`."""
     if spec.max_unavailable is not None:
-        return DesiredHealthy(expected=scale, healthy=max(0, scale - rounded_up(spec.max_unavailable, scale)))
+        return DesiredHealthy(expected=scale, healthy=max(0, scale - round_up(spec.max_unavailable, scale)))
     if isinstance(spec.min_available, str):
-        return DesiredHealthy(expected=scale, healthy=rounded_up(spec.min_available, scale))
+        return DesiredHealthy(expected=scale, healthy=round_up(spec.min_available, scale))
     return DesiredHealthy(expected=pods, healthy=spec.min_available or 0)
 
 
-def rounded_up(value: IntOrString, total: int) -> int:
+def round_up(value: IntOrString, total: int) -> int:
     """An amount, or a share of `total`. Anything else counts as zero: the API rejects such a budget."""
     if isinstance(value, int):
         return value
@@ -93,7 +93,7 @@ def status_of(
 ) -> tuple[PodDisruptionBudgetStatus, DisruptedPods]:
     """The status as it should be."""
     book = still_disrupted(budget.status.disrupted_pods, pods, now)
-    want = desired_healthy(budget.spec, len(pods), scale)
+    want = compute_desired_healthy(budget.spec, len(pods), scale)
     current = count_healthy(pods, book.pods)
     allowed = max(0, current - want.healthy) if want.expected > 0 else 0
     condition = _condition(budget, now, status="True" if allowed else "False", reason=_REASONS[allowed > 0])
@@ -109,7 +109,7 @@ def status_of(
     return status, book
 
 
-def failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
+def build_failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
     """What cannot be counted allows nothing; the numbers stay as they were."""
     before = budget.status
     condition = _condition(budget, now, status="False", reason="SyncFailed", message=why)

@@ -15,7 +15,7 @@ from plimsoll.kube.informer.events import Key, Updated, key_of
 from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
     DisruptedPods,
-    failed_status,
+    build_failed_status,
     needs_scale,
     status_of,
 )
@@ -71,8 +71,8 @@ class DisruptionController:
         scale = await self._scale(budget, pods)
         now = self._clock.now()
         if isinstance(scale, NoScale):
-            self._record(budget, EventType.WARNING, "CalculateExpectedPodCountFailed", _uncounted(scale))
-            await self._write(budget, failed_status(budget, scale.why, now))
+            self._record(budget, EventType.WARNING, "CalculateExpectedPodCountFailed", _describe_uncounted(scale))
+            await self._write(budget, build_failed_status(budget, scale.why, now))
             return Done(said=f"allows nothing: {scale.why}")
         status, book = status_of(budget, pods, scale.wanted, now)
         self._tell(budget, pods, scale, book)
@@ -121,7 +121,7 @@ class DisruptionController:
         if not budgets:
             return ()
         states: list[Any] = states_in(change)
-        if isinstance(change, Updated) and _counted(states[0]) == _counted(states[1]):
+        if isinstance(change, Updated) and _extract_counted_fields(states[0]) == _extract_counted_fields(states[1]):
             return ()
         return [
             key_of(budget)
@@ -130,7 +130,7 @@ class DisruptionController:
         ]
 
 
-def _counted(pod: Pod) -> tuple[Any, ...]:
+def _extract_counted_fields(pod: Pod) -> tuple[Any, ...]:
     metadata = pod.metadata
     return metadata.labels, is_pod_ready(pod), metadata.deletion_timestamp, controller_of(metadata)
 
@@ -161,7 +161,7 @@ def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) 
     }
 
 
-def _uncounted(scale: NoScale) -> str:
+def _describe_uncounted(scale: NoScale) -> str:
     return f"Failed to calculate the number of expected pods: {scale.why}"
 
 

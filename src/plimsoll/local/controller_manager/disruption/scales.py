@@ -71,12 +71,12 @@ class PodScales:
 
     async def _scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
         """Whose scale counts, by uid, and how much it is."""
-        known = self._known(owner, namespace)
+        known = self._find_known_scale(owner, namespace)
         if known is not None:
             return known
-        return await self._asked(owner, namespace)
+        return await self._ask_scale(owner, namespace)
 
-    def _known(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+    def _find_known_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
         found: Any = None
         match owner.api_version, owner.kind:
             case "apps/v1", "ReplicaSet":
@@ -95,10 +95,10 @@ class PodScales:
             return None
         above = controller_of(found.view.metadata)
         if above is not None and above.kind == "Deployment":
-            return self._known(above, namespace) or (owner.uid, _replicas(found.view.spec))
+            return self._find_known_scale(above, namespace) or (owner.uid, _replicas(found.view.spec))
         return owner.uid, _replicas(found.view.spec)
 
-    async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
+    async def _ask_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
         version = owner.api_version
         served = await resources(self._client, version)
         plural = next(

@@ -32,15 +32,15 @@ from plimsoll.local.controller_manager.garbage_collector.decisions import (
     may_finish,
     plan,
     state_of,
-    unblocked,
+    unblock_owners,
     without_owner,
 )
 from plimsoll.local.controller_manager.garbage_collector.graph import OwnerGraph
 from plimsoll.local.controller_manager.garbage_collector.resources import (
     EVENTS,
     custom_resource,
+    list_served_resources,
     metadata_resource,
-    served_resources,
 )
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
@@ -98,7 +98,7 @@ class GarbageCollector:
             informers.raw_informer_for(resource) if with_bytes else informers.informer_for(resource)
         )
         self._shared[resource.full_name] = informer
-        informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
+        informer.add_handler(lambda change: self._handle_change(resource, change), name=NAME)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -113,7 +113,7 @@ class GarbageCollector:
     # ---- which kinds
 
     async def _follow_served(self) -> None:
-        for resource in await served_resources(self._client, "list", "watch", "delete"):
+        for resource in await list_served_resources(self._client, "list", "watch", "delete"):
             known = self._shared.get(resource.full_name)
             if known is not None:
                 await known.wait_until_synced()
@@ -131,7 +131,7 @@ class GarbageCollector:
             entropy=component.entropy,
             settings=component.informer_settings,
         )
-        informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
+        informer.add_handler(lambda change: self._handle_change(resource, change), name=NAME)
         self._followed[resource.full_name] = self._group.create_task(
             informer.run(), name=f"{NAME}: {resource.full_name}"
         )
@@ -145,7 +145,7 @@ class GarbageCollector:
         for uid in self._graph.uids():
             entry = self._graph.get(uid)
             if entry is not None and entry.resource.full_name not in {*self._shared, *self._followed}:
-                self._gone(entry.metadata)
+                self._handle_deletion(entry.metadata)
 
     def _definition_changed(self, _change: Change[CustomResourceDefinition]) -> None:
         self.controller.queue.add(_DEFINITIONS)
@@ -165,17 +165,17 @@ class GarbageCollector:
 
     # ---- what changed
 
-    def _changed(self, resource: Resource, change: Change[Any]) -> None:
+    def _handle_change(self, resource: Resource, change: Change[Any]) -> None:
         match change:
             case Added(new=new):
                 self._put(resource, view_of(new).metadata)
             case Updated(old=old, new=new):
-                if _counted(view_of(old).metadata) != _counted(view_of(new).metadata):
+                if _extract_counted_fields(view_of(old).metadata) != _extract_counted_fields(view_of(new).metadata):
                     self._put(resource, view_of(new).metadata)
                 else:
                     self._graph.refresh(view_of(new).metadata)
             case Deleted(last=last):
-                self._gone(view_of(last).metadata)
+                self._handle_deletion(view_of(last).metadata)
             case _:
                 # An object that cannot be read is there; whom it owns stays as it was.
                 return
@@ -191,7 +191,7 @@ class GarbageCollector:
             # Owners that it no longer holds up, or no longer names.
             self._look_at_waiting(owner for owner in before.metadata.owner_references if owner.block_owner_deletion)
 
-    def _gone(self, metadata: ObjectMeta) -> None:
+    def _handle_deletion(self, metadata: ObjectMeta) -> None:
         self._graph.remove(metadata.uid)
         self._look_at(self._graph.dependents(metadata.uid))
         self._look_at_waiting(metadata.owner_references)
@@ -287,7 +287,7 @@ class GarbageCollector:
         resource, metadata = entry
         version = metadata.resource_version
         if decided.unblock:
-            version = await self._write_owners(entry, unblocked(metadata))
+            version = await self._write_owners(entry, unblock_owners(metadata))
         options = DeleteOptions(uid=metadata.uid, resource_version=version, propagation=decided.propagation)
         with suppress(NotFound):
             await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
@@ -332,7 +332,7 @@ class GarbageCollector:
         return str(written.metadata.resource_version)
 
 
-def _counted(metadata: ObjectMeta) -> tuple[Any, ...]:
+def _extract_counted_fields(metadata: ObjectMeta) -> tuple[Any, ...]:
     return metadata.owner_references, metadata.finalizers, metadata.deletion_timestamp
 
 

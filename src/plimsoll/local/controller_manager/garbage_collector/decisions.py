@@ -84,10 +84,10 @@ def plan(
     known = list(dependents)
     if OwnerState.WAITING in owners and known:
         return DeleteObject(propagation="Foreground", unblock=any(dependent.is_waiting for dependent in known))
-    return DeleteObject(propagation=_asked_for(item))
+    return DeleteObject(propagation=_find_propagation(item))
 
 
-def _asked_for(item: ObjectMeta) -> str:
+def _find_propagation(item: ObjectMeta) -> str:
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
@@ -102,7 +102,7 @@ def without_owner(metadata: ObjectMeta, uid: str) -> tuple[OwnerReference, ...]:
     return tuple(owner for owner in metadata.owner_references if owner.uid != uid)
 
 
-def unblocked(metadata: ObjectMeta) -> tuple[OwnerReference, ...]:
+def unblock_owners(metadata: ObjectMeta) -> tuple[OwnerReference, ...]:
     """The same references, none of which holds its owner up."""
     return tuple(
         OwnerReference(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 
 
-async def served_resources(client: Client, *verbs: str) -> list[Resource]:
+async def list_served_resources(client: Client, *verbs: str) -> list[Resource]:
     """Kinds that take all `verbs`, each in its group's preferred version that has it, in the server's order."""
     found: dict[tuple[str, str], Resource] = {}
     for group in await groups(client):

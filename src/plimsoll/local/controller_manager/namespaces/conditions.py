@@ -77,13 +77,13 @@ def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:
         said = f"Failed to delete all resource types, {len(remains.failures)} remaining: {', '.join(remains.failures)}"
         found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", said)
     if remains.objects:
-        said = f"Some resources are remaining: {_listed(remains.objects, 'has')}"
+        said = f"Some resources are remaining: {_format_counts(remains.objects, 'has')}"
         found["NamespaceContentRemaining"] = ("SomeResourcesRemain", said)
     if remains.finalizers:
-        said = f"Some content in the namespace has finalizers remaining: {_listed(remains.finalizers, 'in')}"
+        said = f"Some content in the namespace has finalizers remaining: {_format_counts(remains.finalizers, 'in')}"
         found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", said)
     return found
 
 
-def _listed(counts: Mapping[str, int], verb: str) -> str:
+def _format_counts(counts: Mapping[str, int], verb: str) -> str:
     return ", ".join(f"{name} {verb} {count} resource instances" for name, count in sorted(Counter(counts).items()))

@@ -19,7 +19,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.transport import JSON, Request
-from plimsoll.local.controller_manager.garbage_collector.resources import served_resources
+from plimsoll.local.controller_manager.garbage_collector.resources import list_served_resources
 from plimsoll.local.controller_manager.namespaces.conditions import RemainingContent, are_up_to_date, conditions
 from plimsoll.objects.api.core import Namespace
 
@@ -85,7 +85,7 @@ class NamespaceController:
         finalizers: Counter[str] = Counter()
         failures: list[str] = []
         graces: list[int] = []
-        for resource in await served_resources(self._client, "list", "delete"):
+        for resource in await list_served_resources(self._client, "list", "delete"):
             if not resource.namespaced:
                 continue
             try:
@@ -106,11 +106,11 @@ class NamespaceController:
     async def _delete_all(self, resource: Resource, name: str) -> list[ObjectMeta]:
         """Ask for the end of all objects of a kind; those that are still there afterwards."""
         try:
-            found = await self._listed(resource, name)
+            found = await self._list_objects(resource, name)
             for metadata in found:
                 if metadata.deletion_timestamp is None:
                     await self._delete(resource, metadata)
-            return await self._listed(resource, name) if found else []
+            return await self._list_objects(resource, name) if found else []
         except (NotFound, MethodNotAllowed):
             # The kind is gone, or takes no such call: there is nothing of it to delete.
             return []
@@ -120,7 +120,7 @@ class NamespaceController:
         with suppress(NotFound, Conflict):
             await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
 
-    async def _listed(self, resource: Resource, name: str) -> list[ObjectMeta]:
+    async def _list_objects(self, resource: Resource, name: str) -> list[ObjectMeta]:
         pages = self._client.metadata_pages(resource, Selection(namespace=name))
         return [metadata.metadata async for page in pages for metadata in page.items]
 

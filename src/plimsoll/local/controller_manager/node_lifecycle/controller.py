@@ -106,10 +106,10 @@ class NodeLifecycleController:
             all_keys=self._all_counted,
             settings=ControllerSettings(workers=settings.workers),
         )
-        enqueue_on(self._nodes, self.controller, self._changed)
+        enqueue_on(self._nodes, self.controller, self._handle_change)
         self.controller.add_source(self._pods)
         self.controller.add_source(liveness)
-        liveness.on_change(self._heard)
+        liveness.on_change(self._record_heartbeat)
 
     async def reconcile(self, name: str) -> Done | Again:
         node = self._nodes.cache.get(name)
@@ -120,7 +120,7 @@ class NodeLifecycleController:
         now = self._clock.now()
         if self._counts_as_silent(node) and silent_conditions(node, now):
             try:
-                node = await self._mark_silent(await self._asked(node), now)
+                node = await self._mark_silent(await self._read_node(node), now)
             except NotFound:
                 # Deleted meanwhile: its going is an event of its own.
                 return Done()
@@ -141,7 +141,7 @@ class NodeLifecycleController:
         known_s = max(self._last_report(node).at_s, self._amnesty_s)
         return silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
 
-    async def _asked(self, node: Node) -> Node:
+    async def _read_node(self, node: Node) -> Node:
         """The node as the server has it now; what it knows of its lease is learnt too."""
         await self._liveness.ask(node.metadata.name, self._client)
         found: Node = await self._client.get(Node, node.metadata.name)
@@ -163,7 +163,7 @@ class NodeLifecycleController:
             known.ready = ready
         return known
 
-    def _heard(self, name: str) -> None:
+    def _record_heartbeat(self, name: str) -> None:
         # A node whose grace is being watched is looked at when it ends; news until then change nothing.
         if name not in self._timed:
             self.controller.queue.add(name)
@@ -257,7 +257,7 @@ class NodeLifecycleController:
         if was_disrupted and not self._zones.is_all_disrupted:
             self._amnesty_s = self._clock.monotonic_s()
 
-    def _changed(self, change: Change[Node]) -> Iterable[str]:
+    def _handle_change(self, change: Change[Node]) -> Iterable[str]:
         name = change.key.name
         match change:
             case Added(new=new):

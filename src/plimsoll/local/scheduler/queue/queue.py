@@ -128,8 +128,8 @@ class SchedulingQueue:
         while self._active:
             _, number, queued = heapq.heappop(self._active)
             if self._is_current(queued, number):
-                return self._taken(queued)
-        return self._popped_from_waiting(now_s)
+                return self._take(queued)
+        return self._pop_from_waiting(now_s)
 
     def all_in_order(self) -> list[QueuedPodInfo]:
         """Every pod that could be tried, whatever it waits for, in the order of the queue."""
@@ -141,7 +141,7 @@ class SchedulingQueue:
     def take(self, queued: QueuedPodInfo) -> None:
         """Have a pod of `all_in_order` in hand."""
         self._unschedulable.pop(pod_key(queued.pod), None)
-        self._taken(queued)
+        self._take(queued)
 
     def add_unschedulable(self, queued: QueuedPodInfo, refused_by: frozenset[str], now_s: float) -> None:
         """No node took it. It waits for something that may help, or for less if that has happened meanwhile."""
@@ -204,7 +204,7 @@ class SchedulingQueue:
 
     # ---- inside
 
-    def _taken(self, queued: QueuedPodInfo) -> QueuedPodInfo:
+    def _take(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         queued.place, queued.entry = _Place.IN_HAND, 0
         queued.missed, queued.is_dirty = [], False
         self._in_hand[pod_key(queued.pod)] = queued
@@ -220,7 +220,7 @@ class SchedulingQueue:
         return True
 
     def _activate(self, queued: QueuedPodInfo) -> None:
-        heapq.heappush(self._active, (queued.order, self._numbered(queued, _Place.ACTIVE), queued))
+        heapq.heappush(self._active, (queued.order, self._number_entry(queued, _Place.ACTIVE), queued))
 
     def _wait_or_activate(self, queued: QueuedPodInfo, now_s: float) -> None:
         if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
@@ -230,14 +230,14 @@ class SchedulingQueue:
 
     def _wait(self, queued: QueuedPodInfo, place: _Place) -> None:
         until_s = queued.failed_s + self.backoff_s(queued.failures)
-        heapq.heappush(self._waiting, (until_s, queued.order, self._numbered(queued, place), queued))
+        heapq.heappush(self._waiting, (until_s, queued.order, self._number_entry(queued, place), queued))
 
-    def _numbered(self, queued: QueuedPodInfo, place: _Place) -> int:
+    def _number_entry(self, queued: QueuedPodInfo, place: _Place) -> int:
         self._number += 1
         queued.place, queued.entry = place, self._number
         return self._number
 
-    def _popped_from_waiting(self, now_s: float) -> QueuedPodInfo | None:
+    def _pop_from_waiting(self, now_s: float) -> QueuedPodInfo | None:
         """The pod whose back-off ends first; one in error only once it has ended."""
         held = []
         found = None
@@ -252,7 +252,7 @@ class SchedulingQueue:
                 held.append(entry)
         for entry in held:
             heapq.heappush(self._waiting, entry)
-        return None if found is None else self._taken(found)
+        return None if found is None else self._take(found)
 
     def _is_current(self, queued: QueuedPodInfo, number: int) -> bool:
         return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued

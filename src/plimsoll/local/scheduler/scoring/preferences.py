@@ -33,7 +33,7 @@ def best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) ->
     """The node with the highest score; among equals the first by name."""
     scores = [judgement.score for judgement in fitting]
     _add(scores, _spread_scores(pod, fitting, view))
-    terms = _preferred_terms(pod)
+    terms = _list_preferred_terms(pod)
     if terms:
         _add(scores, _pod_affinity_scores(terms, fitting, view))
     highest = max(scores)
@@ -113,7 +113,7 @@ def _crowd(crowding: list[int], fitting: Sequence[NodeEvaluation], key: str, cou
 # ---- company
 
 
-def _preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
+def _list_preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
     affinity = pod.spec.affinity
     if affinity is None:
         return []

@@ -86,7 +86,7 @@ class NodeScores:
         self._tolerations = Tolerations(
             toleration for toleration in pod.spec.tolerations if toleration.effect in {"", "PreferNoSchedule"}
         )
-        self._preferred = _preferred_terms(pod)
+        self._preferred = _list_preferred_terms(pod)
         self._reachable = sum(weight for weight, _ in self._preferred)
         self._asked = {name: self._demand[name] for name in _UNASKED}
         self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
@@ -95,8 +95,8 @@ class NodeScores:
         place = load.place
         return (
             self._least_allocated(load)
-            + self._balanced(place)
-            + _TAINTS_WEIGHT * self._untainted(place)
+            + self._score_balance(place)
+            + _TAINTS_WEIGHT * self._score_taints(place)
             + _AFFINITY_WEIGHT * self._affine(place)
         )
 
@@ -110,7 +110,7 @@ class NodeScores:
             scores.append(max(left, 0) * BEST // offered)
         return sum(scores) // len(scores) if scores else 0
 
-    def _balanced(self, place: NodeState) -> int:
+    def _score_balance(self, place: NodeState) -> int:
         """How evenly cpu and memory would be used; the same everywhere for a pod that asks for neither."""
         if not any(self._asked.values()):
             return 0
@@ -121,7 +121,7 @@ class NodeScores:
                 parts.append(min((place.used[name] + asked) * BEST // offered, BEST))
         return BEST - abs(parts[0] - parts[-1]) // 2 if parts else 0
 
-    def _untainted(self, place: NodeState) -> int:
+    def _score_taints(self, place: NodeState) -> int:
         if not place.node.spec.taints:
             return BEST
         disliked = sum(
@@ -137,7 +137,7 @@ class NodeScores:
         return reached * BEST // self._reachable
 
 
-def _preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
+def _list_preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return []

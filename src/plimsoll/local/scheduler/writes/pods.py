@@ -123,12 +123,12 @@ class PodWrites:
             return BindRejected()
         except (Conflict, ServerFailed, Unreachable) as error:
             # Whether it was done is only known to the server now: by us, with the response lost, or by another writer.
-            return await self._bound_after_all(pod, node, error)
+            return await self._check_bound(pod, node, error)
         except PlimsollError as error:
             return BindFailed(problem=str(error))
         return Bound()
 
-    async def _bound_after_all(self, pod: Pod, node: str, error: PlimsollError) -> Bound | BindRejected | BindFailed:
+    async def _check_bound(self, pod: Pod, node: str, error: PlimsollError) -> Bound | BindRejected | BindFailed:
         meta = pod.metadata
         try:
             found: Pod = await self._client.get(Pod, meta.name, namespace=meta.namespace)

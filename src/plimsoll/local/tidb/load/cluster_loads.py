@@ -79,7 +79,7 @@ class ClusterLoads:
         self._demands.pop(key, None)
         self._loads.pop(key, None)
 
-    def used_bytes(self, key: Key) -> float:
+    def sum_used_bytes(self, key: Key) -> float:
         """What all stores of a cluster hold together."""
         return self._loads.get(key, IDLE).storage_gib * _GIB
 

@@ -37,11 +37,11 @@ def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float],
         return _evenly(work_cores, [*base, *groups])
     # Without cold instances the rest of the work stays on the hot ones.
     fixed = work_cores * heat.share if hot < len(base) else work_cores
-    moved = _moved(fixed, hot_cores=sum(base[:hot]), group_cores=sum(groups), target=heat.target)
+    moved = _compute_moved(fixed, hot_cores=sum(base[:hot]), group_cores=sum(groups), target=heat.target)
     return [*_evenly(fixed - moved, base[:hot]), *_evenly(work_cores - fixed, base[hot:]), *_evenly(moved, groups)]
 
 
-def _moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: float) -> float:
+def _compute_moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: float) -> float:
     """What leaves the hot instances: all above the target, but not so much that groups are busier than they are."""
     together = hot_cores + group_cores
     level = max(target, fixed_cores / together if together else 0.0)

@@ -95,10 +95,10 @@ def _stores(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
         return _progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
     found = [store_state for store_state in state.stores if str(store_state.state) in wanted]
-    return _json(state, _listed(state, found, context))
+    return _json(state, _list_stores(state, found, context))
 
 
-def _listed(state: PdState, stores: Sequence[StoreState], context: PdContext) -> dict[str, Any]:
+def _list_stores(state: PdState, stores: Sequence[StoreState], context: PdContext) -> dict[str, Any]:
     per_peer = context.used_bytes / max(1, sum(store_state.regions for store_state in state.stores))
     bodies = [
         build_store_json(store_state, now=context.now, used_bytes=per_peer * store_state.regions)
@@ -129,17 +129,17 @@ def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
         return _text(state, status, f"store {number} not found")
     match asked.method, asked.parts[2:]:
         case "GET", ():
-            return _json(state, _listed(state, [store], context)["stores"][0])
+            return _json(state, _list_stores(state, [store], context)["stores"][0])
         case "DELETE", ():
-            return _taken_offline(state, store, context)
+            return _take_offline(state, store, context)
         case "POST", ("state",):
             return _put_into(state, store, asked.one("state"), context)
         case "POST", ("label",):
-            return _relabelled(state, store, asked)
+            return _relabel(state, store, asked)
     return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _taken_offline(state: PdState, store: StoreState, context: PdContext) -> PdResponse:
+def _take_offline(state: PdState, store: StoreState, context: PdContext) -> PdResponse:
     if store.state == TOMBSTONE:
         return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
@@ -155,7 +155,7 @@ def _taken_offline(state: PdState, store: StoreState, context: PdContext) -> PdR
 
 def _put_into(state: PdState, store: StoreState, wanted: str, context: PdContext) -> PdResponse:
     if wanted == "Offline":
-        return _taken_offline(state, store, context)
+        return _take_offline(state, store, context)
     if wanted != "Up":
         return _text(state, HTTPStatus.BAD_REQUEST, f"invalid state {wanted}")
     if store.state == TOMBSTONE:
@@ -163,8 +163,8 @@ def _put_into(state: PdState, store: StoreState, wanted: str, context: PdContext
     return _json(state.with_store(replace(store, state=UP)), "The store's state is updated.")
 
 
-def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
-    labels = _decoded(asked.body)
+def _relabel(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
+    labels = _decode(asked.body)
     if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
         return _text(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
     changed = replace(store, labels={**store.labels, **labels})
@@ -186,7 +186,7 @@ def _labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
         if store_state.state != TOMBSTONE
         and any(name.search(key) and value.search(text) for key, text in store_state.labels.items())
     ]
-    return _json(state, _listed(state, found, context))
+    return _json(state, _list_stores(state, found, context))
 
 
 # ---- configuration, schedulers
@@ -214,7 +214,7 @@ def _config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
 def _schedulers(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     if asked.method == "GET":
         return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
-    wanted = _decoded(asked.body)
+    wanted = _decode(asked.body)
     store_id = wanted.get("store_id") if isinstance(wanted, dict) else None
     if not isinstance(wanted, dict) or wanted.get("name") != _EVICT or state.store(_whole(store_id)) is None:
         return _text(state, HTTPStatus.BAD_REQUEST, "unknown scheduler or store")
@@ -280,7 +280,7 @@ def _health(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
 
 def _key_range(asked: _Asked, context: PdContext) -> dict[str, Any]:
     """As etcd's gateway says it: numbers are text, and what is empty is left out."""
-    wanted = _decoded(asked.body)
+    wanted = _decode(asked.body)
     wanted = wanted if isinstance(wanted, dict) else {}
     first = _from_base64(wanted.get("key"))
     after = _from_base64(wanted.get("range_end")) or first + b"\0"
@@ -310,7 +310,7 @@ def _from_base64(text: Any) -> bytes:
 # ---- the wire
 
 
-def _decoded(body: bytes) -> Any:
+def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

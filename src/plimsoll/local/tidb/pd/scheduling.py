@@ -33,7 +33,7 @@ def advance(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -
         taken += 1
     # What has nothing to do does not save up time for later.
     as_of = state.as_of + timedelta(seconds=taken / speed) if taken == due else now
-    return _buried(board.build_state(), as_of=max(as_of, state.as_of))
+    return _bury(board.build_state(), as_of=max(as_of, state.as_of))
 
 
 def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
@@ -45,7 +45,7 @@ def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER
     return steps / speed
 
 
-def _buried(state: PdState, *, as_of: datetime) -> PdState:
+def _bury(state: PdState, *, as_of: datetime) -> PdState:
     gone = {store_state.id for store_state in state.stores if store_state.state == OFFLINE and store_state.regions == 0}
     if not gone:
         return replace(state, as_of=as_of)
@@ -138,14 +138,14 @@ class _RegionCounts:
 
     def _move_leader(self) -> bool:
         target = self._follower()
-        source = self._misplaced_leader(target)
+        source = self._find_misplaced_leader(target)
         if source is None or target is None or target == source:
             return False
         self._leaders[source] -= 1
         self._leaders[target] += 1
         return True
 
-    def _misplaced_leader(self, target: int | None) -> int | None:
+    def _find_misplaced_leader(self, target: int | None) -> int | None:
         """A store that must not lead and does; if there is none, one that leads more than its share."""
         must_not = next((store_id for store_id in self._unled if self._leaders[store_id]), None)
         if must_not is not None or target is None:

@@ -100,7 +100,7 @@ class SimulatedPds:
                     for instance in self._topology.instances(base)
                     if instance.component == TIDB and instance.is_ready
                 ),
-                used_bytes=self._loads.used_bytes(base),
+                used_bytes=self._loads.sum_used_bytes(base),
                 metric_storage=self._metric_storage,
             )
             response = answer_request(state, request, around)

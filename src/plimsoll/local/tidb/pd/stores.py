@@ -117,7 +117,7 @@ def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: 
     """
     running = [instance for instance in instances if instance.component == TIKV and instance.is_ready]
     for instance in running:
-        state = _registered(state, instance, now=now)
+        state = _register(state, instance, now=now)
     present = {(instance.namespace, instance.pod): instance for instance in running}
 
     def looked_at(store: StoreState) -> StoreState:
@@ -128,10 +128,10 @@ def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: 
             return store if store.silent_since else replace(store, silent_since=now)
         return replace(store, silent_since=None, capacity_bytes=instance.capacity_bytes)
 
-    return _mapped(state, looked_at)
+    return _map_stores(state, looked_at)
 
 
-def _registered(state: PdState, instance: TidbInstance, *, now: datetime) -> PdState:
+def _register(state: PdState, instance: TidbInstance, *, now: datetime) -> PdState:
     known = state.of_pod(instance.namespace, instance.pod)
     if known is not None and known.pod_uid == instance.uid:
         return state
@@ -155,5 +155,5 @@ def _registered(state: PdState, instance: TidbInstance, *, now: datetime) -> PdS
     return replace(state, stores=(*state.stores, new), next_id=state.next_id + 1)
 
 
-def _mapped(state: PdState, change: Callable[[StoreState], StoreState]) -> PdState:
+def _map_stores(state: PdState, change: Callable[[StoreState], StoreState]) -> PdState:
     return replace(state, stores=tuple(change(store_state) for store_state in state.stores))

@@ -52,17 +52,17 @@ _METRICS: Final = {
 def answer_query(series: SeriesStore, *, query: str, body: bytes, now_s: float) -> tuple[int, bytes]:
     """To one request: the text of its query string, and its form."""
     if len(body) > _MOST_BYTES or len(query) > _MOST_BYTES:
-        return _refused("too long")
+        return _refuse("too long")
     fields = parse_qs(query) | parse_qs(body.decode(errors="replace"))
     asked = (fields.get("query") or [""])[0].strip()
     try:
         at_s = float((fields.get("time") or [str(now_s)])[0])
     except ValueError:
-        return _refused(f"invalid parameter 'time': cannot parse {fields['time'][0]!r}")
-    found = _found(series, asked, at_s) if len(asked) <= _LONGEST_QUERY else None
+        return _refuse(f"invalid parameter 'time': cannot parse {fields['time'][0]!r}")
+    found = _find(series, asked, at_s) if len(asked) <= _LONGEST_QUERY else None
     if found is None:
-        return _refused(f"not among the queries that the simulated Prometheus knows: {asked[:200]!r}")
-    result = [{"metric": labels, "value": [at_s, _written(value)]} for labels, value in found]
+        return _refuse(f"not among the queries that the simulated Prometheus knows: {asked[:200]!r}")
+    result = [{"metric": labels, "value": [at_s, _format_value(value)]} for labels, value in found]
     data = {"resultType": "vector", "result": result}
     return HTTPStatus.OK, msgspec.json.encode({"status": "success", "data": data})
 
@@ -76,27 +76,29 @@ def exposition(series: SeriesStore, *, now_s: float) -> bytes:
         for instance_series in series.of(metric.component):
             if instance_series.ended_s is None:
                 value = (
-                    instance_series.counted(now_s)
+                    instance_series.count_at(now_s)
                     if metric.value is None
                     else metric.value(instance_series.samples[-1])
                 )
-                lines.append(f"{name}{{{_label_text(instance_series.labels)}}} {_written(value)}")
+                lines.append(f"{name}{{{_label_text(instance_series.labels)}}} {_format_value(value)}")
     lines += [f"# HELP {_SIZES} Of a store's disk", f"# TYPE {_SIZES} gauge"]
     for instance_series in series.of(TIKV):
         if instance_series.ended_s is None:
             for kind, size in sorted(instance_series.samples[-1].sizes.items()):
-                lines.append(f"{_SIZES}{{{_label_text({**instance_series.labels, 'type': kind})}}} {_written(size)}")
+                lines.append(
+                    f"{_SIZES}{{{_label_text({**instance_series.labels, 'type': kind})}}} {_format_value(size)}"
+                )
     return ("\n".join(lines) + "\n").encode()
 
 
-def _found(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str, str], float]] | None:
+def _find(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str, str], float]] | None:
     """None: no query that is known here."""
     if (read := _INCREASE.fullmatch(query)) is not None:
         wanted = _matchers(read["matchers"])
         metric = _METRICS.get(read["metric"])
         if metric is None or metric.value is not None or wanted is None:
             return None
-        return _grown(series.of(metric.component), wanted, at_s, window_s=float(read["window"]))
+        return _compute_growth(series.of(metric.component), wanted, at_s, window_s=float(read["window"]))
     if (read := _GAUGE.fullmatch(query)) is not None and (wanted := _matchers(read["matchers"])) is not None:
         points = list(_points(series, read["metric"], at_s))
         known = read["metric"] in _METRICS or read["metric"] == _SIZES
@@ -108,7 +110,7 @@ def _found(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str,
     return None
 
 
-def _grown(
+def _compute_growth(
     found: list[Series], wanted: dict[str, str], at_s: float, *, window_s: float
 ) -> list[tuple[dict[str, str], float]]:
     sums: dict[tuple[str, ...], float] = {}
@@ -157,10 +159,10 @@ def _label_text(labels: dict[str, str]) -> str:
     return ",".join(f'{name}="{value}"' for name, value in labels.items())
 
 
-def _written(value: float) -> str:
+def _format_value(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _refused(problem: str) -> tuple[int, bytes]:
+def _refuse(problem: str) -> tuple[int, bytes]:
     response: dict[str, Any] = {"status": "error", "errorType": "bad_data", "error": problem}
     return HTTPStatus.BAD_REQUEST, msgspec.json.encode(response)

@@ -73,7 +73,7 @@ class Scraper:
         state = self._pds.state(key)
         if state is None:
             return {}
-        per_peer = self._loads.used_bytes(key) / max(1, sum(store_state.regions for store_state in state.stores))
+        per_peer = self._loads.sum_used_bytes(key) / max(1, sum(store_state.regions for store_state in state.stores))
         sizes = {}
         for instance in instances:
             store = state.of_pod(instance.namespace, instance.pod) if instance.component == TIKV else None

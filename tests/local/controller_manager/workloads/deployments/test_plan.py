@@ -15,7 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.workloads.deployments.plan import RolloutPlan, rollout_plan
-from plimsoll.local.controller_manager.workloads.deployments.replica_counts import max_surge, max_unavailable, scaled
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import (
+    max_surge,
+    max_unavailable,
+    scale_value,
+)
 from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet, surplus_history
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.workloads import (
@@ -189,8 +193,8 @@ def test_a_plan_of_a_settled_deployment_says_nothing_new():
     ],
 )
 def test_shares_are_rounded_up_for_surge_and_down_for_unavailability(value: int | str | None, up: int, down: int):
-    assert scaled(value, 10, up=True) == up
-    assert scaled(value, 10, up=False) == down
+    assert scale_value(value, 10, up=True) == up
+    assert scale_value(value, 10, up=False) == down
 
 
 def test_where_nothing_may_change_one_may_be_unavailable():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, index_of, read_indexes, written_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, format_indexes, index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, backoff_s, job_plan
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     TRACKING,
@@ -128,12 +128,12 @@ def test_a_success_ends_the_wait():
 
 @given(st.frozensets(st.integers(0, 40)))
 def test_indexes_are_read_as_they_were_written(indexes: frozenset[int]):
-    assert read_indexes(written_indexes(indexes), below=41) == indexes
+    assert read_indexes(format_indexes(indexes), below=41) == indexes
 
 
 @pytest.mark.parametrize(("indexes", "text"), [((), ""), ((0,), "0"), ((1, 3, 4, 5, 7), "1,3-5,7"), ((0, 1), "0,1")])
 def test_runs_of_three_indexes_and_more_are_written_as_ranges(indexes: tuple[int, ...], text: str):
-    assert written_indexes(indexes) == text
+    assert format_indexes(indexes) == text
 
 
 @pytest.mark.parametrize(

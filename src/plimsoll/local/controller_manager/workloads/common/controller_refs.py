@@ -77,7 +77,7 @@ def candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]
     return [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
 
 
-def managed_by(informer: Informer[V], uid: str) -> list[V]:
+def list_managed_by(informer: Informer[V], uid: str) -> list[V]:
     """What the owner with this uid manages, the oldest first."""
     return oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
 

@@ -36,7 +36,7 @@ def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], n
     crowds = Counter(pod.spec.node_name for pod in related if is_active(pod) and pod.spec.node_name)
 
     ranked = [_Candidate(pod, _rank(pod, crowds), now=now) for pod in pods]
-    return tuple(candidate.pod for candidate in sorted(ranked, key=cmp_to_key(_compared))[:count])
+    return tuple(candidate.pod for candidate in sorted(ranked, key=cmp_to_key(_compare))[:count])
 
 
 class _Candidate:
@@ -55,7 +55,7 @@ class _Candidate:
         self.made_magnitude = _magnitude(self.made, now)
 
 
-def _compared(candidate: _Candidate, other: _Candidate) -> int:
+def _compare(candidate: _Candidate, other: _Candidate) -> int:
     """Below 0: `one` goes first."""
     if candidate.rank != other.rank:
         return -1 if candidate.rank < other.rank else 1

@@ -158,9 +158,9 @@ async def run_concurrently(acts: list[Awaitable[PlimsollError | None]]) -> Plims
     if len(acts) == 1:
         return await acts[0]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_awaited(act)) for act in acts]
+        tasks = [group.create_task(_await(act)) for act in acts]
     return next((task.result() for task in tasks if task.result() is not None), None)
 
 
-async def _awaited(act: Awaitable[PlimsollError | None]) -> PlimsollError | None:
+async def _await(act: Awaitable[PlimsollError | None]) -> PlimsollError | None:
     return await act

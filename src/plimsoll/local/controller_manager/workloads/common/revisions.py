@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.common.controller_refs import index_by_controller, managed_by
+from plimsoll.local.controller_manager.workloads.common.controller_refs import index_by_controller, list_managed_by
 from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
 from plimsoll.local.controller_manager.workloads.common.template_hash import safe_text, without_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
@@ -99,7 +99,7 @@ class Revisions:
     def history(self, owner: ObjectMeta) -> list[ControllerRevision]:
         """The newest last."""
         return sorted(
-            managed_by(self.informer, owner.uid),
+            list_managed_by(self.informer, owner.uid),
             key=lambda controller_revision: (controller_revision.revision, controller_revision.metadata.name),
         )
 
@@ -110,9 +110,9 @@ class Revisions:
         number = history[-1].revision + 1 if history else 1
         found = equal_revision(history, data)
         if found is None:
-            return await self._made(owner, data, number)
+            return await self._create(owner, data, number)
         if found.revision != history[-1].revision:
-            found = await self._renumbered(found, number)
+            found = await self._renumber(found, number)
         return CurrentRevision(revision=found, collisions=owner.collisions)
 
     async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
@@ -124,7 +124,7 @@ class Revisions:
                     ControllerRevision, controller_revision.metadata.name, namespace=owner.namespace, options=options
                 )
 
-    async def _made(self, owner: Owner, data: Mapping[str, Any], number: int) -> CurrentRevision:
+    async def _create(self, owner: Owner, data: Mapping[str, Any], number: int) -> CurrentRevision:
         collisions = owner.collisions
         while True:
             body = self._body(owner, data, number=number, collisions=collisions)
@@ -147,7 +147,7 @@ class Revisions:
         is_ours = controller is not None and controller.uid == owner.metadata.uid
         return found if is_ours and found.data == body["data"] else None
 
-    async def _renumbered(self, found: ControllerRevision, number: int) -> ControllerRevision:
+    async def _renumber(self, found: ControllerRevision, number: int) -> ControllerRevision:
         patch = {"metadata": {"resourceVersion": found.metadata.resource_version}, "revision": number}
         return await self._client.merge_patch(
             ControllerRevision, found.metadata.name, patch, namespace=found.metadata.namespace

@@ -87,7 +87,7 @@ class DaemonSetController:
         )
         enqueue_on(self._sets, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, of_owner(self._resource))
-        enqueue_on(self._nodes, self.controller, self._concerned_by_node)
+        enqueue_on(self._nodes, self.controller, self._list_sets_concerned_by)
         enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
 
     async def reconcile(self, key: Key) -> Done | Again:
@@ -198,7 +198,7 @@ class DaemonSetController:
         waits += [] if ready_s is None else [ready_s]
         return Again(after_s=min(waits)) if waits else Done()
 
-    def _concerned_by_node(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_sets_concerned_by(self, change: Change[Any]) -> Iterable[Key]:
         """Every set, if the node changed in what decides whether a pod belongs on it."""
         if isinstance(change, Updated) and _decides(change.old) == _decides(change.new):
             return ()

@@ -57,7 +57,10 @@ class EligibilityChecker:
         self._affinity = None if required is None else node_selector(required)
         self._labels = tuple(spec.node_selector.items())
         self._node_name = spec.node_name
-        added = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in _added(spec.host_network)]
+        added = [
+            Toleration(key=key, operator="Exists", effect=effect)
+            for key, effect in _list_added_tolerations(spec.host_network)
+        ]
         self._tolerations = Tolerations([*spec.tolerations, *added])
 
     def check(self, node: Node) -> NodeEligibility:
@@ -99,7 +102,7 @@ def daemon_pod(
     spec = body["spec"]
     body["spec"] = {
         **spec,
-        "affinity": _bound(spec.get("affinity") or {}, node),
+        "affinity": _bind_affinity(spec.get("affinity") or {}, node),
         "tolerations": _tolerating(spec.get("tolerations") or (), bool(spec.get("hostNetwork"))),
     }
     return body
@@ -110,7 +113,7 @@ def revision_labels(digest: str, generation: str) -> dict[str, str]:
     return {REVISION_LABEL: digest, **({GENERATION_LABEL: generation} if generation else {})}
 
 
-def _bound(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
+def _bind_affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
     """The node takes the place of required terms, which were looked at already; preferences stay."""
     term = {"matchFields": [{"key": _NODE_NAME_FIELD, "operator": "In", "values": [node]}]}
     node_affinity = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
@@ -119,7 +122,7 @@ def _bound(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
 
 def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:
     tolerations = list(own)
-    for key, effect in _added(host_network):
+    for key, effect in _list_added_tolerations(host_network):
         ours = {"key": key, "operator": "Exists", "effect": effect}
         same = [number for number, toleration in enumerate(tolerations) if _is_same(toleration, ours)]
         for number in same:
@@ -133,5 +136,5 @@ def _is_same(obj: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(obj.get(field, "") == other.get(field, "") for field in ("key", "operator", "value", "effect"))
 
 
-def _added(host_network: bool) -> tuple[tuple[str, str], ...]:
+def _list_added_tolerations(host_network: bool) -> tuple[tuple[str, str], ...]:
     return (*_ALWAYS_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if host_network else _ALWAYS_TOLERATED

@@ -19,7 +19,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     NodeEligibility,
     target_node,
 )
-from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scaled
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scale_value
 from plimsoll.objects.api.nodes import Node  # noqa: TC001 -- likewise
 from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.workloads import DaemonSet, DaemonSetStatus
@@ -208,18 +208,18 @@ def _surge(view: DaemonView, desired: int) -> int:
     rolling = view.daemon_set.spec.update_strategy.rolling_update
     if view.daemon_set.spec.update_strategy.type == "OnDelete" or rolling is None:
         return 0
-    return _scaled_up(rolling.max_surge, desired)
+    return _scale_up(rolling.max_surge, desired)
 
 
 def _unavailable(view: DaemonView, desired: int) -> int:
     """At least one where nothing surges, or no update would ever come through."""
     rolling = view.daemon_set.spec.update_strategy.rolling_update
-    return max(1, _scaled_up(1 if rolling is None else rolling.max_unavailable, desired))
+    return max(1, _scale_up(1 if rolling is None else rolling.max_unavailable, desired))
 
 
-def _scaled_up(value: IntOrString | None, total: int) -> int:
+def _scale_up(value: IntOrString | None, total: int) -> int:
     """A number, or a percentage of `total` rounded up."""
-    return 0 if value is None else scaled(value, total, up=True)
+    return 0 if value is None else scale_value(value, total, up=True)
 
 
 # ---- pods

@@ -92,7 +92,7 @@ def rollout_status(
     if not has_deadline(deployment):
         conditions = without(conditions, PROGRESSING)
     elif not _was_complete(deployment, status):
-        conditions = _progressed(deployment, status, new, now)
+        conditions = _update_progressing(deployment, status, new, now)
     failure = _failure(sets, new)
     conditions = without(conditions, REPLICA_FAILURE) if failure is None else put(conditions, failure)
     return msgspec.structs.replace(status, conditions=conditions)
@@ -137,7 +137,9 @@ def _was_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     )
 
 
-def _progressed(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> Conditions:
+def _update_progressing(
+    deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime
+) -> Conditions:
     whose = f'Deployment "{deployment.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
     conditions = status.conditions
     if is_complete(deployment, status):

@@ -21,7 +21,7 @@ from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
     candidates,
     index_by_controller,
-    managed_by,
+    list_managed_by,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     controller_reference,
@@ -101,7 +101,7 @@ class DeploymentController:
             return Again(after_s=RECHECK_S)
         if _selects_everything(deployment):
             return await self._refuse(deployment)
-        owned = await self._owned(found)
+        owned = await self._list_owned(found)
         name = "" if any(owned_set.is_new for owned_set in owned) else self._new_name(found)
         plan = rollout_plan(
             deployment,
@@ -116,7 +116,7 @@ class DeploymentController:
 
     # ---- observe
 
-    async def _owned(self, found: RawObject[Deployment]) -> list[OwnedSet]:
+    async def _list_owned(self, found: RawObject[Deployment]) -> list[OwnedSet]:
         metadata = found.view.metadata
         selector = label_selector(found.view.spec.selector)
         sets = await self._adoption.claim(metadata, selector, candidates(self._sets, metadata))
@@ -135,7 +135,7 @@ class DeploymentController:
         if is_rolling(deployment):
             return False
         old = [owned_set.view.metadata.uid for owned_set in owned if not owned_set.is_new]
-        pods = (pod for uid in old for pod in managed_by(self._pods, uid))
+        pods = (pod for uid in old for pod in list_managed_by(self._pods, uid))
         return any(pod.status.phase not in {"Succeeded", "Failed"} for pod in pods)
 
     # ---- act

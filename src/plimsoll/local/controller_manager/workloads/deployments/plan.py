@@ -159,7 +159,7 @@ def _plan(
     if new is not None:
         revision = str(max(revision_of(new.view), next_revision(old)))
         deployment = _with_new_set_found(deployment, new, now)
-    views = [_resized(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
+    views = [_resize(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
     new_view = None if new is None else views[-1]
     build_status = rollout_status if rolls else count_replicas
     status = build_status(deployment, views, new_view, now)
@@ -237,7 +237,7 @@ def _is_silent(new: ReplicaSet, now: datetime) -> bool:
     return new.status.observed_generation == 0 and made is not None and now - made < _SILENCE
 
 
-def _resized(replica_set: ReplicaSet, sizes: Mapping[str, int]) -> ReplicaSet:
+def _resize(replica_set: ReplicaSet, sizes: Mapping[str, int]) -> ReplicaSet:
     size = sizes.get(replica_set.metadata.name)
     if size is None:
         return replica_set

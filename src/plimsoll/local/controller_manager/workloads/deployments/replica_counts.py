@@ -47,7 +47,7 @@ def max_unavailable(deployment: Deployment) -> int:
     return min(_fence_posts(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
 
 
-def scaled(value: IntOrString | None, total: int, *, up: bool) -> int:
+def scale_value(value: IntOrString | None, total: int, *, up: bool) -> int:
     """A number as it stands, or a share of `total`, rounded up or down. What is neither is nothing."""
     if isinstance(value, int):
         return max(0, value)
@@ -63,12 +63,12 @@ def _fence_posts(deployment: Deployment) -> tuple[int, int]:
     """Surge rounds up, unavailability down; both 0 would never get anywhere, so then one may be unavailable."""
     wanted = replicas_of(deployment)
     rolling = deployment.spec.strategy.rolling_update
-    surge = scaled(rolling.max_surge if rolling else None, wanted, up=True)
-    unavailable = scaled(rolling.max_unavailable if rolling else None, wanted, up=False)
+    surge = scale_value(rolling.max_surge if rolling else None, wanted, up=True)
+    unavailable = scale_value(rolling.max_unavailable if rolling else None, wanted, up=False)
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
-def rounded(number: float) -> int:
+def round_half_away(number: float) -> int:
     """Halves away from zero, as Kubernetes rounds here."""
     return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)
 

@@ -13,7 +13,7 @@ from plimsoll.local.controller_manager.workloads.deployments.replica_counts impo
     max_surge,
     max_unavailable,
     replicas_of,
-    rounded,
+    round_half_away,
 )
 from plimsoll.local.controller_manager.workloads.deployments.revisions import DESIRED_REPLICAS, MAX_REPLICAS, number_in
 
@@ -163,4 +163,4 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet, size: int) -> int
     before = number_in(replica_set.metadata.annotations, MAX_REPLICAS) or deployment.status.replicas
     if not before:
         return 0
-    return rounded(size * (wanted + max_surge(deployment)) / before) - size
+    return round_half_away(size * (wanted + max_surge(deployment)) / before) - size

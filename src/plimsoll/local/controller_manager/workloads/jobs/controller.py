@@ -29,17 +29,17 @@ from plimsoll.local.controller_manager.workloads.common.controller_refs import (
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import failed_indexes, has_limits
-from plimsoll.local.controller_manager.workloads.jobs.indexes import written_indexes
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import find_failed_indexes, has_limits
+from plimsoll.local.controller_manager.workloads.jobs.indexes import format_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import (
     COMPLETE,
     FAILED,
     SUSPENDED,
     JobView,
     condition,
-    finished_at,
-    held_of,
+    find_finish_time,
     job_plan,
+    list_held,
     ready_count,
     with_condition,
 )
@@ -48,8 +48,8 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     is_indexed,
     is_tracked,
     move_to_counters,
+    read_uncounted,
     track_endings,
-    uncounted_in,
     with_uncounted,
 )
 from plimsoll.objects.api.meta import format_time
@@ -117,7 +117,7 @@ class JobController:
         metadata = job.metadata
         if not (self._written.are_fulfilled(metadata.uid) and self._pods.own_writes.are_fulfilled(metadata.uid)):
             return Again(after_s=RECHECK_S)
-        if (end := finished_at(job)) is not None:
+        if (end := find_finish_time(job)) is not None:
             return await self._after_the_end(job, add_seconds(end, job.spec.ttl_seconds_after_finished or 0))
         selector = label_selector(job.spec.selector)
         pods = await self._adoption.claim(metadata, selector, candidates(self._informer, metadata))
@@ -145,7 +145,7 @@ class JobController:
             error = await self._pods.delete(pod, metadata, keep_tracking=plan.verdict is not None)
             first_error = first_error or error
             if error is None:
-                turn.deleted(pod)
+                turn.record_deletion(pod)
         if first_error is not None:
             turn.verdict = None
         return first_error
@@ -164,15 +164,17 @@ class JobController:
     async def _count(self, turn: _Reconciliation) -> None:
         """Enter what ended, let it go, count it: two writes, the second one after the finalizers are off."""
         view, verdict = turn.view, turn.verdict
-        held = {pod.metadata.uid for pod in held_of(view).values()}
+        held = {pod.metadata.uid for pod in list_held(view).values()}
         endings = track_endings(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
         status = with_uncounted(turn.status(), endings, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
                 status,
-                completed_indexes=written_indexes(endings.indexes),
-                failed_indexes=written_indexes(failed_indexes(view.job, view.pods)) if has_limits(view.job) else None,
+                completed_indexes=format_indexes(endings.indexes),
+                failed_indexes=format_indexes(find_failed_indexes(view.job, view.pods))
+                if has_limits(view.job)
+                else None,
                 succeeded=len(endings.indexes),
             )
         job = await self._tell(view.job, status)
@@ -187,7 +189,7 @@ class JobController:
         if verdict is None or not is_clean:
             await self._tell(job, status)
             return
-        status = _ended(status, verdict, view)
+        status = _end(status, verdict, view)
         await self._tell(job, status)
         self._record_end(job, status, verdict)
 
@@ -262,7 +264,7 @@ class _Reconciliation:
         self.suspension = ("", "")
         """Reason and message of the event, if the job was suspended or goes on."""
 
-    def deleted(self, pod: Pod) -> None:
+    def record_deletion(self, pod: Pod) -> None:
         self.active -= 1
         self.ready -= ready_count([pod])
         self.terminating += 1
@@ -276,7 +278,7 @@ class _Reconciliation:
             ready=self.ready,
             terminating=self.terminating,
             start_time=job.status.start_time or (None if job.spec.suspend else now),
-            uncounted_terminated_pods=uncounted_in(job),
+            uncounted_terminated_pods=read_uncounted(job),
         )
         if self.verdict is not None:
             interim = condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
@@ -295,7 +297,7 @@ class _Reconciliation:
         return msgspec.structs.replace(status, conditions=conditions, start_time=started)
 
 
-def _ended(status: JobStatus, verdict: JobOutcome, view: JobView) -> JobStatus:
+def _end(status: JobStatus, verdict: JobOutcome, view: JobView) -> JobStatus:
     now = view.now.replace(microsecond=0)
     final = condition(verdict.final, "True", verdict.reason, verdict.message, now=now)
     return msgspec.structs.replace(

@@ -14,7 +14,7 @@ from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, r
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     completions_of,
-    ended_at,
+    find_end_time,
     is_failed,
     is_indexed,
     is_tracked,
@@ -39,7 +39,7 @@ def has_limits(job: Job) -> bool:
     return is_indexed(job) and job.spec.backoff_limit_per_index is not None
 
 
-def failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
+def find_failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
     """Those the status has, and those that have failed once too often since."""
     if not has_limits(job):
         return frozenset()
@@ -49,7 +49,7 @@ def failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
     return known | {index for index in found if index is not None}
 
 
-def held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> dict[int, Pod]:
+def find_held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> dict[int, Pod]:
     """By index: the last pod that failed, where no other runs and one is still to come (the index is not in `done`)."""
     if not has_limits(job):
         return {}
@@ -78,7 +78,7 @@ def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
 def index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float:
     """How long there may be no new pod of an index: twice as long after each failure of its own."""
     pod = held.get(index)
-    end = None if pod is None else ended_at(pod)
+    end = None if pod is None else find_end_time(pod)
     if pod is None or end is None:
         return 0.0
     wait_s = min(_FIRST_BACKOFF_S * 2 ** min(_absolute_count(pod), 16), _LONGEST_BACKOFF_S)
@@ -95,7 +95,7 @@ def _is_last_failure(job: Job, pod: Pod) -> bool:
 
 
 def _order(pod: Pod) -> tuple[int, float]:
-    end = ended_at(pod)
+    end = find_end_time(pod)
     return _absolute_count(pod), 0.0 if end is None else end.timestamp()
 
 

@@ -17,7 +17,7 @@ INDEX_KEY: Final = "batch.kubernetes.io/job-completion-index"
 _MOST_DIGITS: Final = 19
 
 
-def written_indexes(indexes: Iterable[int]) -> str:
+def format_indexes(indexes: Iterable[int]) -> str:
     """Runs of three and more are written as ranges."""
     runs: list[list[int]] = []
     for index in sorted(set(indexes)):
@@ -25,10 +25,10 @@ def written_indexes(indexes: Iterable[int]) -> str:
             runs[-1][1] = index
         else:
             runs.append([index, index])
-    return ",".join(_written_run(first, last) for first, last in runs)
+    return ",".join(_format_run(first, last) for first, last in runs)
 
 
-def _written_run(first: int, last: int) -> str:
+def _format_run(first: int, last: int) -> str:
     if first == last:
         return str(first)
     return f"{first},{last}" if last == first + 1 else f"{first}-{last}"

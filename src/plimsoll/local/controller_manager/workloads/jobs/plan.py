@@ -16,10 +16,10 @@ from plimsoll.local.controller_manager.workloads.common.deletion_order import po
 from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
-    failed_indexes,
     failure_annotations,
+    find_failed_indexes,
+    find_held_pods,
     has_limits,
-    held_pods,
     index_backoff_s,
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of
@@ -27,7 +27,7 @@ from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, 
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     completions_of,
     count_pods,
-    ended_at,
+    find_end_time,
     is_failed,
     is_indexed,
 )
@@ -114,10 +114,10 @@ class JobPlan(Value):
 
 
 def is_finished(job: Job) -> bool:
-    return finished_at(job) is not None
+    return find_finish_time(job) is not None
 
 
-def finished_at(job: Job) -> datetime | None:
+def find_finish_time(job: Job) -> datetime | None:
     """When the job came to its end; None while it has not."""
     ends = [
         job_condition
@@ -184,7 +184,7 @@ def _verdict(view: JobView) -> JobOutcome | None:
     if message := _fail_job_message(view):
         return JobOutcome(final=FAILED, reason="PodFailurePolicy", message=message)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
-    if count_pods(job, view.pods).failed > limit or _restarted_too_often(view, limit):
+    if count_pods(job, view.pods).failed > limit or _has_restarted_too_often(view, limit):
         return _BACKOFF_LIMIT
     deadline_s = _until_deadline_s(view)
     if deadline_s is not None and deadline_s <= 0:
@@ -204,7 +204,7 @@ def _verdict_by_indexes(view: JobView) -> JobOutcome | None:
     job = view.job
     if not has_limits(job) and job.spec.success_policy is None:
         return None
-    failed, done = failed_indexes(job, view.pods), count_pods(job, view.pods).indexes
+    failed, done = find_failed_indexes(job, view.pods), count_pods(job, view.pods).indexes
     if job.spec.max_failed_indexes is not None and len(failed) > job.spec.max_failed_indexes:
         return _MAX_FAILED_INDEXES
     if failed and len(failed) + len(done) >= completions_of(job):
@@ -221,7 +221,7 @@ def _is_complete(view: JobView) -> bool:
     return done > 0 if view.job.spec.completions is None else done >= completions_of(view.job)
 
 
-def _restarted_too_often(view: JobView, limit: int) -> bool:
+def _has_restarted_too_often(view: JobView, limit: int) -> bool:
     """Containers that a kubelet restarts count as well."""
     if view.job.spec.template.spec.restart_policy != "OnFailure":
         return False
@@ -250,7 +250,7 @@ def _pods(view: JobView) -> JobPlan:
     job, active = view.job, view.active
     if job.spec.suspend:
         return JobPlan(delete=tuple(active))
-    wanted = _wanted_active(view)
+    wanted = _count_wanted_active(view)
     surplus = _surplus(view, max(0, len(active) - wanted))
     if surplus:
         return JobPlan(delete=surplus[:BURST])
@@ -272,7 +272,7 @@ def _pods(view: JobView) -> JobPlan:
 
 def _pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
     """Each index waits for itself after a failure; those that may begin do."""
-    held = held_of(view)
+    held = list_held(view)
     waits = {index: index_backoff_s(index, held, view.now) for index in _free_indexes(view, missing)}
     indexes = tuple(index for index, wait_s in waits.items() if wait_s <= 0)
     return JobPlan(
@@ -283,15 +283,15 @@ def _pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
     )
 
 
-def held_of(view: JobView) -> dict[int, Pod]:
+def list_held(view: JobView) -> dict[int, Pod]:
     """Failed pods that wait for their successors, by index."""
     if not has_limits(view.job):
         return {}
-    done = count_pods(view.job, view.pods).indexes | failed_indexes(view.job, view.pods)
-    return held_pods(view.job, view.pods, done=done)
+    done = count_pods(view.job, view.pods).indexes | find_failed_indexes(view.job, view.pods)
+    return find_held_pods(view.job, view.pods, done=done)
 
 
-def _wanted_active(view: JobView) -> int:
+def _count_wanted_active(view: JobView) -> int:
     spec = view.job.spec
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     done = count_pods(view.job, view.pods).succeeded
@@ -304,14 +304,14 @@ def _wanted_active(view: JobView) -> int:
 def _surplus(view: JobView, at_least: int) -> tuple[Pod, ...]:
     """Pods without an index of their own, and as many more as are too many."""
     active = view.active
-    misplaced = _misplaced(view) if is_indexed(view.job) else []
+    misplaced = _find_misplaced(view) if is_indexed(view.job) else []
     gone = {pod.metadata.uid for pod in misplaced}
     left = [pod for pod in active if pod.metadata.uid not in gone]
     more = max(0, at_least - len(misplaced))
     return (*misplaced, *(pods_to_delete(left, more, related=active, now=view.now) if more else ()))
 
 
-def _misplaced(view: JobView) -> list[Pod]:
+def _find_misplaced(view: JobView) -> list[Pod]:
     by_index: dict[int, list[Pod]] = defaultdict(list)
     misplaced: list[Pod] = []
     for pod in view.active:
@@ -332,7 +332,7 @@ def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
     taken = {index_of(pod, below=below) for pod in busy} | count_pods(view.job, view.pods).indexes
-    taken |= failed_indexes(view.job, view.pods)
+    taken |= find_failed_indexes(view.job, view.pods)
     free = (index for index in range(below) if index not in taken)
     return tuple(index for index, _ in zip(free, range(count), strict=False))
 
@@ -343,7 +343,7 @@ def _is_leaving(pod: Pod) -> bool:
 
 def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
     """How long no new pod may be made: twice as long after each failure since the last success."""
-    ended = [(end, pod) for pod in pods if (end := ended_at(pod)) is not None]
+    ended = [(end, pod) for pod in pods if (end := find_end_time(pod)) is not None]
     successes = [end for end, pod in ended if pod.status.phase == "Succeeded"]
     since = max(successes, default=None)
     failures = [end for end, pod in ended if is_failed(job, pod) and (since is None or end > since)]

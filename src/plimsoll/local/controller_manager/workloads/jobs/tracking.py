@@ -65,13 +65,13 @@ def is_failed(job: Job, pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None and pod.status.phase != "Succeeded"
 
 
-def uncounted_in(job: Job) -> UncountedTerminatedPods:
+def read_uncounted(job: Job) -> UncountedTerminatedPods:
     return job.status.uncounted_terminated_pods or UncountedTerminatedPods()
 
 
 def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
     """The numbers as they will be when everything that has ended is counted."""
-    uncounted = uncounted_in(job)
+    uncounted = read_uncounted(job)
     status = job.status
     tracked = [pod for pod in pods if is_tracked(pod) and _has_place(job, pod)]
     new_failed = [pod for pod in tracked if is_failed(job, pod) and pod.metadata.uid not in uncounted.failed]
@@ -100,7 +100,7 @@ def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Coll
 
     A job that failed, or that is deleted, counts pods it cuts short as failed; one that succeeded does not count them.
     """
-    uncounted = uncounted_in(job)
+    uncounted = read_uncounted(job)
     succeeded, failed = list(uncounted.succeeded), list(uncounted.failed)
     below = completions_of(job)
     indexes = set(read_indexes(job.status.completed_indexes, below=below)) if is_indexed(job) else set[int]()
@@ -157,7 +157,7 @@ def with_uncounted(status: JobStatus, book: TrackedEndings, *, tracked: Collecti
     )
 
 
-def ended_at(pod: Pod) -> datetime | None:
+def find_end_time(pod: Pod) -> datetime | None:
     """When a pod ended, if known."""
     statuses = pod.status.container_statuses
     ends = [

@@ -18,7 +18,7 @@ from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
     candidates_in_any_order,
     index_by_controller,
-    managed_by,
+    list_managed_by,
     oldest_first,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
@@ -31,7 +31,7 @@ from plimsoll.local.controller_manager.workloads.common.pod_readiness import act
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,
-    desired_replicas,
+    get_desired_replicas,
     next_look_s,
     replica_plan,
     replica_status,
@@ -118,7 +118,7 @@ class ReplicaSetController:
         selector = label_selector(replica_set.spec.selector)
         pods = await self._adoption.claim(metadata, selector, oldest_first(active))
 
-        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
+        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._list_related(replica_set, pods))
         error = await self._act(found, plan)
         if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
@@ -147,13 +147,13 @@ class ReplicaSetController:
             return await run_concurrently([self._making.delete(pod, metadata) for pod in plan.delete])
         return None
 
-    def _related(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Sequence[Pod]:
+    def _list_related(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Sequence[Pod]:
         """The pods of all sets with the same owner, this one's among them. Only asked for where some have to go."""
-        if len(pods) <= desired_replicas(replica_set):
+        if len(pods) <= get_desired_replicas(replica_set):
             return pods
         owner = controller_of(replica_set.metadata)
-        siblings = [replica_set] if owner is None else [raw.view for raw in managed_by(self._sets, owner.uid)]
-        return [pod for sibling in siblings for pod in managed_by(self._pods, sibling.metadata.uid)]
+        siblings = [replica_set] if owner is None else [raw.view for raw in list_managed_by(self._sets, owner.uid)]
+        return [pod for sibling in siblings for pod in list_managed_by(self._pods, sibling.metadata.uid)]
 
     async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
         """Write the status; whether that was not needed."""
@@ -200,7 +200,7 @@ class ReplicaSetController:
     def _settling_s(self, key: Key) -> float:
         """How long what we did ourselves waits to be seen as a whole: a few pods are seen at once."""
         found = self._sets.cache.get(key.name, key.namespace)
-        size = 0 if found is None else desired_replicas(found.view)
+        size = 0 if found is None else get_desired_replicas(found.view)
         by_size_s = min(size * _DELAY_BY_POD_S, _LONGEST_DELAY_S) if size > _FEW else 0.0
         return max(self._patience_s, by_size_s)
 

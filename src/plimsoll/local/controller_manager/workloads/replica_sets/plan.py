@@ -36,7 +36,7 @@ class ReplicaPlan(Value):
     delete: tuple[Pod, ...] = ()
 
 
-def desired_replicas(replica_set: ReplicaSet) -> int:
+def get_desired_replicas(replica_set: ReplicaSet) -> int:
     """Absent means one; the server sets it, files may omit it."""
     replicas = replica_set.spec.replicas
     return 1 if replicas is None else replicas
@@ -49,7 +49,7 @@ def replica_plan(
     if replica_set.metadata.deletion_timestamp is not None:
         return ReplicaPlan()
     active = active_pods(pods)
-    missing = desired_replicas(replica_set) - len(active)
+    missing = get_desired_replicas(replica_set) - len(active)
     if missing >= 0:
         return ReplicaPlan(create=min(missing, BURST))
     surplus = min(-missing, BURST)
@@ -106,7 +106,7 @@ def _conditions(
         return tuple(set_condition for set_condition in present_conditions if set_condition.type != REPLICA_FAILURE)
     if any(set_condition.type == REPLICA_FAILURE for set_condition in present_conditions):
         return present_conditions
-    is_short = active < desired_replicas(replica_set)
+    is_short = active < get_desired_replicas(replica_set)
     condition = ReplicaSetCondition(
         type=REPLICA_FAILURE,
         status="True",

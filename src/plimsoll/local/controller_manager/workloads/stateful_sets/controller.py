@@ -94,9 +94,9 @@ class StatefulSetController:
         metadata = found.view.metadata
         if not self._pods.own_writes.are_fulfilled(metadata.uid):
             return Again(after_s=RECHECK_S)
-        established = await self._established(found)
+        established = await self._establish_revision(found)
         history = self._revisions.history(metadata)
-        current = _named(history, found.view.status.current_revision) or established.revision
+        current = _find_revision(history, found.view.status.current_revision) or established.revision
         selector = label_selector(found.view.spec.selector)
         mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
         pods = await self._adoption.claim(metadata, selector, mine)
@@ -120,7 +120,7 @@ class StatefulSetController:
             raise error
         return self._next_look(view)
 
-    async def _established(self, found: RawObject[StatefulSet]) -> CurrentRevision:
+    async def _establish_revision(self, found: RawObject[StatefulSet]) -> CurrentRevision:
         status, metadata = found.view.status, found.view.metadata
         return await self._revisions.ensure_current(
             Owner(metadata=metadata, template=template_in(found.raw), collisions=status.collision_count or 0)
@@ -176,7 +176,7 @@ class StatefulSetController:
         return Done() if wait_s is None else Again(after_s=wait_s)
 
 
-def _named(history: list[ControllerRevision], name: str) -> ControllerRevision | None:
+def _find_revision(history: list[ControllerRevision], name: str) -> ControllerRevision | None:
     return next(
         (controller_revision for controller_revision in history if controller_revision.metadata.name == name), None
     )

@@ -35,7 +35,7 @@ class Ordinals(Value):
         return self.start <= ordinal < self.end
 
 
-def desired_ordinals(stateful_set: StatefulSet) -> Ordinals:
+def get_desired_ordinals(stateful_set: StatefulSet) -> Ordinals:
     spec = stateful_set.spec
     start = spec.ordinals.start if spec.ordinals is not None else 0
     return Ordinals(start=start, end=start + (1 if spec.replicas is None else spec.replicas))
@@ -126,7 +126,7 @@ def claim_owners(
     if policy is None:
         return []
     ordinal = None if pod is None else ordinal_of(pod, stateful_set.metadata)
-    is_condemned = ordinal is not None and ordinal not in desired_ordinals(stateful_set)
+    is_condemned = ordinal is not None and ordinal not in get_desired_ordinals(stateful_set)
     if policy.when_scaled == _DELETE and is_condemned:
         assert pod is not None
         return [controller_reference(pods, pod.metadata)]

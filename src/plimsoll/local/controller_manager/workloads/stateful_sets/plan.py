@@ -15,7 +15,7 @@ from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     Ordinals,
-    desired_ordinals,
+    get_desired_ordinals,
     has_identity,
     ordinal_of,
 )
@@ -59,7 +59,7 @@ def stateful_plan(view: StatefulSetView) -> StatefulSetPlan:
     if view.stateful_set.metadata.deletion_timestamp is not None:
         return StatefulSetPlan()
     pods = pods_by_ordinal(view)
-    wanted = desired_ordinals(view.stateful_set)
+    wanted = get_desired_ordinals(view.stateful_set)
     work = _Work()
     is_settled = _tend(view, pods, wanted, work)
     if is_settled or not view.is_ordered:
@@ -101,7 +101,7 @@ def stateful_status(view: StatefulSetView) -> StatefulSetStatus:
 def revision_for(view: StatefulSetView, ordinal: int) -> str:
     """The revision of a missing pod: below the partition it is the previous one."""
     strategy = view.stateful_set.spec.update_strategy
-    start = desired_ordinals(view.stateful_set).start
+    start = get_desired_ordinals(view.stateful_set).start
     if strategy.type == _ON_DELETE:
         return view.update
     if strategy.rolling_update is None:

@@ -71,9 +71,9 @@ class StatefulPods:
             # Ours from before, which the cache will show, or somebody else's, which has to go first.
             return error
         except PlimsollError as error:
-            return self._failed(owner, "create", name, error)
+            return self._record_failure(owner, "create", name, error)
         self.own_writes.expect_write(metadata.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", _done("create", name, owner))
+        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", _format_done("create", name, owner))
         return None
 
     async def delete(self, owner: StatefulSet, pod: Pod) -> PlimsollError | None:
@@ -86,9 +86,9 @@ class StatefulPods:
             self.own_writes.expect_deletion(owner.metadata.uid, pod)
             return None
         except PlimsollError as error:
-            return self._failed(owner, "delete", metadata.name, error)
+            return self._record_failure(owner, "delete", metadata.name, error)
         self.own_writes.expect_deletion(owner.metadata.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", _done("delete", metadata.name, owner))
+        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", _format_done("delete", metadata.name, owner))
         return None
 
     async def relabel(self, owner: StatefulSet, pod: Pod) -> None:
@@ -98,7 +98,7 @@ class StatefulPods:
         body = {"metadata": {"uid": pod.metadata.uid, "labels": identity_labels(owner.metadata, ordinal)}}
         patched = await self._client.merge_patch(Pod, pod.metadata.name, body, namespace=pod.metadata.namespace)
         self.own_writes.expect_write(owner.metadata.uid, patched)
-        self._tell(owner, EventType.NORMAL, "SuccessfulUpdate", _done("update", pod.metadata.name, owner))
+        self._tell(owner, EventType.NORMAL, "SuccessfulUpdate", _format_done("update", pod.metadata.name, owner))
 
     # ---- claims
 
@@ -169,7 +169,7 @@ class StatefulPods:
 
     # ---- telling
 
-    def _failed(self, owner: StatefulSet, verb: str, name: str, error: PlimsollError) -> PlimsollError | None:
+    def _record_failure(self, owner: StatefulSet, verb: str, name: str, error: PlimsollError) -> PlimsollError | None:
         if is_namespace_terminating(error):
             return None
         message = f"{verb} Pod {name} in StatefulSet {owner.metadata.name} failed error: {error}"
@@ -181,5 +181,5 @@ class StatefulPods:
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
 
-def _done(verb: str, name: str, owner: StatefulSet) -> str:
+def _format_done(verb: str, name: str, owner: StatefulSet) -> str:
     return f"{verb} Pod {name} in StatefulSet {owner.metadata.name} successful"
