@@ -286,8 +286,12 @@ class Autoscaler:
 
     def _filter_pods(self, loop: _Observation) -> FilteredPods:
         """Sort pods by what planning does with them. Evicted pods count until their owners have recreated them."""
+        requests = self._dependencies.requests if loop.policy.requests.enabled else None
         context = PodFilterContext(
-            rules=loop.policy.pods, now=loop.now, waits_for_scheduler=not self._dependencies.stepped
+            rules=loop.policy.pods,
+            now=loop.now,
+            waits_for_scheduler=not self._dependencies.stepped,
+            served_requests=frozenset() if requests is None else requests.find_served_pods(loop.policy),
         )
         evicted = self._dependencies.actuators.deletions.find_recently_evicted(loop.now, loop.cluster.pods)
         recreated = [pod for pod in evicted if _will_be_recreated(pod, loop.cluster)]
@@ -316,6 +320,7 @@ class Autoscaler:
             RequestContext(
                 snapshot=snapshot,
                 nodes=loop.cluster.nodes,
+                unreadable_nodes=loop.cluster.bad_nodes,
                 sizes={name: group.target for name, group in loop.provider.groups.items()},
                 policy=loop.policy,
                 now=loop.now,

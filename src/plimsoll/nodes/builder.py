@@ -169,8 +169,6 @@ class NodeAutoscaler:
                     writer=self._writer,
                     clock=dependencies.clock,
                 ),
-                provider=dependencies.provider,
-                deleter=self._deleter,
                 run_planner=dependencies.run_planner,
                 classes=self._classes,
             )

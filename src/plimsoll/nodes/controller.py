@@ -1,8 +1,8 @@
 """The loop timer: when loop iterations run.
 
 An iteration that changed something is followed by the next one at once; otherwise the scan interval is waited for. A
-pod that has just become unschedulable ends the wait (`--frequent-loops-enabled`). Leader election decides whether the
-timer runs at all.
+pod that has just become unschedulable ends the wait (`--frequent-loops-enabled`); so does a pod that left its node or a
+node that became ready, if ProvisioningRequests wait for capacity. Leader election decides whether the timer runs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.informer.events import Added, Updated
+from plimsoll.kube.informer.events import Added, Deleted, Updated
 from plimsoll.nodes.model.reasons import PODS_TOO_NEW
 from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.scaleup.orchestrator import SETTLING_S
+from plimsoll.objects.api.nodes import is_node_ready
 from plimsoll.operator.health import HealthTimeouts
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Operation
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.observing.listers import ClusterListers
+    from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
     from plimsoll.operator.health import Health
 
+_ENDED: Final = ("Succeeded", "Failed")
+_TOGETHER_S: Final = 1.0
 _RECENT: Final = timedelta(seconds=10)
 """A pod that became unschedulable longer ago was seen by an earlier iteration."""
 _SLOW_AFTER_S: Final = 10.0
@@ -67,7 +71,11 @@ class LoopTimer:
         self._clock = clock
         self._report_progress = report_progress
         self._wake = asyncio.Event()
+        self._requests_wait = False
+        """Whether ProvisioningRequests had no capacity in the last iteration."""
+        self._freed: asyncio.TimerHandle | None = None
         listers.pods.add_handler(self._on_pod, name="node autoscaler")
+        listers.nodes.add_handler(self._on_node, name="node autoscaler")
 
     async def run(self) -> None:
         self._health.begin(self._clock.monotonic_s())
@@ -76,6 +84,8 @@ class LoopTimer:
             while True:
                 await self._wait(await self._run_loop())
         finally:
+            if self._freed is not None:
+                self._freed.cancel()
             self._health.end()
 
     async def _run_loop(self) -> LoopResult:
@@ -88,6 +98,7 @@ class LoopTimer:
         finally:
             reporting.cancel()
             await asyncio.wait((reporting,))
+        self._requests_wait = any(result.requests.waiting.values())
         self._health.timeouts = health_timeouts(result.policy.operation)
         self._health.loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
         return result
@@ -119,7 +130,13 @@ class LoopTimer:
             return
 
     def _on_pod(self, change: Change[Pod]) -> None:
-        if isinstance(change, (Added, Updated)) and is_unschedulable(change.new):
+        if isinstance(change, Deleted) and change.last.spec.node_name:
+            self._note_freed()
+        if not isinstance(change, (Added, Updated)):
+            return
+        if change.new.status.phase in _ENDED:
+            self._note_freed()
+        elif is_unschedulable(change.new):
             since = [
                 condition.last_transition_time
                 for condition in change.new.status.conditions
@@ -128,3 +145,18 @@ class LoopTimer:
             now = self._clock.now()
             if any(time is not None and now - time < _RECENT for time in since):
                 self._wake.set()
+
+    def _on_node(self, change: Change[Node]) -> None:
+        if isinstance(change, (Added, Updated)) and is_node_ready(change.new):
+            was_ready = isinstance(change, Updated) and is_node_ready(change.old)
+            if not was_ready:
+                self._note_freed()
+
+    def _note_freed(self) -> None:
+        """Wake the timer if requests wait. Pods often end together, so all within a second count as one."""
+        if self._requests_wait and self._freed is None:
+            self._freed = asyncio.get_running_loop().call_later(_TOGETHER_S, self._wake_for_freed)
+
+    def _wake_for_freed(self) -> None:
+        self._freed = None
+        self._wake.set()

@@ -34,6 +34,10 @@ class FakeListers:
     def pods(self) -> FakeListers:
         return self
 
+    @property
+    def nodes(self) -> FakeListers:
+        return self
+
     def add_handler(self, handler: Callable[[Any], None], *, name: str) -> None:
         assert name
         self.handlers.append(handler)

@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.local.cloud.faults.call_log import NOBODY_WAITED
-from tests.nodes.autoscaler.loop_scenarios import crash_after, group
-from tests.nodes.requests.request_scenarios import conditions, faults, of_request, request, served, targets, template
+from tests.nodes.autoscaler.loop_scenarios import containers, crash_after, group
+from tests.nodes.requests.request_scenarios import (
+    CHECK,
+    conditions,
+    faults,
+    of_request,
+    request,
+    served,
+    targets,
+    template,
+)
 
 if TYPE_CHECKING:
     from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json
@@ -131,3 +140,47 @@ def test_lost_answers_and_a_crash_wherever_it_comes():
 def test_a_lost_answer_beside_a_failure_leaves_nothing():
     lost = {"name": "lost", "kind": "TimeOut", "call": "IncreaseSize", "seconds": 1, "group": "a"}
     assert_nothing(three_groups(faults(lost, FAILING)), "a lost, b failed")
+
+
+def freed(*crash: Json) -> FinishedScenario:
+    """A check and a scale-up wait for room; then two nodes become free, one of them by a request that is cancelled."""
+    return served(
+        {"loop": 3, "every": "10s"},
+        {"delete": {"kind": "Pod", "name": "p", "namespace": "default"}},
+        {"delete": {"kind": "ProvisioningRequest", "name": "first", "namespace": "default"}},
+        *crash,
+        {"loop": 7, "every": "10s"},
+        nodeGroups=[group("g", target=2, max=2)],
+        objects=[
+            template("t", cpu="900m"),
+            pod_on("g-0"),
+            request("first", {"t": 4}),
+            request("second", {"t": 4}),
+            request("third", {"t": 4}, kind=CHECK),
+        ],
+    )
+
+
+def pod_on(node: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"nodeName": node, **containers("3500m")},
+        "status": {"phase": "Running"},
+    }
+
+
+def test_freed_room_is_promised_once_wherever_the_autoscaler_dies():
+    """Both get room, and never the same. A new process keeps the back-off of the scale-up, which lasts one minute."""
+    for writes in range(1, MOST_WRITES):
+        ended = freed(crash_after(writes))
+        assert [conditions(ended, name)["Provisioned"] for name in ("second", "third")] == [
+            ("True", "CapacityIsFound"),
+            ("True", "CapacityIsFound"),
+        ], f"after write {writes}"
+        assert ended.calls("IncreaseSize") == [], f"after write {writes}"
+        if ended.story.warnings:
+            assert writes > 2
+            return
+    raise AssertionError("is there an end to these writes?")

@@ -24,6 +24,7 @@ from plimsoll.local.cloud.actuator import MachineActuator, exact_time
 from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
 from plimsoll.local.cloud.catalogue import sold_machine_types
 from plimsoll.local.cloud.events import CloudEvents
+from plimsoll.local.cloud.machines.templates import ZONE
 from plimsoll.local.cloud.planner import CloudView, ObservedNode, next_number, plan
 from plimsoll.local.cloud.stock import quota_problems, unsold_problems
 from plimsoll.objects.api.nodes import Node
@@ -140,7 +141,11 @@ class CloudController:
                 continue
             seen.append(
                 ObservedNode(
-                    name=node.metadata.name, group=group, provider_id=node.spec.provider_id, uid=node.metadata.uid
+                    name=node.metadata.name,
+                    group=group,
+                    provider_id=node.spec.provider_id,
+                    uid=node.metadata.uid,
+                    zone=node.metadata.labels.get(ZONE, ""),
                 )
             )
         return tuple(seen)

@@ -38,12 +38,13 @@ _NUMBERED: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)")
 
 
 class ObservedNode(Value):
-    """A node with the fields that the cloud needs. `group` comes from its label."""
+    """A node with the fields that the cloud needs. `group` and `zone` come from its labels."""
 
     name: str
     group: str
     provider_id: str
     uid: str
+    zone: str = ""
 
 
 class CloudView(Value):
@@ -233,7 +234,8 @@ class Planner:
         for node in self._view.nodes:
             if node.group != group.metadata.name or node.name in self._names:
                 continue
-            zone = "" if isinstance(shape, InvalidTemplate) else shape.zones[0]
+            zones = () if isinstance(shape, InvalidTemplate) else shape.zones
+            zone = node.zone if node.zone in zones else next(iter(zones), "")
             spec = self._machine_spec(group, shape, node.name, zone=zone)
             if node.provider_id:
                 spec = replace(spec, provider_id=node.provider_id)

@@ -1,9 +1,10 @@
-"""Traits of a running pod that decide whether it can be evicted: mirror, daemon, annotations, local volumes. Pure."""
+"""Traits of a pod: whether it can be evicted (mirror, daemon, annotations, local volumes), what it consumes. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ def is_daemon_pod(pod: Pod) -> bool:
         return True
     owner = controller_of(pod.metadata)
     return owner is not None and owner.kind == "DaemonSet"
+
+
+def find_consumed_request(pod: Pod) -> str:
+    """NAMESPACE/NAME of the ProvisioningRequest that the pod consumes; empty: none."""
+    notes = pod.metadata.annotations
+    name = next(filter(None, map(notes.get, CONSUME_ANNOTATIONS)), "") if notes else ""
+    return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
 def list_local_volumes(pod: Pod) -> tuple[str, ...]:

@@ -91,6 +91,9 @@ class NodeGroup:
     price_per_hour: float | None = None
     machine_type: str = ""
     zone: str = ""
+    """Of its next machine."""
+    zones: tuple[str, ...] = ()
+    """All zones of a group over several zones."""
     autoprovisioned: bool = False
     autoscaled: bool = True
     """False: its nodes count and are used, but it is never scaled."""

@@ -85,7 +85,7 @@ class ClusterListers:
         as_scheduled: Callable[[Pod], Pod] | None = None,
     ) -> None:
         self._knows = knows_owners or (lambda _uid: True)
-        self._nodes = informers.informer_for(Node)
+        self.nodes = informers.informer_for(Node)
         self.pods = informers.informer_for(Pod)
         self._book = PodStore(self.pods.cache, as_scheduled=as_scheduled)
         self._named_owners = PodOwnerIndex(self.pods.cache, _KINDS)
@@ -102,7 +102,7 @@ class ClusterListers:
     @property
     def _all(self) -> tuple[Informer[Any], ...]:
         return (
-            self._nodes,
+            self.nodes,
             self.pods,
             self._daemon_sets,
             self._budgets,
@@ -133,7 +133,7 @@ class ClusterListers:
         return next((status.contradiction for status in statuses if status.contradiction), "")
 
     def get_node(self, name: str) -> Node | None:
-        return self._nodes.cache.get(name)
+        return self.nodes.cache.get(name)
 
     def list_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         return self._budgets.cache.list()
@@ -154,10 +154,10 @@ class ClusterListers:
     def read(self) -> ClusterObjects:
         self._book.renew()
         return ClusterObjects(
-            nodes=self._nodes.cache.list(),
+            nodes=self.nodes.cache.list(),
             pods=self._book,
             bad_pods=tuple(self.pods.cache.bad.values()),
-            bad_nodes=tuple(self._nodes.cache.bad.values()),
+            bad_nodes=tuple(self.nodes.cache.bad.values()),
             daemon_sets=self._daemon_sets.cache.list(),
             budgets=self._budgets.cache.list(),
             controllers=self.read_owners(),

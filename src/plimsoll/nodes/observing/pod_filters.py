@@ -18,15 +18,14 @@ from msgspec import structs
 from plimsoll.core.plans import Reason
 from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
-from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
+from plimsoll.nodes.model.pod_traits import find_consumed_request, is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.results import FilteredPod, PodState
-from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from plimsoll.kube.informer.events import KeyTuple
@@ -67,9 +66,17 @@ class PodFilterContext:
     rules: PodRules
     now: datetime
     waits_for_scheduler: bool = True
+    served_requests: frozenset[str] = frozenset()
+    """NAMESPACE/NAME of ProvisioningRequests whose pods are served like any others."""
 
     def filter_pod(self, pod: Pod) -> FilterResult:
-        return filter_pod(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
+        return filter_pod(
+            pod,
+            self.rules,
+            now=self.now,
+            waits_for_scheduler=self.waits_for_scheduler,
+            served_requests=self.served_requests,
+        )
 
     def has_same_filters(self, before: PodFilterContext | None) -> bool:
         """Whether earlier results are still valid, except for pods that are left out for a time."""
@@ -117,7 +124,16 @@ class PodFilter:
             known = (*self._counted, *self._unprocessed, *self._filtered_out)
             return [*dict.fromkeys((*known, *store.list_keys()))]
         too_new = [place for place, filtered in self._filtered_out.items() if filtered.reason.code == TOO_NEW]
-        return [*changed, *too_new]
+        return [*changed, *too_new, *self._list_consumers(context)]
+
+    def _list_consumers(self, context: PodFilterContext) -> list[KeyTuple]:
+        """Pods that consume requests, if it changed which requests still cover their pods."""
+        assert self._last_context is not None, "asked only about what changed since"
+        if context.served_requests == self._last_context.served_requests:
+            return []
+        covered = [place for place, filtered in self._filtered_out.items() if filtered.reason.code == CONSUMING]
+        pods = ((place, self._store.get(place)) for place in (*self._pending, *self._unprocessed) if self._store)
+        return [*covered, *(place for place, pod in pods if pod is not None and find_consumed_request(pod))]
 
     def _put(self, place: KeyTuple, result: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._filtered_out):
@@ -163,7 +179,14 @@ FilterResult = Union["Pod", FilteredPod, _Unprocessed, None]
 """The pod for planning, on a node or pending; or why it is left out; None if it needs no reason."""
 
 
-def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> FilterResult:
+def filter_pod(
+    pod: Pod,
+    rules: PodRules,
+    *,
+    now: datetime,
+    waits_for_scheduler: bool,
+    served_requests: Collection[str] = (),
+) -> FilterResult:
     """The result for one pod. Without `waits_for_scheduler`, pods that the scheduler has not tried count as pending."""
     if pod.status.phase in _ENDED:
         return None
@@ -173,7 +196,8 @@ def filter_pod(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler:
         return _place_on_node(pod)
     if pod.metadata.deletion_timestamp is not None or is_gated(pod):
         return None
-    if (reason := _find_exclusion_reason(pod, rules) or _find_delay_reason(pod, rules, now)) is not None:
+    reason = _find_exclusion_reason(pod, rules, served_requests) or _find_delay_reason(pod, rules, now)
+    if reason is not None:
         return FilteredPod(pod=pod, reason=reason)
     if waits_for_scheduler and not is_unschedulable(pod) and not _is_bypassed(pod, rules):
         return UNPROCESSED
@@ -202,10 +226,10 @@ def _place_on_node(pod: Pod) -> Pod:
     return structs.replace(pod, spec=structs.replace(pod.spec, node_name=pod.status.nominated_node_name))
 
 
-def _find_exclusion_reason(pod: Pod, rules: PodRules) -> Reason | None:
+def _find_exclusion_reason(pod: Pod, rules: PodRules, served_requests: Collection[str] = ()) -> Reason | None:
     if is_mirror_pod(pod) or is_daemon_pod(pod):
         return Reason(code=DAEMON, message="it belongs to a daemon set, for which no node is added")
-    if any(pod.metadata.annotations.get(key) for key in CONSUME_ANNOTATIONS):
+    if (request := find_consumed_request(pod)) and request not in served_requests:
         return Reason(code=CONSUMING, message="it is covered by a ProvisioningRequest")
     scheduler = pod.spec.scheduler_name or _DEFAULT_SCHEDULER
     if rules.allowed_schedulers and scheduler not in rules.allowed_schedulers:

@@ -18,7 +18,7 @@ from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, GroupScaleDownOptions, MachineType, NodeGroup
 from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
-from plimsoll.nodes.providers.ports import NodeOwners
+from plimsoll.nodes.providers.ports import NodeOwners, ZonedGroup
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
@@ -46,6 +46,8 @@ class NodeGroupState:
     options: GroupOptions
     template: GroupTemplate | None
     price_per_hour: float | None = None
+    zones: tuple[str, ...] = ()
+    """The zones that its machines may be in, if the provider names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +157,7 @@ async def _read_group(
         options=defaults if isinstance(options, NotImplementedByProvider) else options,
         template=template,
         price_per_hour=await _read_price(provider, template, now),
+        zones=await port.zones() if isinstance(port, ZonedGroup) else (),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.observing.attach_limits import add_template_limits
+from plimsoll.nodes.observing.group_zones import GroupZones
 from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+    from plimsoll.nodes.observing.group_zones import ZoneForecast
     from plimsoll.nodes.observing.listers import ClusterObjects
     from plimsoll.nodes.observing.pod_filters import FilteredPods
     from plimsoll.nodes.observing.provider_state import ProviderState
@@ -39,6 +41,7 @@ class LoopSnapshots:
         self._nodes: dict[str, Node] = {}
         self._besides: dict[PodKey, Pod | BadObject] = {}
         self._coming = UpcomingNodeCache()
+        self._zones = GroupZones()
 
     def build(
         self,
@@ -50,8 +53,10 @@ class LoopSnapshots:
         policy: Policy,
         number: int,
     ) -> Snapshot:
-        groups = cloud.build_planned_groups(health, policy)
-        coming = self._coming.build(groups, health, policy, cluster.daemon_sets)
+        planned = cloud.build_planned_groups(health, policy)
+        forecasts = self._zones.forecast(cloud, cluster.nodes, health)
+        groups = self._zones.apply(planned, forecasts)
+        coming = self._place_in_zones(self._coming.build(planned, health, policy, cluster.daemon_sets), forecasts)
         around = SnapshotInputs(
             at=health.at,
             namespaces=cluster.namespaces,
@@ -75,6 +80,18 @@ class LoopSnapshots:
         besides |= {pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
         besides |= {pod_key(pod): pod for pod in pods.extra_pods}
         return replace(self._update_snapshot(nodes, pods, besides, around), number=number)
+
+    def _place_in_zones(
+        self, coming: Iterable[UpcomingNode], forecasts: Mapping[str, ZoneForecast]
+    ) -> list[UpcomingNode]:
+        """The upcoming nodes of groups over several zones, each in the zone that is expected for it."""
+        zones = {group: iter(forecast.upcoming) for group, forecast in forecasts.items()}
+        return [
+            replace(upcoming_node, node=self._zones.relabel(upcoming_node.node, zone))
+            if (zone := next(zones.get(upcoming_node.group, iter(())), ""))
+            else upcoming_node
+            for upcoming_node in coming
+        ]
 
     def _update_snapshot(
         self,

@@ -167,6 +167,15 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class ZonedGroup(Protocol):
+    """An optional part of a group: the zones that its machines may be in."""
+
+    async def zones(self) -> tuple[str, ...]:
+        """In the order in which equally filled zones are used."""
+        ...
+
+
+@runtime_checkable
 class NodeOwners(Protocol):
     """An optional part of a provider: the owners of all nodes by one call."""
 

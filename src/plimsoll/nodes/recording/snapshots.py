@@ -85,6 +85,7 @@ class _Group(Value):
     price_per_hour: float | None = None
     machine_type: str = ""
     zone: str = ""
+    zones: tuple[str, ...] = ()
     autoprovisioned: bool = False
     autoscaled: bool = True
     zero_or_max: bool = False

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.pod_traits import find_consumed_request
 from plimsoll.nodes.requests.booking.booking import BookingHints, answer_checks, book
-from plimsoll.nodes.requests.booking.consumption import find_consumer_warnings
+from plimsoll.nodes.requests.booking.consumption import find_consumer_warnings, has_served_pods
+from plimsoll.nodes.requests.booking.freed_capacity import FreedCapacity, is_repeated_refusal
 from plimsoll.nodes.requests.booking.node_arrivals import NodeArrivals, find_arrived
 from plimsoll.nodes.requests.classes import ClassAnswers
 from plimsoll.nodes.requests.lifecycle import RequestDeletion, find_time_updates, select_due
 from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsPart, StatusUpdate, UpdateKind
-from plimsoll.nodes.requests.reader import IgnoredParametersLog, read_requests
+from plimsoll.nodes.requests.reader import IgnoredParametersLog, queue_order, read_requests
 from plimsoll.nodes.requests.rollback.actuators import RequestActuators
 from plimsoll.nodes.requests.rollback.cancellation import CancellationTracker
 from plimsoll.nodes.requests.rollback.recovery import RecoveryContext, is_rolling_back, is_stranded, recover
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.actuation.instance_deleter import InstanceDeleter
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.results import ScaleUpPart
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.observing.listers import Stale
     from plimsoll.nodes.plan_runner import PlanRunner
     from plimsoll.nodes.planning.requests.check_queue import CheckResult
-    from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.requests.booking.booking import BookingResult
     from plimsoll.nodes.requests.booking.node_arrivals import MissingCapacity
     from plimsoll.nodes.requests.classes import RegisteredClass
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.status_writer import RequestStatusWriter
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.codec.decode_problems import BadObject
     from plimsoll.operator.pause import ActionGuard
 
 SCALE_UP_ROLLED_BACK: Final = "GrowthReturned"
@@ -63,6 +64,8 @@ class RequestContext:
     snapshot: Snapshot
     nodes: Sequence[Node]
     """The Node objects of the API server."""
+    unreadable_nodes: Sequence[BadObject] = ()
+    """Node objects that cannot be decoded."""
     sizes: Mapping[str, int]
     """Target sizes by node group."""
     policy: Policy
@@ -79,8 +82,6 @@ class RequestDependencies:
     lister: RequestLister
     status_writer: RequestStatusWriter
     rollback_executor: RollbackExecutor
-    provider: Provider
-    deleter: InstanceDeleter
     run_planner: PlanRunner
     classes: Mapping[str, RegisteredClass] = field(default_factory=dict)
     """Registered classes of other packages, by name."""
@@ -92,9 +93,10 @@ class RequestController:
     def __init__(self, tools: RequestDependencies) -> None:
         self._tools = tools
         self._arrivals = NodeArrivals()
-        self._cancelling = CancellationTracker(tools.provider, tools.deleter)
+        self._cancelling = CancellationTracker(tools.rollback_executor)
         self._hints = BookingHints()
         self._ignored = IgnoredParametersLog()
+        self._freed = FreedCapacity()
 
     async def wait_until_synced(self) -> None:
         """Return once all kinds that requests are read from have been listed."""
@@ -108,18 +110,35 @@ class RequestController:
         """Record what became of earlier scale-ups; called in every loop that read the cloud provider."""
         self._arrivals.record(changes)
 
+    def find_served_pods(self, policy: Policy) -> frozenset[str]:
+        """NAMESPACE/NAME of requests whose pods are served like any pending pods, because no booking is left."""
+        listed = self._tools.lister.list_requests()
+        return frozenset(
+            f"{request.metadata.namespace}/{request.metadata.name}"
+            for request in self._tools.status_writer.replace_stale(listed)
+            if has_served_pods(request, instance=policy.requests.instance, registered=self._tools.classes)
+        )
+
     async def begin(self, context: RequestContext) -> RequestTransaction:
         """Do everything that precedes the planning of the scale-up."""
         actuators = self._build_actuators(context)
         observed = self._read(context)
         refreshed, left = await self._refresh(observed, context, actuators)
-        if self._cancelling.has_deleted(observed.all):
+        if self._cancelling.has_cancelled(left.all):
             self._hints = self._hints.without_upcoming(context.snapshot)
         booked, booking_updates, missed = await self._book_held(left.held, context, actuators)
-        self._cancelling.observe(observed.all, booked, context.sizes)
-        actuators = replace(actuators, rollback_context=RollbackContext(nodes=context.nodes, booked_nodes=booked.nodes))
+        self._cancelling.observe(left.all, booked, context.sizes)
+        rollback_context = RollbackContext(
+            nodes=context.nodes,
+            unreadable=frozenset(
+                word for bad in context.unreadable_nodes for word in (bad.name, bad.provider_id) if word
+            ),
+            booked_nodes=booked.nodes,
+        )
+        actuators = replace(actuators, rollback_context=rollback_context)
         going = RecoveryContext(booked=booked, sizes=context.sizes, queue=left.queue, missing=missed)
         returned = await recover(actuators, going)
+        retried = self._freed.select(left.others, booked.snapshot)
         transaction = RequestTransaction(
             actuators=actuators,
             snapshot=_without_groups(booked.snapshot, returned.groups),
@@ -136,9 +155,13 @@ class RequestController:
         )
         if returned.did_something:
             message = "a scale-up for ProvisioningRequests was rolled back; the next loop starts from the new sizes"
+            self._freed.note_updates(transaction.part.updates)
             return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]
-        return await self._queue_requests(transaction, select_due(waiting, context.policy), context)
+        # Requests whose back-off has ended come first, so that frequent changes do not keep them waiting.
+        due = select_due([*waiting, *queue_order(retried, left.priorities)], context.policy)
+        self._freed.note_tried(due)
+        return await self._queue_requests(transaction, queue_order(due, left.priorities), context)
 
     async def finish(self, transaction: RequestTransaction, scale_up: ScaleUpPart) -> RequestsPart:
         """Do everything that follows the execution of the scale-up."""
@@ -150,8 +173,10 @@ class RequestController:
             scaled_up=places.added,
             group_of=transaction.snapshot.group_of,
         )
+        self._freed.note_updates(part.updates)
         if transaction.actuators.may_act:
-            await self._cancelling.release(transaction.snapshot, {*transaction.booked_nodes, *places.existing})
+            taken = {*transaction.booked_nodes, *places.existing}
+            await self._cancelling.release(transaction.snapshot, taken, transaction.actuators.rollback_context)
         return replace(part, waiting=_count_waiting(transaction.unanswered, part.updates))
 
     # ---- steps
@@ -178,13 +203,26 @@ class RequestController:
 
         Also return the other requests.
         """
-        found = find_time_updates(observed, context.policy, context.now)
+        found = self._find_time_updates(observed, context)
         written = await actuators.write([update for update in found if isinstance(update, StatusUpdate)])
         cleared = [await self._delete(update, actuators) for update in found if isinstance(update, RequestDeletion)]
         names = {update.view.name for update in found}
         queue = tuple(request for request in observed.queue if request.name not in names)
         held = tuple(request for request in observed.held if request.name not in names)
-        return (*written, *cleared), replace(observed, queue=queue, held=held)
+        others = tuple(request for request in observed.others if request.name not in names)
+        return (*written, *cleared), replace(observed, queue=queue, held=held, others=others)
+
+    def _find_time_updates(
+        self, observed: ObservedRequests, context: RequestContext
+    ) -> tuple[StatusUpdate | RequestDeletion, ...]:
+        """The updates due; a request is not deleted while pods name it, because they would be ignored without it."""
+        found = find_time_updates(observed, context.policy, context.now)
+        if not any(isinstance(update, RequestDeletion) for update in found):
+            return found
+        placed = (pod.pod for state in context.snapshot.view.nodes.values() for pod in state.pods.values())
+        pending = (pods.pod for pods in context.snapshot.pending)
+        consumed = {find_consumed_request(pod) for pod in (*placed, *pending, *context.consuming)}
+        return tuple(update for update in found if isinstance(update, StatusUpdate) or update.view.name not in consumed)
 
     async def _delete(self, deletion: RequestDeletion, actuators: RequestActuators) -> StatusUpdate:
         return StatusUpdate(
@@ -247,7 +285,7 @@ class RequestController:
         updates += [
             status_updates.answer_check(request, checked[request.name]) for request in asking if request.name in checked
         ]
-        written = await actuators.write(updates)
+        written = await actuators.write([update for update in updates if not is_repeated_refusal(update)])
         queue = tuple(request for request in asking if request.class_kind is not ClassKind.CHECK)
         pending = (replace(pods, rank=_rank(request)) for request in queue for pods in request.pods)
         return replace(

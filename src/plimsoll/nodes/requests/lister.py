@@ -91,8 +91,11 @@ class RequestLister:
         )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
+    def list_requests(self) -> tuple[ProvisioningRequest, ...]:
+        return self._list_served(self.requests)
+
     def read(self) -> ListedRequests:
-        requests = self._list_served(self.requests)
+        requests = self.list_requests()
         return ListedRequests(
             requests=requests,
             templates=self._list_templates(requests),

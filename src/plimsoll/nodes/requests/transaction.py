@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.prices import group_prices
 from plimsoll.nodes.planning.requests.replan import remove_requests, repack
+from plimsoll.nodes.requests.booking.freed_capacity import is_repeated_refusal
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes, is_upcoming_node
 from plimsoll.nodes.requests.intents import (
     RollbackPlan,
@@ -119,7 +120,7 @@ class RequestTransaction:
             return self.part
         failed = self._find_failed(scale_up)
         self.remaining_plan = await self._without(failed, scale_up)
-        answers = self._build_answers(scale_up, failed)
+        answers = [update for update in self._build_answers(scale_up, failed) if not is_repeated_refusal(update)]
         returned = await begin_rollbacks(
             self.actuators, self._build_rollback_plans(scale_up, failed), self._build_failure_context(scale_up, failed)
         )

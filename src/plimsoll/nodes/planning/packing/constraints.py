@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.model.node_labels import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE
 from plimsoll.nodes.planning.packing.colocation import Colocation, PodPrices
 from plimsoll.nodes.planning.packing.demand_slices import (
     ONE_PER_DOMAIN,
@@ -116,6 +116,17 @@ class _Lowering:
         # Existing nodes are filled before new nodes join, so they rise whichever class adds new nodes.
         self.lowered.slices += even if even and (stays or not self._feedback.held_down) else [demand_slice]
 
+    def _describe_next_machines(self, spread: SpreadCount, answer: Quotas) -> str:
+        """Groups that have machines in a limiting zone, but whose next machine is expected in another."""
+        elsewhere = [
+            f"the next machine of {group.id} is expected in {group.zone}"
+            for group in self._view.problem.snapshot.groups
+            if spread.key == ZONE
+            and group.zone not in answer.held_by
+            and not set(answer.held_by).isdisjoint(group.zones)
+        ]
+        return f" ({', '.join(elsewhere)})" if elsewhere else ""
+
     def _may_rise(self, demand_slice: DemandSlice) -> bool:
         """Whether the class is spread over nodes, and nothing else keeps its pods from filling them evenly."""
         spreads = find_node_spreads(self._view, demand_slice.number)
@@ -150,7 +161,10 @@ class _Lowering:
         self._add_slices(demand_slice, answer, places)
         if answer.left:
             self.lowered.refuse(
-                number, SPREAD_HELD, _describe_limiting_domains(spread, answer, domains={*levels, *able})
+                number,
+                SPREAD_HELD,
+                _describe_limiting_domains(spread, answer, domains={*levels, *able})
+                + self._describe_next_machines(spread, answer),
             )
 
     def _compute_quotas_by_price(

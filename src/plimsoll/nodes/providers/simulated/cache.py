@@ -125,6 +125,12 @@ class SimulatedCloudCache:
         assert self._cloud is not None
         return self._cloud.spec.zones
 
+    async def get_zones_of_type(self, machine_type: str) -> tuple[str, ...]:
+        """The zones in which a machine type is sold."""
+        zones = await self.get_zones()
+        sold = (await self.get_machine_types()).get(machine_type)
+        return zones if sold is None else machine_type_of(sold, zones=zones).zones
+
     async def get_template(self, group: NodeGroup) -> Node | UnknownTemplate:
         """The template of a group, read once per shape of the group."""
         await self._ensure_loaded()

@@ -61,6 +61,10 @@ class SimulatedGroup:
     async def grows_atomically(self) -> bool:
         return (await self._get_current()).spec.atomic
 
+    async def zones(self) -> tuple[str, ...]:
+        spec = (await self._get_current()).spec
+        return spec.zones or await self._cache.get_zones_of_type(spec.machine_type)
+
     async def nodes(self) -> tuple[Instance, ...]:
         return tuple(instance_of(machine) for machine in await self._cache.list_machines(self._name))
 

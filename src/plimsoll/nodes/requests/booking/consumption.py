@@ -17,21 +17,23 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.pod_traits import find_consumed_request
 from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
-from plimsoll.nodes.requests.classes import is_same_class
-from plimsoll.nodes.requests.model import ConsumerWarning, Phase
-from plimsoll.nodes.requests.status import ConditionType
+from plimsoll.nodes.requests.classes import class_kind_of, is_same_class
+from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase
+from plimsoll.nodes.requests.status import ConditionType, RequestState, find_state
 from plimsoll.objects.api.pods import PodStatus
-from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, CONSUME_ANNOTATIONS
+from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from plimsoll.nodes.requests.model import ObservedRequests, RequestView
     from plimsoll.objects.api.affinity import Toleration
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
     from plimsoll.scheduling.cluster_view import ClusterView
 
 
@@ -39,12 +41,6 @@ _DEFAULT_SCHEDULER: Final = "default-scheduler"
 _ADDED_TO_EVERY_POD: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 Sets = tuple[int, ...]
-
-
-def find_consumed_request(pod: Pod) -> str:
-    """NAMESPACE/NAME of the request that the pod consumes; empty: none."""
-    name = _read_annotation(pod, CONSUME_ANNOTATIONS)
-    return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
 def read_class_annotation(pod: Pod) -> str:
@@ -147,6 +143,21 @@ def count_consumption(
         running[name][matcher.match(pod, by_name[name])] += 1
     matcher.forget()
     return {name: _build_consumption(request, running[name]) for name, request in by_name.items()}
+
+
+def has_served_pods(request: ProvisioningRequest, *, instance: str = "", registered: Collection[str] = ()) -> bool:
+    """Whether pods that name the request are served like any pending pods, because its booking has ended.
+
+    Its capacity was used once, and replacement pods must not wait for it for ever. The exception is a check whose
+    booking ended unused: it never adds nodes.
+    """
+    kind = class_kind_of(request.spec.provisioning_class_name, instance=instance, registered=registered)
+    if kind is None:
+        return False
+    state, _ = find_state(request.status.conditions)
+    if state is RequestState.BOOKING_EXPIRED:
+        return kind is not ClassKind.CHECK
+    return state is RequestState.CONSUMED
 
 
 def _list_consumers(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterator[tuple[str, Pod]]:

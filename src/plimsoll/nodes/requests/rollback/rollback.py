@@ -21,7 +21,7 @@ from plimsoll.nodes.actuation.taints import add_deletion_taint
 from plimsoll.nodes.model.call_outcomes import FailureKind
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import NodeRef
-from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.nodes import Node, is_node_ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +64,8 @@ class RollbackContext:
     """The nodes of the cluster and their bookings."""
 
     nodes: Sequence[Node] = ()
+    unreadable: frozenset[str] = frozenset()
+    """Names and provider ids of nodes that cannot be decoded: they exist, and are left alone."""
     booked_nodes: frozenset[str] = frozenset()
     """Nodes that are booked for a request."""
 
@@ -106,7 +108,58 @@ class RollbackExecutor:
         log.info("provreq.rolled_back", nodes=nodes, deleted=deleted, problem=found.problem)
         return found
 
+    async def release_booting(self, nodes: Mapping[str, int], context: RollbackContext) -> RollbackResult:
+        """Give back nodes that have not joined, at most so many per group."""
+        released: dict[str, int] = {}
+        problems: list[str] = []
+        try:
+            groups = {group.id: group for group in await self._provider.node_groups()}
+            for name, most in nodes.items():
+                if name in groups and most > 0:
+                    released[name], problem = await self._release(groups[name], most, context)
+                    problems.append(problem)
+        except Unreachable as error:
+            problems.append(str(error))
+        found = RollbackResult(nodes=released, problem="; ".join(filter(None, problems)))
+        log.info("provreq.given_back", nodes=released, problem=found.problem)
+        return found
+
     # ---- one group
+
+    async def _release(self, group: Group, most: int, context: RollbackContext) -> tuple[int, str]:
+        """Lower the target by what the provider has not created, then delete machines that have not joined."""
+        target, machines = await group.target_size(), await group.nodes()
+        creating = [machine for machine in machines if machine.state is InstanceState.CREATING]
+        given = 0
+        if (missing := min(most, target - len(machines) + len(creating))) > 0:
+            failure = await self._deleter.lower_target(group, missing, expected=target)
+            given = missing if failure is None else 0
+        # A provider that does not lower its target below the machines it is creating deletes them one by one.
+        running = [machine for machine in machines if machine.state is InstanceState.RUNNING]
+        booting = await self._find_booting([*([] if given else creating), *running], context, most=most - given)
+        if not booting:
+            return given, ""
+        results = await self._delete(group, booting)
+        failure = next((failure for failure in results.values() if failure is not None), None)
+        given += sum(failure is None for failure in results.values())
+        return given, "" if failure is None else f"{group.id}: {failure.message}"
+
+    async def _find_booting(
+        self, machines: Sequence[Instance], context: RollbackContext, *, most: int
+    ) -> list[NodeRef]:
+        """Machines without a node, and nodes that are not ready yet; none with pods or bookings."""
+        found: list[NodeRef] = []
+        for machine, node in _match_nodes(machines, context):
+            if len(found) >= most:
+                break
+            if node is not None and (is_node_ready(node) or node.metadata.name in context.booked_nodes):
+                continue
+            ref = NodeRef.of_instance(machine) if node is None else NodeRef.of_node(node)
+            is_created = machine.state is not InstanceState.CREATING
+            if is_created and not (await self._is_empty(ref.name) and await self._taint_registered(ref)):
+                continue
+            found.append(ref)
+        return found
 
     async def _lower_group(self, group: Group, back: int, context: RollbackContext) -> tuple[int, str]:
         """The number of nodes the group was lowered by, and what went wrong."""
@@ -130,10 +183,7 @@ class RollbackExecutor:
 
     async def _find_idle(self, machines: Sequence[Instance], context: RollbackContext, *, most: int) -> list[NodeRef]:
         """Machines without pods or bookings, those furthest from being used first."""
-        by_id = {node.spec.provider_id: node for node in context.nodes} | {
-            node.metadata.name: node for node in context.nodes
-        }
-        known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
+        known = _match_nodes(machines, context)
         nodes = [node for _, node in known if node is not None and node.metadata.name not in context.booked_nodes]
         nodes.sort(key=lambda node: (node.metadata.creation_timestamp or _EARLIEST, node.metadata.name), reverse=True)
         coming = [machine for machine, node in known if node is None]
@@ -186,3 +236,12 @@ class RollbackExecutor:
 
 def _is_refused(failure: CallFailed | None) -> bool:
     return failure is not None and failure.kind is FailureKind.REFUSED
+
+
+def _match_nodes(machines: Sequence[Instance], context: RollbackContext) -> list[tuple[Instance, Node | None]]:
+    """Each machine with its node, if it has one. Machines whose node cannot be decoded are left out."""
+    by_id = {node.spec.provider_id: node for node in context.nodes} | {
+        node.metadata.name: node for node in context.nodes
+    }
+    readable = [machine for machine in machines if context.unreadable.isdisjoint((machine.id, machine.name))]
+    return [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in readable]

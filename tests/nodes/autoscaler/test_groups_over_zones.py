@@ -1,0 +1,70 @@
+"""A group whose machines lie in several zones, and pods that spread over them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json, group, lived, replica_set
+
+SPREAD = [
+    {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+]
+
+
+SOLD_OUT_IN_ZB: Json = {
+    "apiVersion": "cloud.plimsoll.io/v1alpha1",
+    "kind": "Cloud",
+    "metadata": {"name": "cloud"},
+    "spec": {"stock": [{"name": "zb", "machineType": "n1-standard-4", "zone": "zb", "machines": 1}]},
+}
+
+
+def web(replicas: int) -> Json:
+    """One pod per node."""
+    return replica_set("web", replicas, cpu="3500m", topologySpreadConstraints=SPREAD)
+
+
+def spread(replicas: int, *steps: Json, loops: int, **more: Any) -> FinishedScenario:
+    return lived(
+        *steps,
+        {"apply": [web(replicas)]},
+        {"loop": loops, "every": "10s"},
+        {"schedule": True},
+        {"loop": 1, "every": "10s"},
+        objects=[],
+        options={"scale-down-enabled": False},
+        **more,
+    )
+
+
+def count_zones(ended: FinishedScenario) -> Counter[str]:
+    return Counter(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in ended.nodes)
+
+
+@pytest.mark.parametrize("target", [0, 1, 2, 3])
+def test_it_grows_where_its_next_machines_come_from(target: int):
+    ended = spread(6, loops=7, nodeGroups=[group("g", zones=["za", "zb", "zc"], target=target)])
+    assert ended.waiting_pods == []
+    assert count_zones(ended) == {"za": 2, "zb": 2, "zc": 2}
+
+
+def test_machines_that_come_in_another_zone_do_not_make_it_grow_for_ever():
+    """The second zone is sold out for good, which nothing but the machines that come can show."""
+    ended = spread(
+        6,
+        {"apply": SOLD_OUT_IN_ZB},
+        loops=20,
+        nodeGroups=[group("g", zones=["za", "zb"], target=2)],
+    )
+    assert count_zones(ended) == {"za": 4, "zb": 1}, "two machines were requested for zb, and none after they came"
+    assert ended.waiting_pods != []
+    messages = [event["message"] for event in ended.outcome["events"] if event["reason"] == "NotTriggerScaleUp"]
+    assert any("the next machine of g is expected in za" in message for message in messages), messages
