@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import highspy
 import numpy as np
 
+from plimsoll.solver.highs import build_solver, run_solver
+
 if TYPE_CHECKING:
     from plimsoll.solver.problem import Floats, Ints
 
@@ -52,15 +54,7 @@ class LinearProgram:
     """Minimise cost times x; rows and columns may be added between solutions, which then start from the last basis."""
 
     def __init__(self, *, iterations: int) -> None:
-        make: Any = highspy.Highs
-        self._highs = make()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("random_seed", 0),
-            ("simplex_iteration_limit", iterations),
-        ):
-            self._highs.setOptionValue(option, value)
+        self._highs = build_solver({"simplex_iteration_limit": iterations})
 
     def prefer(self, method: Method) -> None:
         """Primal after columns were added to a solution, dual after rows were: then the last basis is a start."""
@@ -83,8 +77,9 @@ class LinearProgram:
         self._highs.changeRowsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
 
     def solve(self) -> Solved | None:
-        """The solution; None if there is none or the limit of iterations was reached."""
-        self._highs.run()
+        """The solution; None if there is none, the limit of iterations was reached or HiGHS failed."""
+        if not run_solver(self._highs):
+            return None
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()

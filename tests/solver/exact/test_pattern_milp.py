@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.solver import highs
 from plimsoll.solver import pack as planner
 from plimsoll.solver.exact import pattern_milp
 from plimsoll.solver.pack import pack
@@ -87,6 +89,37 @@ def test_too_many_contents_are_not_gone_through(monkeypatch: pytest.MonkeyPatch)
 def test_only_few_items_in_few_classes_are_asked_about(classes: int, each: int, *, small: bool):
     problem = packing([[1]] * classes, [each] * classes, [[10]], [1.0])
     assert pattern_milp.is_small(problem) is small
+
+
+AT_THE_TOLERANCE = packing(
+    [[45], [55], [60]],
+    [4, 1, 1],
+    [[100], [60], [100]],
+    [0.71401, 0.20401, 0.71401],
+    allowed=np.array([[True, True, False], [False, False, True], [False, False, True]]),
+)
+"""HiGHS 1.15.1 raises `ValueError: vector::reserve` if it must find something just cheaper than the best."""
+
+
+@pytest.mark.parametrize("above", [0.0, 1e-8, 1e-7, 1e-6, 2e-6, 1e-5])
+def test_a_bound_on_the_cost_that_is_tight_to_the_tolerance_is_no_failure(above: float):
+    best = pack(AT_THE_TOLERANCE, Effort()).packing
+    assert best.cost == pytest.approx(2.34604)
+    found = pattern_milp.pack_cheapest(AT_THE_TOLERANCE, replace(best, cost=2.34604 + above), Effort())
+    assert faults(AT_THE_TOLERANCE, found) == []
+    assert found.cost <= 2.34604 + above
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, IndexError, RuntimeError, OverflowError])
+def test_a_solver_that_fails_leaves_the_packing_in_hand(error: type[Exception], monkeypatch: pytest.MonkeyPatch):
+    class Failing(highspy.Highs):
+        def run(self) -> None:
+            raise error
+
+    monkeypatch.setattr(highs.highspy, "Highs", Failing)
+    answer = pack(BY_LUCK, Effort())
+    assert faults(BY_LUCK, answer.packing) == []
+    assert not answer.packing.left.any()
 
 
 def _of_second_type(packed: Packing) -> Packing:

@@ -16,6 +16,7 @@ import highspy
 import numpy as np
 
 from plimsoll.solver.filling.fill import ExistingNodes, FillDemand, FillResult, fill
+from plimsoll.solver.highs import build_solver, run_solver
 from plimsoll.solver.problem import UNBOUNDED, Effort, Flags, Floats, Ints
 
 MOST_VARIABLES: Final = 2_000
@@ -198,7 +199,14 @@ class _Program:
     def solve(self, effort: Effort) -> tuple[Any, Floats | None]:
         columns, lines, values = self.entries
         size = len(self.most)
-        highs = _build_solver(effort)
+        highs = build_solver(
+            {
+                "mip_max_nodes": effort.branch_nodes,
+                "mip_max_stall_nodes": effort.branch_nodes,
+                "simplex_iteration_limit": effort.simplex_iterations,
+                "mip_rel_gap": effort.gap,
+            }
+        )
         none = np.zeros(0, dtype=np.int32)
         highs.addRows(len(self.lower), self.lower, self.upper, 0, none, none, np.zeros(0))
         starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
@@ -206,26 +214,12 @@ class _Program:
         highs.addCols(size, self.price, nothing, self.most, len(values), starts, lines.astype(np.int32), values)
         whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
-        highs.run()
+        if not run_solver(highs):
+            return highspy.HighsModelStatus.kSolveError, None
         status = highs.getModelStatus()
         # A solution without proof of optimality is good enough.
         solved = highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         return status, np.array(highs.getSolution().col_value, dtype=np.float64) if solved else None
-
-
-def _build_solver(effort: Effort) -> Any:
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships no types
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("random_seed", 0),
-        ("mip_max_nodes", effort.branch_nodes),
-        ("mip_max_stall_nodes", effort.branch_nodes),
-        ("simplex_iteration_limit", effort.simplex_iterations),
-        ("mip_rel_gap", effort.gap),
-    ):
-        highs.setOptionValue(option, value)
-    return highs
 
 
 def _fill_as_assigned(demand: FillDemand, standing: ExistingNodes, assigned: Ints) -> FillResult:

@@ -8,12 +8,13 @@ and validated with integers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import highspy
 import numpy as np
 
 from plimsoll.solver.bounds.relaxation import find_undominated_types
+from plimsoll.solver.highs import build_solver, run_solver
 from plimsoll.solver.layout import compute_max_per_bin
 from plimsoll.solver.packing.solution import is_valid, join_patterns
 from plimsoll.solver.problem import UNBOUNDED, BinPattern
@@ -154,7 +155,13 @@ def _solve_times(problem: PackingProblem, listed: _Listed, cost: float, effort: 
     upper = np.concatenate([np.full(len(problem.counts), np.inf), limits, [1 - CHEAPER]])
     columns, rows = np.nonzero(matrix)
     starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
-    highs = _build_solver(effort)
+    highs = build_solver(
+        {
+            "mip_max_nodes": effort.branch_nodes // BRANCHES,
+            "mip_max_stall_nodes": effort.branch_nodes // BRANCHES,
+            "mip_rel_gap": 0.0,
+        }
+    )
     none = np.zeros(0, dtype=np.int32)
     highs.addRows(len(lower), lower, upper, 0, none, none, np.zeros(0))
     most = np.full(size, float(problem.counts.sum()))
@@ -162,25 +169,15 @@ def _solve_times(problem: PackingProblem, listed: _Listed, cost: float, effort: 
     highs.addCols(size, problem.price[types] / cost, np.zeros(size), most, *entries)
     whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
     highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
-    highs.run()
+    if not run_solver(highs):
+        # HiGHS 1.15 can fail if the cost row is tight to within its tolerance; the caller compares the cost anyway.
+        highs.changeRowBounds(len(lower) - 1, -highspy.kHighsInf, highspy.kHighsInf)
+        if not run_solver(highs):
+            return np.zeros(size, dtype=np.int64)
     # A solution without proof of optimality is good enough.
     if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return np.zeros(size, dtype=np.int64)
     return np.round(np.array(highs.getSolution().col_value)).astype(np.int64)
-
-
-def _build_solver(effort: Effort) -> Any:
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships no types
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("random_seed", 0),
-        ("mip_max_nodes", effort.branch_nodes // BRANCHES),
-        ("mip_max_stall_nodes", effort.branch_nodes // BRANCHES),
-        ("mip_rel_gap", 0.0),
-    ):
-        highs.setOptionValue(option, value)
-    return highs
 
 
 def _fill_bins(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
