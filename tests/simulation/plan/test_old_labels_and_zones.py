@@ -91,6 +91,14 @@ def test_a_type_without_zones_is_sold_wherever_others_are():
     assert zones_of({"machineTypes": types}) == {"m4": ("a", "b"), "m8": ("c",), "m2": ("a", "b", "c")}
 
 
-def test_no_zone_is_made_up_beside_nodes_that_have_their_own():
+def test_a_type_without_zones_is_sold_in_the_zones_of_the_nodes():
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {ZONE: zone}}}
+        for name, zone in (("n1", "eu-2"), ("n2", "eu-1"), ("n3", "eu-1"))
+    ]
+    assert zones_of({"machineTypes": [kind()], "objects": nodes}) == {"m4": ("eu-1", "eu-2")}
+
+
+def test_zones_that_the_file_names_go_before_those_of_the_nodes():
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {ZONE: "eu-1"}}}
-    assert zones_of({"machineTypes": [kind()], "objects": [node]}) == {"m4": ()}
+    assert zones_of({"machineTypes": [kind(zones=["eu-2"])], "objects": [node]}) == {"m4": ("eu-2",)}

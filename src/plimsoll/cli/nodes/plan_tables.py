@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.cli.shared.output import Table
+from plimsoll.nodes.planning.explain.new_groups import NEW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,9 +73,11 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
         yield f"and {_count(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
-    why = [*dict.fromkeys(str(cause) for scale_up in scale_ups for cause in scale_up.reason.because)]
+    causes = [cause for scale_up in scale_ups for cause in scale_up.reason.because]
+    why = [*dict.fromkeys(str(cause) for cause in causes if cause.code == NEW_GROUP)]
     if why:
         yield f"groups are created because: {'; '.join(why[:_NAMED])}"
+    yield from dict.fromkeys(str(cause) for cause in causes if cause.code != NEW_GROUP)
 
 
 def _summarise_placed(answer: ScaleUpPlan, waiting: int) -> str:

@@ -149,3 +149,5 @@ class SkippedGroup:
     reason: str
     code: str
     """CamelCase: MaxSizeReached, InBackoff, NotReady, CpuResourceLimit, MemoryResourceLimit, MaxNodeGroups, ..."""
+    zone: str = ""
+    """The only zone it is skipped in; empty: all its zones."""

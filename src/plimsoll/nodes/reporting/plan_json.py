@@ -68,6 +68,7 @@ def _scale_up_to_json(scale_up: GroupScaleUp) -> Json:
         entry["labels"] = dict(scale_up.option.profile.labels)
         entry["taints"] = [_taint_to_json(taint) for taint in scale_up.option.node.spec.taints]
         entry["capacityType"] = str(scale_up.option.capacity_type)
+    if scale_up.option.profile is not None or scale_up.reason.because:
         entry["reason"] = str(scale_up.reason)
     entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in scale_up.patterns]
     return entry

@@ -71,13 +71,14 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
 def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[MachineType, ...]:
     """As the simulated cloud sells them: a type that names no zones, in all of the cloud's.
 
-    Beside nodes that have zones of their own, none is made up for it.
+    The zones of the cloud are those that the file names, else those of the nodes of the file.
     """
     cloud, *_ = (body for _, body in build_cloud_manifests(scenario))
     zones = msgspec.convert(cloud["spec"], CloudSpec).zones
     sold = [msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types]
-    zones_are_said = "zones" in cloud["spec"] or not _have_zones(nodes)
-    return tuple(machine_type_of(machine_type, zones=zones if zones_are_said else ()) for machine_type in sold)
+    if "zones" not in cloud["spec"]:
+        zones = tuple(sorted({node.metadata.labels[ZONE] for node in nodes if ZONE in node.metadata.labels})) or zones
+    return tuple(machine_type_of(machine_type, zones=zones) for machine_type in sold)
 
 
 def _have_zones(nodes: Sequence[Node]) -> bool:

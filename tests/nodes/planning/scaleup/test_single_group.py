@@ -156,11 +156,11 @@ def test_nobody_waits_for_a_loop_that_would_not_help():
     assert codes(plan) == {"NoCompany"}
 
 
-def test_pods_spread_over_zones_go_to_one_zone_a_loop():
+def test_pods_spread_over_zones_get_nodes_in_every_zone_at_once():
     zones = [group(f"g-{zone}", zone=zone) for zone in "ab"]
     plan = planned(world(waiting("web", 4, **spread({"app": "web"})), groups=zones))
-    assert len(plan.scale_ups) == 1
-    assert plan.scheduled >= 1
+    assert {scale_up.option.zone: scale_up.added for scale_up in plan.scale_ups} == {"a": 1, "b": 1}
+    assert plan.scheduled == 4
 
 
 # ---- groups that are alike

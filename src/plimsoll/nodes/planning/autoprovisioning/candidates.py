@@ -345,7 +345,13 @@ class _OptionBuilder:
         where = f"{machine_type} in {zone}" if zone else machine_type
         self.skipped_groups.setdefault(
             (machine_type, zone, why),
-            SkippedGroup(group="", machine_type=machine_type, code=IN_BACKOFF, reason=f"a new group of {where}: {why}"),
+            SkippedGroup(
+                group="",
+                machine_type=machine_type,
+                code=IN_BACKOFF,
+                reason=f"a new group of {where}: {why}",
+                zone=zone,
+            ),
         )
         return True
 

@@ -10,6 +10,8 @@ import heapq
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from plimsoll.core.resources import CPU, MEMORY, PODS, ResourceVector
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.planning.packing.pod_relations import PodRelations
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Flags, Ints
 
 
 def balance(
@@ -36,16 +39,9 @@ def balance(
 
 def find_similar_options(problem: ScaleUpProblem) -> list[list[int]]:
     """Sets of similar options to balance; empty unless the policy enables it."""
-    rules = problem.policy.balancing
-    if not rules.enabled:
+    if not problem.policy.balancing.enabled:
         return []
-    likeness = SimilarityRules(
-        memory_ratio=rules.memory_ratio,
-        allocatable_ratio=rules.allocatable_ratio,
-        free_ratio=rules.free_ratio,
-        ignored_labels=frozenset(rules.ignored_labels),
-        only_labels=rules.labels,
-    )
+    likeness = _read_similarity_rules(problem)
     found: list[list[int]] = []
     for index, option in enumerate(problem.options):
         home = next((group for group in found if likeness.holds(problem.options[group[0]], option)), None)
@@ -54,6 +50,35 @@ def find_similar_options(problem: ScaleUpProblem) -> list[list[int]]:
         elif option.exists and problem.options[home[0]].exists and not option.zero_or_max:
             home.append(index)
     return [group for group in found if len(group) > 1]
+
+
+def _read_similarity_rules(problem: ScaleUpProblem) -> SimilarityRules:
+    rules = problem.policy.balancing
+    return SimilarityRules(
+        memory_ratio=rules.memory_ratio,
+        allocatable_ratio=rules.allocatable_ratio,
+        free_ratio=rules.free_ratio,
+        ignored_labels=frozenset(rules.ignored_labels),
+        only_labels=rules.labels,
+    )
+
+
+def find_zone_counterparts(problem: ScaleUpProblem, option: int, left: Ints) -> Flags:
+    """[T]: the option, and for pods spread over zones its counterparts in the other zones.
+
+    Per zone these are the options similar to it, else all options there that take the pods. `left` [C]: pods that need
+    a new node. Whether similar groups are balanced in general does not matter: these pods ask for all zones.
+    """
+    found: Flags = np.arange(len(problem.options)) == option
+    likeness = _read_similarity_rules(problem)
+    for number in np.flatnonzero((left > 0) & problem.allowed[option]).tolist():
+        for key in {spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}:
+            ids = problem.option_arrays.label_ids(key)
+            for zone in sorted({*ids[problem.allowed[:, number]].tolist()} - {-1, int(ids[option])}):
+                there = np.flatnonzero(problem.allowed[:, number] & (ids == zone)).tolist()
+                alike = [other for other in there if likeness.holds(problem.options[option], problem.options[other])]
+                found[alike or there] = True
+    return found
 
 
 def _split_batches(

@@ -4,6 +4,9 @@
 are estimated on each group, first fit decreasing: the largest pod first, whatever its priority. Pods that depend on
 other pods are placed by the same code as in the optimal planner, restricted to that group. A pod that the chosen group
 does not help, but another group could, waits for a later loop and gets that as its reason.
+
+Pods that are spread over zones need nodes in every zone that can be had, so a group is estimated together with its
+counterparts in the other zones: the groups similar to it, else any group there that takes the pods.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOpt
 from plimsoll.nodes.planning.packing.place import place
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 from plimsoll.nodes.planning.problem.scheduled_pods import ScheduledPods, assign_places
-from plimsoll.nodes.planning.scaleup.balancing import balance, find_similar_options
+from plimsoll.nodes.planning.scaleup.balancing import balance, find_similar_options, find_zone_counterparts
 from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose
+from plimsoll.nodes.planning.scaleup.pruning import PruningContext, ZonePruning
 from plimsoll.nodes.planning.scaleup.queue_order import schedule_by_priority
 from plimsoll.nodes.planning.scaleup.result_builder import build_plan
 from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
@@ -126,16 +130,29 @@ class _Estimator:
     def _place_all(self, option_index: int) -> ScheduledPods:
         """Add to the pods placed already, or place all pods again if that helps more: placed pods may block others."""
         problem = self.problem
-        only: Flags = np.arange(len(problem.options)) == option_index
-        packing = PackingOptions(effort=_EFFORT, usable=only, failed=self.failed)
+        usable = find_zone_counterparts(problem, option_index, self._count_left())
+        packing = PackingOptions(effort=_EFFORT, usable=usable, failed=self.failed)
         starts: list[tuple[Ints, Placement | None]] = [(problem.table.counts, None)]
         if not self.here.placement.is_empty:
             starts.insert(0, (self._count_left(), self.here.placement))
-        placements = [place(problem, self.relations, demand, packing, onto) for demand, onto in starts]
+        placements = [self._place(demand, onto, packing) for demand, onto in starts]
         return max(
             (assign_places(problem, self._distribute(placement)) for placement in placements),
             key=lambda scheduled: sum(scheduled.pods),
         )
+
+    def _place(self, demand: Ints, onto: Placement | None, packing: PackingOptions) -> Placement:
+        """A zone that fills up early and limits the others is left out if that places more pods."""
+        placement = place(self.problem, self.relations, demand, packing, onto)
+        if packing.usable.sum() <= 1:
+            return placement
+        asked = PruningContext(
+            wanted=demand + (0 if onto is None else onto.count_placed(len(demand))),
+            onto=onto or Placement(),
+            packing=packing,
+            place=lambda narrower: place(self.problem, self.relations, demand, narrower, onto),
+        )
+        return ZonePruning(self.problem, self.relations).prune(placement, asked)
 
     def _count_left(self) -> Ints:
         """[C]: pods that do not fit on existing nodes."""

@@ -1,0 +1,75 @@
+"""Zones that pods should be spread over but that cannot be had, each with the cause. Pure.
+
+A zone can be had if a group or machine type that takes the pods can be scaled up there. A zone that no group offers now
+(its group is backed off, full or over a limit), or that the plan leaves without nodes, is no domain: the pods are
+spread over the other zones, and the reason names the zone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE_KEYS
+from plimsoll.nodes.planning.autoprovisioning.requirements import NodeMatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.model.scale_up_plan import SkippedGroup
+    from plimsoll.nodes.planning.problem.placement import Placement
+    from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
+
+ZONE_NOT_AVAILABLE: Final = "ZoneNotAvailable"
+
+
+def explain_zones_of_scale_up(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:
+    """The missing zones of all classes with pods on the new nodes of one option."""
+    classes = {number for batch in placement.batches if batch.option == option for number in batch.content}
+    found = [reason for number in sorted(classes) for reason in explain_missing_zones(problem, placement, number)]
+    return tuple({reason.message: reason for reason in found}.values())
+
+
+def explain_missing_zones(problem: ScaleUpProblem, placement: Placement, number: int) -> Iterator[Reason]:
+    """One reason per zone without nodes, existing or planned, that suitable groups offer."""
+    if not problem.table.classes[number].has_spread:
+        return
+    for key in sorted({spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}):
+        ids, values = problem.option_arrays.label_ids(key), problem.option_arrays.label_values(key)
+        offered = {values[ids[option]] for option in np.flatnonzero(problem.allowed[:, number]) if ids[option] >= 0}
+        planned = {values[ids[batch.option]] for batch in placement.batches if ids[batch.option] >= 0}
+        has_nodes = planned | {*problem.arrays.label_values(key)}
+        refused = _find_refused_zones(problem, number, key)
+        for zone in sorted({*refused, *offered} - has_nodes):
+            if zone not in offered:
+                causes = "; ".join(dict.fromkeys(refused[zone]))
+                message = f"{key} {zone} cannot be had: {causes}"
+            elif planned:
+                message = f"{key} {zone} gets no nodes: it can take too few of the pods and would hold the others back"
+            else:
+                continue
+            yield Reason(code=ZONE_NOT_AVAILABLE, message=message, facts={"zone": zone})
+
+
+def _find_refused_zones(problem: ScaleUpProblem, number: int, key: str) -> dict[str, list[str]]:
+    """By zone: why groups and machine types that suit the class are no options there."""
+    matcher = NodeMatcher(problem.table.classes[number].pod)
+    groups = {group.id: group for group in problem.snapshot.groups}
+    found: dict[str, list[str]] = {}
+    for skipped in problem.option_set.skipped_groups:
+        group = groups.get(skipped.group)
+        if group is not None:
+            labels = {**dict.fromkeys(ZONE_KEYS, group.zone), **group.template.metadata.labels}
+            zone = labels.get(key, "")
+            suits = group.autoscaled and matcher.allows(labels) and matcher.tolerates(group.template.spec.taints)
+        else:
+            zone, suits = (skipped.zone if key in ZONE_KEYS else ""), True
+        if zone and suits:
+            found.setdefault(zone, []).append(_describe(skipped))
+    return found
+
+
+def _describe(skipped: SkippedGroup) -> str:
+    return f"{skipped.reason} ({skipped.group})" if skipped.group else skipped.reason
