@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver import highs
 from plimsoll.solver import pack as planner
 from plimsoll.solver.exact import pattern_milp
 from plimsoll.solver.pack import pack
@@ -113,10 +112,10 @@ def test_a_bound_on_the_cost_that_is_tight_to_the_tolerance_is_no_failure(above:
 @pytest.mark.parametrize("error", [ValueError, MemoryError, IndexError, RuntimeError, OverflowError])
 def test_a_solver_that_fails_leaves_the_packing_in_hand(error: type[Exception], monkeypatch: pytest.MonkeyPatch):
     class Failing(highspy.Highs):
-        def run(self) -> None:
+        def run(self) -> highspy.HighsStatus:
             raise error
 
-    monkeypatch.setattr(highs.highspy, "Highs", Failing)
+    monkeypatch.setattr(highspy, "Highs", Failing)
     answer = pack(BY_LUCK, Effort())
     assert faults(BY_LUCK, answer.packing) == []
     assert not answer.packing.left.any()
