@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from plimsoll.kube.diagnosis.permissions import Permission, Scope
 from plimsoll.kube.diagnosis.requirements import (
@@ -25,6 +25,23 @@ _FROM_TIDB_OPERATOR: Final = "TiDB Operator"
 
 def _build_pingcap_resource(plural: str, *, source: str) -> CustomResource:
     return CustomResource(plural=plural, group=_PINGCAP, versions=("v1alpha1",), source=source)
+
+
+def find_secret_namespaces(found: dict[str, Any]) -> set[str]:
+    """The namespaces whose Secrets a TidbCluster or an autoscaler needs: for TLS with PD or an external service."""
+    namespace = str(_part(found, "metadata").get("namespace", ""))
+    spec = _part(found, "spec")
+    needed = {namespace} if _part(spec, "tlsCluster").get("enabled") is True else set()
+    for component in ("tikv", "tidb"):
+        secret = _part(_part(_part(spec, component), "external"), "endpoint").get("tlsSecret")
+        if isinstance(secret, dict):
+            needed.add(str(secret.get("namespace") or namespace))
+    return needed
+
+
+def _part(whole: dict[str, Any], key: str) -> dict[str, Any]:
+    value = whole.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 TIDB: Final = Requirements(
@@ -89,4 +106,5 @@ TIDB: Final = Requirements(
         _build_pingcap_resource("tidbclusterautoscalers", source=FROM_PLIMSOLL),
         _build_pingcap_resource("tidbclusters", source=_FROM_TIDB_OPERATOR),
     ),
+    find_secret_namespaces=find_secret_namespaces,
 )

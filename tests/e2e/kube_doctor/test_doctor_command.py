@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -15,13 +16,15 @@ import yaml
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
+from plimsoll.objects.validation import shipped_definitions
 from tests.e2e.apiserver.processes import ApiServer, running
 from tests.e2e.timeouts import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+TIDB = "/apis/pingcap.com/v1alpha1"
+DEPLOY = Path(__file__).parents[3] / "deploy"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 E2E_KUBECONFIG = os.environ.get("PLIMSOLL_E2E_KUBECONFIG", "")
 
@@ -75,6 +78,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     users.write_text('bobs-secret,bob,1,"dev"\ncarols-secret,carol,2,"dev"\n')
     with running(folder / "cluster", "--token-file", str(users)) as started:
         yield started
+
+
+def shipped(folder: str, *files: str) -> list[dict[str, Any]]:
+    return [document for file in files for document in yaml.safe_load_all((DEPLOY / folder / file).read_text())]
 
 
 def kubeconfig(server: ApiServer, folder: Path, **changes: Any) -> Path:
@@ -262,6 +269,35 @@ def test_insecure_connections_are_a_warning(server: ApiServer, tmp_path: Path):
     ended = doctor("--kubeconfig", file, "--controller", "nodes", "-o", "json")
     assert ended.code == 0
     assert ended.finding("api")["level"] == "warn"
+
+
+def test_the_shipped_tidb_account_has_what_the_running_configuration_needs(server: ApiServer, tmp_path: Path):
+    """Its lease and ConfigMaps are where the account is, and without TLS no Secret is read."""
+    for document in shipped("tidb", "service-account.yaml", "permissions.yaml"):
+        place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
+        api = "/api/v1" if document["kind"] == "ServiceAccount" else RBAC
+        assert server.ask("POST", f"{api}{place}/{document['kind'].lower()}s", document)[0] == 201
+    for manifest in shipped_definitions():
+        if manifest.ref.name.endswith("pingcap.com"):
+            server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
+    server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "prod"}})
+    specs: dict[str, dict[str, Any]] = {"TidbCluster": {}, "TidbClusterAutoScaler": {"cluster": {"name": "db"}}}
+    for kind, spec in specs.items():
+        body = {"apiVersion": "pingcap.com/v1alpha1", "kind": kind, "metadata": {"name": "db"}, "spec": spec}
+        status, answer = server.ask("POST", f"{TIDB}/namespaces/prod/{kind.lower()}s", body)
+        assert status == 201, answer
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/plimsoll-tidb/token"
+    token = server.ask("POST", path, {"spec": {"expirationSeconds": 3600}})[1]["status"]["token"]
+    account = kubeconfig(server, tmp_path, user={"token": token})
+    ended = doctor("--kubeconfig", account, "--controller", "tidb", "-o", "json")
+    assert ended.finding("permissions.tidb")["level"] == "ok", ended.stdout
+    assert ended.code == 0
+
+    with_tls = {"spec": {"tlsCluster": {"enabled": True}}}
+    place = f"{TIDB}/namespaces/prod/tidbclusters/db"
+    assert server.ask("PATCH", place, with_tls, content="application/merge-patch+json")[0] == 200
+    missing = doctor("--kubeconfig", account, "--controller", "tidb", "-o", "json").finding("permissions.tidb")
+    assert [(rule["namespace"], rule["resources"]) for rule in missing["details"]["rules"]] == [("prod", ["secrets"])]
 
 
 @pytest.mark.skipif(not E2E_KUBECONFIG, reason="PLIMSOLL_E2E_KUBECONFIG names no cluster")

@@ -11,7 +11,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis import access_reviews, identities, servers, unreadable_objects
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level
-from plimsoll.kube.diagnosis.permissions import Namespaces
+from plimsoll.kube.diagnosis.permissions import Namespaces, service_account_namespace
 from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext
 from plimsoll.kube.diagnosis.served_apis import (
     check_definitions,
@@ -76,6 +76,9 @@ async def _examine(
             raise servers.no_kubernetes("it tells neither its version nor who we are", options.target)
         findings.append(finding)
         reviewer = replace(reviewer, user=identity.user if identity is not None else "")
+        if home := service_account_namespace(reviewer.user):
+            # A controller that runs as this account has its lease and its ConfigMaps beside it.
+            options = replace(options, namespaces=replace(options.namespaces, own=home))
     if findings[-1].level is not Level.FAIL:
         findings += [servers.version(probe), servers.clock_skew(probe)]
         findings += await _inside(client, options, reviewer=reviewer, on_step=on_step)

@@ -39,6 +39,13 @@ class Scope(StrEnum):
     """In a namespace that is always the same."""
 
 
+def service_account_namespace(user: str) -> str:
+    """The namespace of a ServiceAccount; empty: the user is none."""
+    if not user.startswith(_SERVICE_ACCOUNT):
+        return ""
+    return user.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
+
+
 class Namespaces(Value):
     """The namespaces of the scopes in one run."""
 

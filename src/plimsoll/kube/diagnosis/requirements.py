@@ -6,7 +6,7 @@ roles that follow from them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.permissions import Permission, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from datetime import datetime
 
     from plimsoll.kube.client import Client
@@ -73,6 +73,11 @@ class Requirements(Value):
     custom_resources: tuple[CustomResource, ...] = ()
     """The first is what the controller reconciles: it has work wherever there is such an object."""
     rivals: tuple[RivalCheck, ...] = ()
+    find_secret_namespaces: Callable[[dict[str, Any]], Iterable[str]] | None = None
+    """The namespaces whose Secrets an object of the custom resources needs; None: every object needs those of its own.
+
+    Permissions of `Scope.INHABITED` are asked about there.
+    """
 
     @property
     def builtin_groups(self) -> tuple[str, ...]:

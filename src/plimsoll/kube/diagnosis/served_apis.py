@@ -147,15 +147,29 @@ async def list_used_namespaces(
 ) -> tuple[str, ...]:
     """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.
 
-    A user that may not list them lacks a permission anyway; the rest is checked once that is granted.
+    If the controller says which objects need Secrets, only those count. A user that may not list them lacks a
+    permission anyway; the rest is checked once that is granted.
     """
-    subject = requirements.custom_resources[0] if requirements.custom_resources else None
-    served = seen[subject.name].versions if subject is not None else ()
-    version = (
-        next((preferred for preferred in subject.versions if preferred in served), "") if subject is not None else ""
-    )
-    if subject is None or not version:
-        return ()
+    find = requirements.find_secret_namespaces
+    found: set[str] = set()
+    for subject in requirements.custom_resources[: 1 if find is None else None]:
+        served = seen[subject.name].versions
+        version = next((preferred for preferred in subject.versions if preferred in served), "")
+        if not version:
+            continue
+        try:
+            if find is None:
+                found |= await _list_namespaces(client, subject, version)
+            else:
+                listed = await client.get_json(f"/apis/{subject.group}/{version}/{subject.plural}")
+                items = listed.get("items") if isinstance(listed, dict) else None
+                found.update(name for item in items or () if isinstance(item, dict) for name in find(item))
+        except (ApiError, UnreadableAnswer):
+            continue
+    return tuple(sorted(found - {""}))
+
+
+async def _list_namespaces(client: Client, subject: CustomResource, version: str) -> set[str]:
     resource = Resource(
         group=subject.group,
         version=version,
@@ -166,12 +180,9 @@ async def list_used_namespaces(
         struct=PartialObjectMetadata,
     )
     found: set[str] = set()
-    try:
-        async for page in client.metadata_pages(resource):
-            found.update(metadata.metadata.namespace for metadata in page.items)
-    except (ApiError, UnreadableAnswer):
-        return ()
-    return tuple(sorted(found - {""}))
+    async for page in client.metadata_pages(resource):
+        found.update(metadata.metadata.namespace for metadata in page.items)
+    return found
 
 
 def check_definitions(
