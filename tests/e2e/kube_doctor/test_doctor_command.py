@@ -16,7 +16,7 @@ import yaml
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
-from plimsoll.objects.validation import shipped_definitions
+from plimsoll.objects.validation import list_shipped_definitions
 from tests.e2e.apiserver.processes import ApiServer, running
 from tests.e2e.timeouts import PATIENCE_S
 
@@ -277,7 +277,7 @@ def test_the_shipped_tidb_account_has_what_the_running_configuration_needs(serve
         place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
         api = "/api/v1" if document["kind"] == "ServiceAccount" else RBAC
         assert server.ask("POST", f"{api}{place}/{document['kind'].lower()}s", document)[0] == 201
-    for manifest in shipped_definitions():
+    for manifest in list_shipped_definitions():
         if manifest.ref.name.endswith("pingcap.com"):
             server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
     server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "prod"}})
