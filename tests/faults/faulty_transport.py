@@ -230,13 +230,15 @@ class FaultyStream:
         return (frame + b"\n" for frame in whole)
 
     async def _next_chunk(self) -> bytes:
-        async with asyncio.TaskGroup() as group:
-            chunk = group.create_task(_next_of(self._stream))
-            broken = group.create_task(self._faults.wait_broken(self._resource))
+        chunk = asyncio.ensure_future(_next_of(self._stream))
+        broken = asyncio.ensure_future(self._faults.wait_broken(self._resource))
+        try:
             await asyncio.wait((chunk, broken), return_when=asyncio.FIRST_COMPLETED)
-            chunk.cancel()
+        finally:
             broken.cancel()
-        if chunk.cancelled():
+            if not chunk.done():
+                chunk.cancel()
+        if not chunk.done():
             raise AnswerLost("the connection broke")
         found = chunk.result()
         if found is None:

@@ -50,6 +50,7 @@ NODES: Final = Requirements(
             ("nodes", READ, "to list nodes and their free capacity"),
             ("nodes", ("patch",), "to taint and cordon nodes before they are deleted"),
             ("pods", WATCH, "to find pending pods and what the other pods use"),
+            ("pods", ("get",), "to verify a list of pods before anything is deleted because of it"),
             ("pods/eviction", ("create",), "to drain nodes before they are deleted"),
             ("namespaces", WATCH, "to evaluate pod affinity that selects namespaces"),
             ("replicationcontrollers", WATCH, "to find out whether an evicted pod is created again"),

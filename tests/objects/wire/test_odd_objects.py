@@ -106,11 +106,6 @@ def test_parsed_data_is_reported_in_the_same_words():
         ({"metadata": {"labels": {"a": "b", "c": 1}}}, "metadata.labels[c]: Expected `str`, got `int`"),
         ({"metadata": {"labels": {"a": ["b"]}}}, "metadata.labels[a]: Expected `str`, got `array`"),
         ({"metadata": []}, "metadata: Expected `object`, got `array`"),
-        (
-            {"metadata": {"creationTimestamp": "2026-01-01T00:00:00"}},
-            "metadata.creationTimestamp: Expected `datetime` with a timezone component",
-        ),
-        ({"metadata": {"creationTimestamp": "today"}}, "metadata.creationTimestamp: Invalid RFC3339 encoded datetime"),
         ({"kind": "Status"}, "kind: expected Pod, got Status"),
         ({"spec": {"containers": {"a": 1}}}, "spec.containers: Expected `array`, got `object`"),
     ],
@@ -118,6 +113,19 @@ def test_parsed_data_is_reported_in_the_same_words():
 def test_problems_name_the_field(value: Any, problem: str):
     assert bad_pod(json.dumps(value).encode()).problem == problem
     converted = convert_object(Pod, value)
+    assert isinstance(converted, BadObject)
+    assert converted.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("time", "problem"),
+    [
+        ("2026-01-01T00:00:00", "metadata.creationTimestamp: Expected `datetime` with a timezone component"),
+        ("today", "metadata.creationTimestamp: Invalid RFC3339 encoded datetime"),
+    ],
+)
+def test_times_that_are_none_are_reported_where_they_may_not_be_unknown(time: str, problem: str):
+    converted = convert_object(PodTemplate, {"metadata": {"creationTimestamp": time}})
     assert isinstance(converted, BadObject)
     assert converted.problem == problem
 

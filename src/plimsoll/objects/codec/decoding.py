@@ -22,6 +22,7 @@ from plimsoll.objects.api.meta import ListMeta, MicroTime, ObjectMeta, WireObjec
 from plimsoll.objects.codec.decode_problems import BadObject, Unreadable, json_type, problem_of
 from plimsoll.objects.codec.json_spans import cut, members
 from plimsoll.objects.codec.nulls import Shape, without_nulls
+from plimsoll.objects.codec.unknown_fields import DEGRADING_KINDS, MOST_UNKNOWN, remove_unknown
 
 T = TypeVar("T", bound=WireObject)
 S = TypeVar("S", bound=Wire)
@@ -224,11 +225,18 @@ def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
 
 def _convert(struct: type[S], value: Any) -> S | Unreadable:
     present = without_nulls(value, _shape(struct))
-    try:
-        converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
-    except _UNREADABLE as error:
-        return Unreadable(problem=problem_of(error, value=present))
-    return converted
+    may_degrade = issubclass(struct, WireObject) and struct.kind_name() in DEGRADING_KINDS
+    for attempt in range(MOST_UNKNOWN + 1):
+        try:
+            converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
+        except _UNREADABLE as error:
+            rest = remove_unknown(present, error) if may_degrade and attempt < MOST_UNKNOWN else None
+            if rest is None:
+                return Unreadable(problem=problem_of(error, value=present))
+            present = rest
+        else:
+            return converted
+    raise AssertionError("the last attempt returns")
 
 
 def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
