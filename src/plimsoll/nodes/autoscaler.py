@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, GroupRepair, ScaleUpPart
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterListers, ClusterObjects, Stale
+    from plimsoll.nodes.observing.other_autoscalers import OtherAutoscaler, OtherAutoscalers
     from plimsoll.nodes.observing.pod_filters import FilteredPods
     from plimsoll.nodes.observing.provider_state import ProviderState
     from plimsoll.nodes.plan_runner import PlanRunner
@@ -94,6 +95,8 @@ class AutoscalerDependencies:
     """The external expander, if `--expander=grpc` names one."""
     requests: RequestController | None = None
     """Serves ProvisioningRequests; None if they are not enabled."""
+    other_autoscalers: OtherAutoscalers | None = None
+    """Looks for other autoscalers in the cluster; None: there are none."""
     stepped: bool = False
     """True in a scenario that takes single steps: timers are not waited for, and no scheduler runs on its own."""
 
@@ -181,7 +184,11 @@ class Autoscaler:
             return self._end_blind(config, now, str(error), error_type="cloudProviderError")
         self._end_outage()
         provider, hold = self._check_lists(cluster, provider)
-        guard = ActionGuard(dry_run=config.policy.operation.dry_run, paused=config.paused)
+        guard = ActionGuard(
+            dry_run=config.policy.operation.dry_run,
+            paused=config.paused,
+            other_autoscaler=", ".join(map(str, await self._find_other_autoscalers(config.policy))),
+        )
         return _Observation(
             number=self._loops,
             now=now,
@@ -210,6 +217,12 @@ class Autoscaler:
         return await self._adjust_groups(loop, result)
 
     # ---- observing
+
+    async def _find_other_autoscalers(self, policy: Policy) -> tuple[OtherAutoscaler, ...]:
+        finder = self._dependencies.other_autoscalers
+        if finder is None or policy.operation.ignore_other_autoscalers:
+            return ()
+        return await finder.find(policy.operation)
 
     def _find_stale(self) -> Stale | None:
         requests = self._dependencies.requests
@@ -252,6 +265,7 @@ class Autoscaler:
             number=loop.number,
             at=loop.now,
             policy=loop.policy,
+            held_back=loop.guard.reason,
             health=self._state.assess_health(loop.now),
             changes=changes,
             repairs=repaired,

@@ -24,6 +24,7 @@ from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
 from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
+from plimsoll.nodes.observing.other_autoscalers import OtherAutoscalers
 from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods
 from plimsoll.nodes.permissions import LAST_PLANS_MAP
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
@@ -96,6 +97,11 @@ class NodeAutoscaler:
         )
         pacing = Pacing.STEPPED if dependencies.stepped else Pacing.of(policy)
         self._dependencies = dependencies
+        self._others = (
+            None
+            if dependencies.stepped
+            else OtherAutoscalers(dependencies.client, self.listers.pods, clock=dependencies.clock)
+        )
         informer = self.listers.pods
         self._pods = CachedPods(informer) if dependencies.stepped else ListedPods(dependencies.client, informer)
         guard = DeletionGuard(dependencies.client, self._pods, clock=dependencies.clock)
@@ -131,6 +137,7 @@ class NodeAutoscaler:
                 run_planner=dependencies.run_planner,
                 expander=dependencies.expander,
                 requests=self._build_request_controller(),
+                other_autoscalers=self._others,
                 stepped=dependencies.stepped,
             )
         )

@@ -78,6 +78,8 @@ class LoopResult:
     policy: Policy
     ended_early: Reason | None = None
     """Why it stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
+    held_back: Reason | None = None
+    """Why nothing is done whatever is planned: dry run, paused, another autoscaler is at work."""
     health: ClusterHealth | None = None
     changes: Changes = field(default_factory=Changes)
     repairs: tuple[GroupRepair, ...] = ()

@@ -1,4 +1,4 @@
-"""Pause and dry run: what keeps a controller from acting. Plans are made and reported as always.
+"""Pause, dry run and other controllers: what keeps a controller from acting. Plans are made and reported as always.
 
 A pause is the annotation `plimsoll.io/paused`. Its value names the user and the reason; "true" gives no reason, and an
 empty value or "false" is no pause. On the ConfigMap of Plimsoll's controllers (`plimsoll pause` sets it there) it holds
@@ -26,14 +26,19 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 PAUSED_ANNOTATION: Final = "plimsoll.io/paused"
 DRY_RUN: Final = "DryRun"
 PAUSED: Final = "Paused"
+OTHER_AUTOSCALER: Final = "OtherAutoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGuard:
-    """What forbids actions now. `paused`: the value of a pause annotation; empty when not paused."""
+    """What forbids actions now. `paused`: the value of a pause annotation; empty when not paused.
+
+    `other_autoscaler`: which other program does the same work; empty: none.
+    """
 
     dry_run: bool = False
     paused: str = ""
+    other_autoscaler: str = ""
 
     @property
     def reason(self) -> Reason | None:
@@ -43,6 +48,9 @@ class ActionGuard:
         if self.paused:
             why = "" if self.paused == "true" else f": {self.paused}"
             return Reason(code=PAUSED, message=f"paused{why}")
+        if self.other_autoscaler:
+            message = f"another autoscaler is at work: {self.other_autoscaler}"
+            return Reason(code=OTHER_AUTOSCALER, message=message)
         return None
 
 

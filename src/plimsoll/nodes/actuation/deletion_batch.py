@@ -23,6 +23,7 @@ from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
 from plimsoll.nodes.actuation.taints import add_deletion_taint, has_deletion_taint, remove_deletion_taint
 from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
+from plimsoll.nodes.model.node_labels import find_karpenter_pool
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.state.node_pods import SCALE_DOWN_DISABLED, NodeFlags
@@ -263,6 +264,8 @@ class DeletionBatch:
             return _build_unremovable_failure("the deletion taint was removed")
         if current.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
             return _build_unremovable_failure("the node has the annotation scale-down-disabled")
+        if pool := find_karpenter_pool(current.metadata.labels):
+            return _build_unremovable_failure(f"the node is Karpenter's, of NodePool {pool}")
         return None
 
     async def _drain(self, deletion: NodeDeletion) -> DeletionFailure | None:

@@ -894,6 +894,14 @@ class Operation:
     client_burst: int = count(
         "kube-client-burst", 10, description="Number of requests that may go to the API server at once."
     )
+    ignore_other_autoscalers: bool = switch(
+        "ignore-other-autoscalers",
+        default=False,
+        description=(
+            "Whether this autoscaler acts although another one (Cluster Autoscaler with another lease, Karpenter) is "
+            "at work in the cluster."
+        ),
+    )
     leader_elect: bool = switch(
         "leader-elect", default=True, description="Whether a lease decides which of several replicas acts."
     )

@@ -1,11 +1,14 @@
-"""Well-known labels of nodes. Constants only."""
+"""Well-known labels of nodes."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.gpus import GPU_LABELS
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -28,6 +31,8 @@ CAPACITY_TYPE_KEYS: Final = frozenset(
         "kubernetes.azure.com/scalesetpriority",
     }
 )
+KARPENTER_POOL_KEYS: Final = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+"""On nodes that Karpenter created and removes, since version 0.32 and before it."""
 SYSTEM_KEYS: Final = (
     frozenset(
         {
@@ -46,3 +51,8 @@ SYSTEM_KEYS: Final = (
     | (MACHINE_TYPE_KEYS - {MACHINE_TYPE_ALIAS})
 )
 """Labels that a machine or its location sets by itself; auto-provisioning never puts them on a group."""
+
+
+def find_karpenter_pool(labels: Mapping[str, str]) -> str:
+    """The NodePool of Karpenter that a node belongs to; empty: the node is not Karpenter's."""
+    return next((labels[key] for key in KARPENTER_POOL_KEYS if labels.get(key)), "")

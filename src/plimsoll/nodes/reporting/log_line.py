@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups, is_min_size_repair
 from plimsoll.nodes.reporting.requests import build_request_clauses
+from plimsoll.operator.pause import OTHER_AUTOSCALER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plimsoll.core.plans import Reason
     from plimsoll.nodes.loop_result import LoopResult
 
 _NAMED: Final = 3
@@ -33,10 +35,17 @@ def build_log_line(result: LoopResult) -> str:
             *_describe_finished(result),
             *_describe_deleted_groups(result),
         ]
+    held_back = result.held_back
+    if held_back is not None and held_back.code == OTHER_AUTOSCALER and not _mention(clauses, held_back):
+        clauses.append(f"nothing is done, {held_back}")
     if result.hold is not None:
         clauses.append(f"nothing is scaled down, {result.hold}")
     clauses += [f"kept {held.node or held.group}, {held.reason}" for held in result.held_deletions[:_NAMED]]
     return "; ".join(clauses) or "nothing to do"
+
+
+def _mention(clauses: Sequence[str], reason: Reason) -> bool:
+    return any(str(reason) in clause for clause in clauses)
 
 
 def _describe_repairs(loop: LoopResult) -> Iterator[str]:

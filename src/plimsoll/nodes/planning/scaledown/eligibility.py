@@ -45,6 +45,7 @@ RECENTLY_UNREMOVABLE: Final = "RecentlyUnremovable"
 NOT_STARTED: Final = "NotStarted"
 BOOKED: Final = "BookedCapacity"
 UNREADABLE: Final = "UnexpectedError"
+MANAGED_BY_KARPENTER: Final = "ManagedByKarpenter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,9 @@ class EligibilityChecker:
             return Reason(code=NOT_STARTED, message="it has not joined yet")
         if flags.scale_down_disabled:
             return Reason(code=DISABLED_ANNOTATION, message="annotated scale-down-disabled")
+        if flags.karpenter_pool:
+            message = f"it is Karpenter's, of NodePool {flags.karpenter_pool}"
+            return Reason(code=MANAGED_BY_KARPENTER, message=message, facts={"nodePool": flags.karpenter_pool})
         room = self.groups.get(self.snapshot.group_of.get(state.name, ""))
         if room is None:
             return Reason(code=NOT_AUTOSCALED, message="its group is not autoscaled")

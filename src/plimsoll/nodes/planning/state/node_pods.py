@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import structs
 
+from plimsoll.nodes.model.node_labels import find_karpenter_pool
 from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
 from plimsoll.nodes.model.pod_traits import (
     DELETION_COST,
@@ -246,10 +247,13 @@ class NodeFlags:
     """It represents a machine that has not joined yet."""
     scale_down_disabled: bool
     """Annotated not to be removed."""
+    karpenter_pool: str = ""
+    """The NodePool of Karpenter, whose node it is; empty: not Karpenter's."""
 
     @property
     def is_plain(self) -> bool:
-        return self.ready and not (self.being_deleted or self.upcoming or self.scale_down_disabled)
+        is_special = self.being_deleted or self.upcoming or self.scale_down_disabled or self.karpenter_pool
+        return self.ready and not is_special
 
     @classmethod
     def of(cls, node: Node) -> NodeFlags:
@@ -260,4 +264,5 @@ class NodeFlags:
             being_deleted=tainted or meta.deletion_timestamp is not None,
             upcoming=meta.labels.get(TEMPLATE_LABEL) == "true",
             scale_down_disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",
+            karpenter_pool=find_karpenter_pool(meta.labels),
         )

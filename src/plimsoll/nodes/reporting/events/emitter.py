@@ -17,6 +17,7 @@ from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, stat
 from plimsoll.nodes.reporting.events.requests import build_request_events
 from plimsoll.nodes.reporting.events.scale_down import build_scale_down_events
 from plimsoll.nodes.reporting.events.scale_up import build_scale_up_events
+from plimsoll.operator.pause import OTHER_AUTOSCALER
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -49,6 +50,10 @@ def _build_health_events(loop: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(
             about=status_config_map(loop.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
         )
+    held_back = loop.held_back
+    if held_back is not None and held_back.code == OTHER_AUTOSCALER:
+        about = status_config_map(loop.policy)
+        yield EventMessage(about=about, type=WARNING, reason=OTHER_AUTOSCALER, message=f"Nothing is done: {held_back}")
 
 
 class Recorder(Protocol):

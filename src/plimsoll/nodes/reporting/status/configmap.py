@@ -136,7 +136,8 @@ class StatusConfigMapWriter:
 
 
 def _build_document(loop: LoopResult, before: documents.Document | None) -> documents.Document:
-    message = "" if loop.ended_early is None else str(loop.ended_early)
+    reason = loop.ended_early or loop.held_back
+    message = "" if reason is None else str(reason)
     if loop.health is None:
         return documents.build_initializing_document(loop.at, message)
     candidates = Counter(unneeded_node.group for unneeded_node in loop.scale_down.unneeded)
