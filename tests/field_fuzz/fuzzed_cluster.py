@@ -1,0 +1,212 @@
+"""A live cluster in virtual time with all controllers on, to which objects with extreme fields are written.
+
+Everything goes through the API server, as a user would write it. What must not happen is a `Finding`: an answer of 5xx
+that Kubernetes does not give, a log line with a traceback, and a service that crashed. A seed gives the same requests
+every time.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import traceback
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from structlog.testing import capture_logs
+
+from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.simulation.ports import Plugins
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.world import World
+from tests.conformance.fuzzing import is_allowed
+from tests.field_fuzz.base_objects import BASE_OBJECTS, NAMESPACE
+from tests.field_fuzz.field_table import get_resource, list_fields, put
+from tests.nodes.autoscaler.loop_scenarios import containers, group, scenario_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tests.field_fuzz.field_table import Field
+
+Json = dict[str, Any]
+
+_LIVE_OBJECTS: Final = 60
+"""So many fuzzed objects exist at a time; the oldest are deleted."""
+_BATCH: Final = 20
+_BATCH_S: Final = 15.0
+_LEVELS: Final = ("error", "critical")
+_WEIGHTS: Final = {"pods": 8, "nodes": 4, "provisioningrequests": 2, "podtemplates": 2, "tidbclusterautoscalers": 2}
+# Kubernetes would create that many objects too; here they would only take time.
+_MANY: Final = frozenset({"replicas", "parallelism", "completions", "target", "min", "max", "count"})
+_MOST: Final = 5
+
+_OBJECTS: Final[tuple[Json, ...]] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+    {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "template", "namespace": NAMESPACE}, "template": {"spec": containers("100m")}},
+    {
+        "apiVersion": "pingcap.com/v1alpha1",
+        "kind": "TidbCluster",
+        "metadata": {"name": "db", "namespace": NAMESPACE},
+        "spec": BASE_OBJECTS["tidbclusters"]["spec"],
+    },
+    {
+        "apiVersion": "pingcap.com/v1alpha1",
+        "kind": "TidbClusterAutoScaler",
+        "metadata": {"name": "as1", "namespace": NAMESPACE},
+        "spec": BASE_OBJECTS["tidbclusterautoscalers"]["spec"],
+    },
+)
+_OPTIONS: Final = {
+    "enable-provisioning-requests": True,
+    "scale-down-unneeded-time": "1m",
+    "scale-down-delay-after-add": "30s",
+    "ok-total-unready-count": 1000,
+}
+_CALM: Final = {"example.com/calm": "true"}
+
+
+class FuzzedObject(NamedTuple):
+    """What is written: an object, then its status; or a patch of an object that exists."""
+
+    plural: str
+    name: str
+    body: Json
+    status: Json | None = None
+
+    def to_json(self) -> Json:
+        return self._asdict()
+
+
+class Finding(NamedTuple):
+    """What must not happen, with the objects of the batch in which it did."""
+
+    problem: str
+    objects: tuple[FuzzedObject, ...]
+
+
+class FuzzedCluster(World):
+    """`with FuzzedCluster(seed) as cluster:`, then `fuzz`."""
+
+    def __init__(self, seed: int) -> None:
+        groups = [group("g", target=2, max=4), group("calm", target=0, max=1, template={"labels": _CALM})]
+        scenario = scenario_of(
+            (), {"world": "live", "nodeGroups": groups, "objects": list(_OBJECTS), "options": _OPTIONS}
+        )
+        super().__init__(scenario, plugs=Plugins(make_loop=ScenarioLoop))
+        self._chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
+        self._transport = EmbeddedTransport(self._application, token=self._token)
+        self._objects: deque[FuzzedObject] = deque()
+        self._count = 0
+        self.answers: dict[int, int] = {}
+
+    def fuzz(self, count: int) -> list[Finding]:
+        """Write so many objects."""
+        findings: list[Finding] = []
+        for start in range(0, count, _BATCH):
+            batch = [self._build_object() for _ in range(min(_BATCH, count - start))]
+            findings += self.write(batch)
+        return findings
+
+    def write(self, batch: Sequence[FuzzedObject]) -> list[Finding]:
+        """Write these objects, delete the oldest ones, and give the controllers time for them."""
+        problems: list[str] = []
+        with capture_logs() as logs:
+            for fuzzed in batch:
+                problems += self._write(fuzzed)
+            while len(self._objects) > _LIVE_OBJECTS:
+                problems += self._delete(self._objects.popleft())
+            self.run.advance_by(_BATCH_S)
+        problems += _find_problems(logs)
+        return [Finding(problem, tuple(batch)) for problem in problems]
+
+    def clear(self) -> list[Finding]:
+        """Delete all fuzzed objects."""
+        problems: list[str] = []
+        with capture_logs() as logs:
+            while self._objects:
+                problems += self._delete(self._objects.popleft())
+            self.run.advance_by(_BATCH_S)
+        return [Finding(problem, ()) for problem in (*problems, *_find_problems(logs))]
+
+    def serves_a_pending_pod(self) -> bool:
+        """Whether a plain pod that needs a new node gets one."""
+        spec = {**containers("1"), "nodeSelector": _CALM}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "calm"}, "spec": spec}
+        status, answer = self._send("POST", "/api/v1/namespaces/default/pods", body)
+        assert status == 201, answer
+        self.run.advance_by(600)
+        pod = self.run_now(self.client.get_json("/api/v1/namespaces/default/pods/calm"))
+        return bool(pod["spec"].get("nodeName"))
+
+    # ---- objects
+
+    def _build_object(self) -> FuzzedObject:
+        self._count += 1
+        plural = self._chance.choices(_KINDS, weights=_KIND_WEIGHTS)[0]
+        name = f"f{self._count}"
+        body = copy.deepcopy(BASE_OBJECTS[plural])
+        resource = get_resource(plural)
+        body |= {"apiVersion": resource.api_version, "kind": resource.kind}
+        metadata = body["metadata"] = {"name": name, "labels": {"app": f"fuzz{self._count % 3}"}}
+        if resource.namespaced:
+            metadata["namespace"] = NAMESPACE
+        if plural == "pods" and self._chance.random() < 0.5:
+            body["spec"]["nodeName"] = self._chance.choice(("g-0", "g-1"))
+        for _ in range(self._chance.choice((1, 1, 1, 2, 3))):
+            field = self._chance.choice(_FIELDS_OF[plural])
+            put(body, field.path, copy.deepcopy(self._value_of(field)))
+        status = body.pop("status", None) if plural != "nodes" else body.get("status")
+        return FuzzedObject(plural, name, body, status)
+
+    def _value_of(self, field: Field) -> Any:
+        value = self._chance.choice(field.values)
+        is_count = field.path[-1] in _MANY and isinstance(value, int) and value > _MOST
+        return _MOST if is_count else value
+
+    # ---- requests
+
+    def _write(self, fuzzed: FuzzedObject) -> list[str]:
+        resource = get_resource(fuzzed.plural)
+        status, answer = self._send("POST", resource.path(NAMESPACE), fuzzed.body)
+        problems = _check(status, answer)
+        if status != 201:
+            return problems
+        self._objects.append(fuzzed)
+        if fuzzed.status is not None:
+            path = f"{resource.path(NAMESPACE, fuzzed.name)}/status"
+            problems += _check(*self._send("PATCH", path, {"status": fuzzed.status}))
+        return problems
+
+    def _delete(self, fuzzed: FuzzedObject) -> list[str]:
+        path = get_resource(fuzzed.plural).path(NAMESPACE, fuzzed.name)
+        query = (("gracePeriodSeconds", "0"),) if self._chance.random() < 0.5 else ()
+        return _check(*self._send("DELETE", path, None, query=query))
+
+    def _send(self, method: str, path: str, body: Any, *, query: Sequence[tuple[str, str]] = ()) -> tuple[int, Any]:
+        content_type = MERGE_PATCH if method == "PATCH" else JSON
+        data = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, query, {"Content-Type": content_type, "Accept": JSON}, data)
+        response = self.run_now(self._transport.send(request))
+        self.answers[response.status] = self.answers.get(response.status, 0) + 1
+        return response.status, json.loads(response.body)
+
+
+_KINDS: Final = tuple(sorted(BASE_OBJECTS))
+_KIND_WEIGHTS: Final = [_WEIGHTS.get(kind, 1) for kind in _KINDS]
+_FIELDS_OF: Final = {kind: [field for field in list_fields() if field.kind == kind] for kind in _KINDS}
+
+
+def _check(status: int, answer: Any) -> list[str]:
+    return [] if is_allowed(status, answer) else [f"{status}: {str(answer)[:500]}"]
+
+
+def _find_problems(logs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for line in logs:
+        error = line.get("exc_info")
+        if error or line["log_level"] in _LEVELS:
+            told = ", ".join(f"{name}={str(value)[-1500:]}" for name, value in line.items())
+            stack = "".join(traceback.format_exception(error)[-4:]) if isinstance(error, BaseException) else ""
+            yield f"{told}\n{stack}"
