@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
 from msgspec import inspect
 
 import plimsoll
@@ -52,7 +51,7 @@ TEXTS: Final = (
     *("9223372036854775807", "true", "{", "0000-01-01T00:00:00Z", "a,b=c", "*", "Always", "None", "null", " "),
     *("default-scheduler", "2562048h", "99999999999999999999999999", "0", "1.5", "١٢٣", "1_000", "+1", "Infinity"),
 )
-WRONG_TYPES: Final = (None, [], {}, "x", -1, True, [[]], {"a": {"a": {}}})
+WRONG_TYPES: Final[tuple[Any, ...]] = (None, [], {}, "x", -1, True, [[]], {"a": {"a": {}}})
 
 
 class Field(NamedTuple):
@@ -61,8 +60,8 @@ class Field(NamedTuple):
     kind: str
     path: Path_
     values: tuple[Any, ...]
-    sample: Any = None
-    """What an object may have there, for fields that base objects do not fill."""
+    weight: float = 1.0
+    """How often it is chosen: keys of annotations and lists of wrong types are many, and say less."""
 
 
 @cache
@@ -84,8 +83,8 @@ def _fields_of(kind: str) -> Iterator[Field]:
         if field.path[0] not in _SKIPPED:
             yield field._replace(kind=kind)
     for key in list_keys():
-        yield Field(kind, ("metadata", "annotations", key), TEXTS)
-        yield Field(kind, ("metadata", "labels", key), TEXTS)
+        yield Field(kind, ("metadata", "annotations", key), TEXTS, 0.5)
+        yield Field(kind, ("metadata", "labels", key), TEXTS, 0.1)
 
 
 def _walk(info: inspect.Type, path: Path_) -> Iterator[Field]:
@@ -97,14 +96,14 @@ def _walk(info: inspect.Type, path: Path_) -> Iterator[Field]:
             yield from _walk_union(info, path)
         case inspect.StructType():
             if path:
-                yield Field("", path, WRONG_TYPES)
+                yield Field("", path, WRONG_TYPES, 0.2)
             for member in info.fields:
                 yield from _walk(member.type, (*path, member.encode_name))
         case inspect.VarTupleType() | inspect.ListType():
-            yield Field("", path, (*WRONG_TYPES, [None], _deep_list(40)))
+            yield Field("", path, (*WRONG_TYPES, [None], _deep_list(40)), 0.2)
             yield from _walk(info.item_type, (*path, 0))
         case inspect.DictType():
-            yield Field("", path, (*WRONG_TYPES, {"": ""}, {"x" * 400: "x"}, {"a": None}))
+            yield Field("", path, (*WRONG_TYPES, {"": ""}, {"x" * 400: "x"}, {"a": None}), 0.2)
             keys = _RESOURCES if isinstance(info.value_type, inspect.UnionType) else ("a",)
             for key in keys:
                 yield from _walk(info.value_type, (*path, key))
@@ -158,38 +157,24 @@ def list_keys() -> tuple[str, ...]:
     return tuple(sorted(key for key in found if not _NO_KEY.search(key)))
 
 
-def put(body: Any, path: Path_, value: Any) -> None:
-    """Set a field; what leads to it is made, with what the server requires beside it."""
-    for index, step in enumerate(path[:-1]):
-        body = _enter(body, step, made=[] if isinstance(path[index + 1], int) else _beside(path[: index + 1]))
-    last = path[-1]
-    if isinstance(last, int):
-        body[:] = [value]
-    elif value is _ABSENT:
-        body.pop(last, None)
-    else:
-        body[last] = value
-
-
-class _Absent:
-    """Marks a field that is left out."""
-
-
-_ABSENT: Final = _Absent()
-
-
-def _enter(body: Any, step: Step, *, made: Any) -> Any:
+def put(body: Any, path: Path_, value: Any, *, at: int = 0) -> Any:
+    """A copy with this value in a field; what leads to it is made, with what the server requires beside it."""
+    if at == len(path):
+        return value
+    step = path[at]
     if isinstance(step, int):
-        if not body:
-            body.append(made)
-        return body[step]
-    if not isinstance(body.get(step), (dict, list)):
-        body[step] = made
-    return body[step]
+        first, *rest = body if isinstance(body, list) and body else [_beside(path[: at + 1])]
+        return [put(first, path, value, at=at + 1), *rest]
+    members = body if isinstance(body, dict) else _beside(path[:at])
+    return {**members, step: put(members.get(step), path, value, at=at + 1)}
 
 
 _REQUIRED: Final[dict[str, Any]] = {
-    "topologySpreadConstraints": {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"},
+    "topologySpreadConstraints": {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+    },
     "podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution": {"topologyKey": "kubernetes.io/hostname"},
     "podAffinity.requiredDuringSchedulingIgnoredDuringExecution": {"topologyKey": "kubernetes.io/hostname"},
     "preferredDuringSchedulingIgnoredDuringExecution": {
@@ -206,7 +191,13 @@ _REQUIRED: Final[dict[str, Any]] = {
     "initContainers": {"name": "i", "image": "app"},
     "ports": {"name": "p", "containerPort": 80, "port": 80},
     "volumes": {"name": "v", "emptyDir": {}},
-    "conditions": {"type": "Ready", "status": "True", "reason": "Fuzzed", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+    "conditions": {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Fuzzed",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    },
     "containerStatuses": {"name": "c", "image": "app", "imageID": "", "ready": True, "restartCount": 0},
     "ownerReferences": {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b"},
     "schedulingGates": {"name": "example.com/a"},
@@ -220,7 +211,5 @@ def _beside(path: Path_) -> dict[str, Any]:
     for length in (2, 1):
         found = _REQUIRED.get(".".join(names[-length:]))
         if found is not None and isinstance(path[-1], int):
-            return msgspec.json.decode(msgspec.json.encode(found))
+            return dict(found)
     return {}
-
-

@@ -12,6 +12,8 @@ import json
 import random
 import traceback
 from collections import deque
+from http import HTTPStatus
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from structlog.testing import capture_logs
@@ -37,6 +39,11 @@ _LIVE_OBJECTS: Final = 60
 """So many fuzzed objects exist at a time; the oldest are deleted."""
 _BATCH: Final = 20
 _BATCH_S: Final = 15.0
+_PATCHES: Final = 0.2
+_OWN_OBJECTS: Final = (
+    *(("nodes", "g-0"), ("nodes", "g-1"), ("nodegroups", "g"), ("machines", "g-0"), ("podtemplates", "template")),
+    *(("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
+)
 _LEVELS: Final = ("error", "critical")
 _WEIGHTS: Final = {"pods": 8, "nodes": 4, "provisioningrequests": 2, "podtemplates": 2, "tidbclusterautoscalers": 2}
 # Kubernetes would create that many objects too; here they would only take time.
@@ -45,7 +52,12 @@ _MOST: Final = 5
 
 _OBJECTS: Final[tuple[Json, ...]] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-    {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "template", "namespace": NAMESPACE}, "template": {"spec": containers("100m")}},
+    {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "template", "namespace": NAMESPACE},
+        "template": {"spec": containers("100m")},
+    },
     {
         "apiVersion": "pingcap.com/v1alpha1",
         "kind": "TidbCluster",
@@ -69,12 +81,12 @@ _CALM: Final = {"example.com/calm": "true"}
 
 
 class FuzzedObject(NamedTuple):
-    """What is written: an object, then its status; or a patch of an object that exists."""
+    """What is written: an object and then its status. With a name, it is a patch of the object of that name."""
 
     plural: str
     name: str
     body: Json
-    status: Json | None = None
+    status: Any = None
 
     def to_json(self) -> Json:
         return self._asdict()
@@ -96,7 +108,7 @@ class FuzzedCluster(World):
             (), {"world": "live", "nodeGroups": groups, "objects": list(_OBJECTS), "options": _OPTIONS}
         )
         super().__init__(scenario, plugs=Plugins(make_loop=ScenarioLoop))
-        self._chance = random.Random(seed)  # noqa: S311 - repeatable, no secret
+        self._chance = random.Random(seed)
         self._transport = EmbeddedTransport(self._application, token=self._token)
         self._objects: deque[FuzzedObject] = deque()
         self._count = 0
@@ -106,7 +118,7 @@ class FuzzedCluster(World):
         """Write so many objects."""
         findings: list[Finding] = []
         for start in range(0, count, _BATCH):
-            batch = [self._build_object() for _ in range(min(_BATCH, count - start))]
+            batch = [self._build_fuzzed() for _ in range(min(_BATCH, count - start))]
             findings += self.write(batch)
         return findings
 
@@ -136,30 +148,44 @@ class FuzzedCluster(World):
         spec = {**containers("1"), "nodeSelector": _CALM}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "calm"}, "spec": spec}
         status, answer = self._send("POST", "/api/v1/namespaces/default/pods", body)
-        assert status == 201, answer
+        assert status == HTTPStatus.CREATED, answer
         self.run.advance_by(600)
         pod = self.run_now(self.client.get_json("/api/v1/namespaces/default/pods/calm"))
         return bool(pod["spec"].get("nodeName"))
 
     # ---- objects
 
+    def _build_fuzzed(self) -> FuzzedObject:
+        return self._build_patch() if self._chance.random() < _PATCHES else self._build_object()
+
     def _build_object(self) -> FuzzedObject:
         self._count += 1
         plural = self._chance.choices(_KINDS, weights=_KIND_WEIGHTS)[0]
-        name = f"f{self._count}"
         body = copy.deepcopy(BASE_OBJECTS[plural])
         resource = get_resource(plural)
         body |= {"apiVersion": resource.api_version, "kind": resource.kind}
-        metadata = body["metadata"] = {"name": name, "labels": {"app": f"fuzz{self._count % 3}"}}
+        metadata = body["metadata"] = {"name": f"f{self._count}", "labels": {"app": f"fuzz{self._count % 3}"}}
         if resource.namespaced:
             metadata["namespace"] = NAMESPACE
         if plural == "pods" and self._chance.random() < 0.5:
             body["spec"]["nodeName"] = self._chance.choice(("g-0", "g-1"))
         for _ in range(self._chance.choice((1, 1, 1, 2, 3))):
-            field = self._chance.choice(_FIELDS_OF[plural])
-            put(body, field.path, copy.deepcopy(self._value_of(field)))
+            field = self._choose_field(plural)
+            body = put(body, field.path, self._value_of(field))
         status = body.pop("status", None) if plural != "nodes" else body.get("status")
-        return FuzzedObject(plural, name, body, status)
+        return FuzzedObject(plural, "", body, status)
+
+    def _build_patch(self) -> FuzzedObject:
+        """A patch of an object that the cluster works with, or of a fuzzed one."""
+        fuzzed = [(found.plural, found.name) for found in self._objects]
+        plural, name = self._chance.choice((*_OWN_OBJECTS, *fuzzed))
+        field = self._choose_field(plural)
+        body = put({}, field.path, self._value_of(field))
+        return FuzzedObject(plural, name, body, body.pop("status", None))
+
+    def _choose_field(self, plural: str) -> Field:
+        fields, weights = _FIELDS_OF[plural]
+        return self._chance.choices(fields, cum_weights=weights)[0]
 
     def _value_of(self, field: Field) -> Any:
         value = self._chance.choice(field.values)
@@ -170,13 +196,18 @@ class FuzzedCluster(World):
 
     def _write(self, fuzzed: FuzzedObject) -> list[str]:
         resource = get_resource(fuzzed.plural)
-        status, answer = self._send("POST", resource.path(NAMESPACE), fuzzed.body)
-        problems = _check(status, answer)
-        if status != 201:
-            return problems
-        self._objects.append(fuzzed)
+        if fuzzed.name:
+            name = fuzzed.name
+            problems = _check(*self._send("PATCH", resource.path(NAMESPACE, name), fuzzed.body)) if fuzzed.body else []
+        else:
+            status, answer = self._send("POST", resource.path(NAMESPACE), fuzzed.body)
+            problems = _check(status, answer)
+            if status != HTTPStatus.CREATED:
+                return problems
+            name = answer["metadata"]["name"]
+            self._objects.append(fuzzed._replace(name=name))
         if fuzzed.status is not None:
-            path = f"{resource.path(NAMESPACE, fuzzed.name)}/status"
+            path = f"{resource.path(NAMESPACE, name)}/status"
             problems += _check(*self._send("PATCH", path, {"status": fuzzed.status}))
         return problems
 
@@ -194,9 +225,13 @@ class FuzzedCluster(World):
         return response.status, json.loads(response.body)
 
 
+def _weigh(fields: list[Field]) -> tuple[list[Field], list[float]]:
+    return fields, list(accumulate(field.weight for field in fields))
+
+
 _KINDS: Final = tuple(sorted(BASE_OBJECTS))
 _KIND_WEIGHTS: Final = [_WEIGHTS.get(kind, 1) for kind in _KINDS]
-_FIELDS_OF: Final = {kind: [field for field in list_fields() if field.kind == kind] for kind in _KINDS}
+_FIELDS_OF: Final = {kind: _weigh([field for field in list_fields() if field.kind == kind]) for kind in _KINDS}
 
 
 def _check(status: int, answer: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Durations as text, in Go's spelling, and added to times."""
+"""Durations as text, in Go's spelling, and times that stay within Python's range."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ def add_seconds(moment: datetime, seconds: float) -> datetime:
         return moment + timedelta(seconds=seconds)
     except OverflowError:
         return LATEST if seconds > 0 else EARLIEST
+
+
+def to_utc(moment: datetime) -> datetime:
+    """The same moment in UTC: a time with an offset may lie before the year 1 or after 9999 there."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return LATEST if moment.year > 1 else EARLIEST

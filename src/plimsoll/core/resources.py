@@ -18,6 +18,8 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
+LARGEST_AMOUNT: Final = 1 << 53
+"""More than any machine has. Planners clip amounts to it, so that sums of a thousand stay within 64 bits."""
 
 _FIRST: Final = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2, PODS: 3}
 

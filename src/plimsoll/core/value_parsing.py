@@ -23,6 +23,10 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _QUOTED_AT_MOST: Final = 60
 _MOST: Final = 1 << 53
 """Counts beyond this are typing mistakes, and would not survive a JSON reader."""
+LONGEST_S: Final = (2**63 - 1) / 1e9
+"""Go's longest duration, 292 years: a longer one is no duration there either."""
+LARGEST_NUMBER: Final = 1e15
+"""Numbers beyond this are typing mistakes: prices, shares and seconds are smaller, and sums of them stay exact."""
 
 
 class InvalidValue(Exception):
@@ -44,6 +48,8 @@ def parse_duration_s(value: Any) -> float:
         seconds = math.fsum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(value))
         if value.startswith("-"):
             raise InvalidValue(f"{quote(value)} is negative")
+        if seconds > LONGEST_S:
+            raise InvalidValue(f"{quote(value)} is out of range; the longest duration is 2562047h47m16s")
         return seconds
     if (_is_number(value) and value == 0) or value == "0":
         return 0.0
@@ -74,9 +80,16 @@ def parse_count(value: Any, *, least: int = 0) -> int:
         raise InvalidValue(f"{quote(value)} is not a whole number")
     if not least <= number <= _MOST:
         raise InvalidValue(
-            f"{quote(value)} is out of range; the least is {least}" if number < least else "is too large"
+            f"{quote(value)} is out of range; the {'least' if number < least else 'most'} is "
+            f"{least if number < least else _MOST}"
         )
     return number
+
+
+def read_whole_number(written: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
+    """Of a whole number that no flag holds, an annotation's; None: it is none, or out of range."""
+    number = _whole(written) if written.isascii() else None
+    return number if number is not None and least <= number <= most else None
 
 
 def parse_number(value: Any, *, most: float = math.inf) -> float:
@@ -86,11 +99,20 @@ def parse_number(value: Any, *, most: float = math.inf) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise InvalidValue(f"{quote(value)} is not a number")
+    most = min(most, LARGEST_NUMBER)
+    if number < 0 and most == LARGEST_NUMBER:
+        raise InvalidValue("must not be negative")
     if not 0 <= number <= most:
-        raise InvalidValue(
-            f"{quote(value)} is not between 0 and {most:g}" if most < math.inf else "must not be negative"
-        )
+        raise InvalidValue(f"{quote(value)} is not between 0 and {most:g}")
     return number
+
+
+def read_number(written: str) -> float | None:
+    """Of a number that no flag holds, an annotation's; None: it is none, or out of range."""
+    try:
+        return parse_number(written)
+    except InvalidValue:
+        return None
 
 
 def parse_text(value: Any) -> str:

@@ -29,7 +29,14 @@ from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
 from plimsoll.nodes.loop_timings import LoopTimings
-from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, LIST_NOT_BELIEVED, PODS_TOO_NEW
+from plimsoll.nodes.model.reasons import (
+    CANNOT_SEE,
+    CLUSTER_UNHEALTHY,
+    CONSUMING,
+    LIST_NOT_BELIEVED,
+    OBJECTS_SET_ASIDE,
+    PODS_TOO_NEW,
+)
 from plimsoll.nodes.model.results import DeletedGroup
 from plimsoll.nodes.observing.leaving_nodes import LeavingNodes
 from plimsoll.nodes.observing.pod_filters import PodFilter, PodFilterContext
@@ -67,6 +74,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+_MOST_SET_ASIDE: Final = 100
+"""So many objects may be set aside in one loop iteration; each costs a new beginning."""
 _CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 """A clock that is only slewed drifts far less than this between two loop iterations."""
 
@@ -158,17 +167,39 @@ class Autoscaler:
         self._loops += 1
         self._timings = LoopTimings(self._dependencies.stopwatch_clock)
         with self._timings.measure("main"):
-            observed = await self._observe(config, self._read_clock())
-            result = await self._plan_and_act(observed) if isinstance(observed, _Observation) else observed
+            result = await self._run_without_failing_objects(config)
         result = replace(
             result,
             hold=self._dependencies.actuators.deleter.hold,
             held_deletions=self._dependencies.actuators.deleter.take_held(),
             function_seconds=dict(self._timings.seconds),
             priority_problem=config.priority_problem,
+            bad_objects=self._dependencies.listers.list_bad(),
         )
         await self._dependencies.reporter.report(result)
         return result
+
+    async def _run_without_failing_objects(self, config: ActiveConfig) -> LoopResult:
+        """Observe, plan and act. An object that makes this fail is set aside, and the rest begins again without it."""
+        for _ in range(_MOST_SET_ASIDE):
+            try:
+                observed = await self._observe(config, self._read_clock())
+                return await self._plan_and_act(observed) if isinstance(observed, _Observation) else observed
+            except Exception as error:
+                if not self._set_aside(error):
+                    raise
+        message = f"more than {_MOST_SET_ASIDE} objects cannot be judged; the next loop goes on"
+        return self._end_early(config, self._dependencies.clock.now(), Reason(code=OBJECTS_SET_ASIDE, message=message))
+
+    def _set_aside(self, error: Exception) -> bool:
+        """Set aside the object that an error comes from. What was computed from it is computed anew."""
+        bad = self._dependencies.listers.set_aside(error)
+        if bad is None:
+            return False
+        log.warning("loop.object_set_aside", kind=bad.kind, object=f"{bad.namespace}/{bad.name}", problem=bad.problem)
+        self._pod_filter = PodFilter()
+        self._snapshots = LoopSnapshots()
+        return True
 
     async def _observe(self, config: ActiveConfig, now: datetime) -> _Observation | LoopResult:
         """Read the cluster and the provider; the final result if one of them cannot be read."""
@@ -204,7 +235,9 @@ class Autoscaler:
         if result.ended_early is not None:
             return result
         pods = self._filter_pods(loop)
-        result = replace(result, pods_by_state=pods.by_state, filtered_pods=pods.filtered_out)
+        result = replace(
+            result, pods_by_state=pods.by_state, filtered_pods=pods.filtered_out, ignored_fields=pods.ignored_fields
+        )
         snapshot = self._build_snapshot(loop, pods, result)
         transaction = await self._begin_requests(loop, snapshot, pods)
         if transaction is not None:
@@ -213,7 +246,13 @@ class Autoscaler:
             if result.ended_early is not None:
                 return result
         result = await self._run_scale_up(loop, replace(result, snapshot=snapshot), transaction)
-        result = await self._run_scale_down(loop, result, transaction)
+        try:
+            result = await self._run_scale_down(loop, result, transaction)
+        except Exception as error:
+            # What was scaled up is reported; the next loop plans removals without the object.
+            if not self._set_aside(error):
+                raise
+            return result
         return await self._adjust_groups(loop, result)
 
     # ---- observing

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import NotFound
@@ -41,7 +41,7 @@ async def check_lease(
     if not spec.holder_identity or spec.renew_time is None:
         return Finding(check=check, level=Level.OK, message=f"nobody holds {where}", details=details)
     lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
-    if now >= spec.renew_time + timedelta(seconds=lasts_s):
+    if now >= add_seconds(spec.renew_time, lasts_s):
         message = f"{where} was held by {spec.holder_identity} and has expired"
         return Finding(check=check, level=Level.OK, message=message, details=details)
     return Finding(

@@ -17,6 +17,7 @@ from plimsoll.nodes.model.results import (
     FinishedRemoval,
     GroupRepair,
     HeldDeletion,
+    IgnoredField,
     PodState,
     ScaleUpPart,
     ScaleUpResult,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval, UnneededNode, UnremovableNode
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+    from plimsoll.objects.codec.decode_problems import BadObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,9 @@ class LoopResult:
     snapshot: Snapshot | None = None
     pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
     filtered_pods: tuple[FilteredPod, ...] = ()
+    ignored_fields: tuple[IgnoredField, ...] = ()
+    bad_objects: tuple[BadObject, ...] = ()
+    """Objects that cannot be decoded or judged: they are present, and nothing is done with them."""
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     deleted_groups: tuple[DeletedGroup, ...] = ()

@@ -7,12 +7,12 @@ is concluded, so that no cool-down is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import structlog
 from msgspec.structs import replace
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import ApiError, NotAllowed
@@ -130,11 +130,11 @@ class ComponentReconciler:
         return note_gaps(decision, observed_component, answer.gaps)
 
     def _find_unschedulable(self, observed_component: ObservedComponent) -> tuple[str, ...]:
-        grace = timedelta(seconds=self._policy.registration_grace_s)
+        latest = add_seconds(self._context.now, -self._policy.registration_grace_s)
         return tuple(
             group.name
             for group in observed_component.groups
-            if group.unschedulable_since is not None and self._context.now - group.unschedulable_since > grace
+            if group.unschedulable_since is not None and group.unschedulable_since < latest
         )
 
     # ---- acting

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis import access_reviews, identities, servers, unreadable_objects
@@ -122,7 +122,7 @@ async def _inside(
 
 
 async def _rivals(client: Client, options: ExaminationOptions, *, probe: ServerProbe, clock: Clock) -> list[Finding]:
-    now = clock.now() + timedelta(seconds=probe.ahead_s or 0.0)
+    now = add_seconds(clock.now(), probe.ahead_s or 0.0)
     context = RivalContext(now=now, namespace=options.namespaces.watched)
     checks = {check.name: check for requirements in options.requirements for check in requirements.rivals}
     return [await _run_check(name, check.find(client, context)) for name, check in checks.items()]

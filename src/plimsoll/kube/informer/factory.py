@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.status import InformerStatus
     from plimsoll.kube.requests.options import Selection
     from plimsoll.objects.api.resource import Resource
+    from plimsoll.objects.codec.decode_problems import BadObject
     from plimsoll.objects.codec.decoding import RawObject
 
 T = TypeVar("T", bound=WireObject)
@@ -57,6 +58,16 @@ class SharedInformerFactory:
             )
             for number, ((_, keep_raw, _), informer) in enumerate(self._informers.items())
         ]
+
+    def set_aside(self, found: WireObject, problem: str) -> BadObject | None:
+        """Treat an object as bad in all caches that have it, until it changes; None if none has it."""
+        bad = [informer.set_aside(found, problem) for informer in self._informers.values()]
+        return next(filter(None, bad), None)
+
+    def list_bad(self) -> tuple[BadObject, ...]:
+        """The bad objects of all caches, each once."""
+        bad = (found for informer in self._informers.values() for found in informer.cache.bad.values())
+        return tuple({(found.kind, found.namespace, found.name): found for found in bad}.values())
 
     def statuses(self) -> tuple[InformerStatus, ...]:
         """The state of every informer, in the order of first request."""

@@ -31,6 +31,8 @@ from plimsoll.kube.informer.store.cache import Cache, WritableCache
 from plimsoll.kube.informer.store.cache_updater import CacheUpdater
 from plimsoll.kube.requests.options import EVERYTHING
 from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import RawObject
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.store.indexer import IndexFunc
     from plimsoll.kube.requests.options import Selection
     from plimsoll.objects.api.resource import Resource
-    from plimsoll.objects.codec.decoding import RawObject
 
 T = TypeVar("T", bound=WireObject)
 
@@ -139,6 +140,32 @@ class Informer(Generic[V]):
         if self._is_running:
             runner.start()
         return runner
+
+    def set_aside(self, found: WireObject, problem: str) -> BadObject | None:
+        """Treat an object of the cache as bad until it changes; None if the cache does not have it.
+
+        For an object that is decodable, and that a controller fails on: it is present and unmovable, like every bad
+        object, and the controller goes on without it.
+        """
+        metadata = found.metadata
+        known: Any = self._cache.get(metadata.name, metadata.namespace)
+        view = known.view if isinstance(known, RawObject) else known
+        if type(view) is not type(found) or view.metadata.resource_version != metadata.resource_version:
+            return None
+        # Of the cache: the controller may have worked on a changed copy, without the node for instance.
+        spec = getattr(view, "spec", None)
+        bad = BadObject(
+            kind=found.kind_name(),
+            problem=problem,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            node_name=getattr(spec, "node_name", ""),
+            provider_id=getattr(spec, "provider_id", ""),
+        )
+        self._updater.set_aside((metadata.namespace, metadata.name), bad)
+        return bad
 
     async def run(self) -> None:
         """Run until cancelled. After a restart, the cache still has its objects, and a list updates it."""

@@ -5,15 +5,15 @@ This is short-lived memory of one process: a controller recreates its pod within
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from plimsoll.objects.api.pods import Pod
 
@@ -40,7 +40,7 @@ class RecentEvictions:
 
         A pod is forgotten after `for_s` seconds.
         """
-        oldest = now - timedelta(seconds=for_s)
+        oldest = add_seconds(now, -for_s)
         self._pods = {uid: (at, pod) for uid, (at, pod) in self._pods.items() if at > oldest}
         if self._pods:
             self._forget_replaced(pods)

@@ -13,11 +13,12 @@ changes a limited number of nodes in a limited time; the next one continues.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
 from plimsoll.objects.api.nodes import Node, Taint
@@ -105,7 +106,7 @@ def restore_unneeded_since(nodes: Iterable[Node], options: ScaleDown, now: datet
     """Since when nodes are unneeded, by soft taints of an earlier process within `--node-deletion-candidate-ttl`."""
     if options.candidate_ttl_s <= 0:
         return {}
-    oldest = now - timedelta(seconds=options.candidate_ttl_s)
+    oldest = add_seconds(now, -options.candidate_ttl_s)
     times = {node.metadata.name: taint_time(node, DELETION_CANDIDATE) for node in nodes}
     return {name: min(since, now) for name, since in times.items() if since is not None and since >= oldest}
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from plimsoll.core.durations import add_seconds
+
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from plimsoll.nodes.cluster_state.observed import ScaleUpError
     from plimsoll.nodes.config.policy import GroupRules
@@ -47,7 +48,7 @@ class BackedOff:
 
     @property
     def until(self) -> datetime:
-        return self.failed_at + timedelta(seconds=self.length_s)
+        return add_seconds(self.failed_at, self.length_s)
 
     def holds(self, now: datetime) -> bool:
         return now <= self.until
@@ -84,8 +85,9 @@ class Backoffs(Generic[Key]):
         return {key: wait for key, wait in self._waits.items() if wait.holds(now)}
 
     def forget_old(self, rule: BackoffRule, now: datetime) -> None:
-        after = timedelta(seconds=rule.reset_s)
-        self._waits = {key: wait for key, wait in self._waits.items() if not wait.failed_at + after < now}
+        self._waits = {
+            key: wait for key, wait in self._waits.items() if not add_seconds(wait.failed_at, rule.reset_s) < now
+        }
 
     def postpone(self, by: timedelta) -> None:
         self._waits = {key: changed(wait, failed_at=wait.failed_at + by) for key, wait in self._waits.items()}

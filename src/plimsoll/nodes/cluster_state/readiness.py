@@ -6,9 +6,9 @@ Every node and instance is ready, unready, not started, deleted, suspended or un
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.cluster_state.node_readiness import (
     NodeReadiness,
     StartupTaints,
@@ -114,9 +114,10 @@ class ReadinessClassifier:
                 if _has_instance_of(group, unreadable):
                     groups[group.id].add("unready", unreadable.name)
         for group in observed.groups:
-            wait = timedelta(seconds=self.provision_time_s(group))
+            wait_s = self.provision_time_s(group)
             for instance in find_unregistered_instances(registered, group):
-                state = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
+                is_overdue = add_seconds(missing_since.get(instance, now), wait_s) < now
+                state = "long_unregistered" if is_overdue else "unregistered"
                 total.add(state, instance)
                 groups[group.id].add(state, instance)
         return ReadinessByGroup(groups={name: states.build() for name, states in groups.items()}, total=total.build())
@@ -140,7 +141,7 @@ class ReadinessClassifier:
         if readiness.is_ready:
             return ("ready",)
         created = node.metadata.creation_timestamp
-        if created is not None and created + timedelta(seconds=self._startup_time_s(group)) > now:
+        if created is not None and add_seconds(created, self._startup_time_s(group)) > now:
             return ("not_started",)
         return ("unready", "resource_unready") if readiness.why is UnreadyReason.RESOURCE else ("unready",)
 

@@ -13,9 +13,9 @@ clock's time, as in objects; `adjust_clock` moves remembered times when the cloc
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedScaleUp, ShrinkTarget
@@ -34,7 +34,7 @@ from plimsoll.nodes.model.instances import ErrorClass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from plimsoll.nodes.cluster_state.observed import ObservedGroup, ObservedInstance
     from plimsoll.nodes.config.policy import Policy
@@ -232,7 +232,7 @@ class ClusterState:
         for group in self._list_autoscaled_groups():
             limit_s = self._sorter.provision_time_s(group)
             differs = self._sizes.observe(group.id, self._get_readiness(group.id), group.target_size, now)
-            if differs is None or differs.since + timedelta(seconds=limit_s) >= now:
+            if differs is None or add_seconds(differs.since, limit_s) >= now:
                 continue
             existing = self._count_existing(group)
             if existing < group.target_size and group.id not in repairs:

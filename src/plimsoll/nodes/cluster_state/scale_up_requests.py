@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from plimsoll.core.durations import add_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class ScaleUpRequests:
             group=group,
             increase=added + (0 if before is None else before.increase),
             since=now,
-            expected=now + timedelta(seconds=provision_time_s),
+            expected=add_seconds(now, provision_time_s),
         )
 
     def reduce(self, group: str, by: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
@@ -149,7 +150,7 @@ class GroupTemplates:
         }
 
     def _is_too_old(self, remembered: _Remembered, now: datetime) -> bool:
-        return now - remembered.at > timedelta(seconds=self.policy.operation.node_info_cache_s)
+        return add_seconds(remembered.at, self.policy.operation.node_info_cache_s) < now
 
 
 def group_nodes(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[str, list[Node]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cronsim import CronSim, CronSimError
 from cronsim.cronsim import Field
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.errors import InvalidInput
 from plimsoll.objects.builtin.validation.cron import schedule_problem
 
@@ -44,7 +45,7 @@ _SECOND: Final = timedelta(seconds=1)
 class Window:
     """A window that opens whenever its schedule fires. Raises `InvalidInput` for a schedule that cannot be parsed."""
 
-    __slots__ = ("_duration", "_schedule")
+    __slots__ = ("_duration_s", "_schedule")
 
     def __init__(self, schedule: str, *, duration_s: float) -> None:
         problem = schedule_problem(schedule)
@@ -54,7 +55,7 @@ class Window:
             raise InvalidInput(problem, path="schedule")
         fields = _DESCRIPTORS.get(schedule, schedule).split()
         self._schedule = " ".join(_for_cronsim(text, field) for text, field in zip(fields, _FIELDS, strict=True))
-        self._duration = timedelta(seconds=duration_s)
+        self._duration_s = duration_s
 
     def is_open(self, now: datetime) -> bool:
         start = now.astimezone(UTC).replace(microsecond=0) + _SECOND
@@ -63,7 +64,7 @@ class Window:
         except CronSimError:
             # The schedule names a day that no month has.
             return False
-        return fired is not None and fired + self._duration > now
+        return fired is not None and add_seconds(fired, self._duration_s) > now
 
 
 def _for_cronsim(text: str, field: Field) -> str:

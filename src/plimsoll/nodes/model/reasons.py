@@ -14,6 +14,11 @@ CANNOT_SEE: Final = "CannotSee"
 CLUSTER_UNHEALTHY: Final = "ClusterUnhealthy"
 LIST_NOT_BELIEVED: Final = "ListNotBelieved"
 """A list misses more than a small share of what was known, and a second read does not agree: nothing shrinks."""
+OBJECTS_SET_ASIDE: Final = "ObjectsSetAside"
+BAD_OBJECT: Final = "BadObject"
+"""An object that cannot be decoded or judged: it is present, and nothing is done with it."""
+BAD_FIELD: Final = "FieldIgnored"
+"""A field or annotation of an object whose value cannot be used; the object counts as if it were absent."""
 
 # ---- why a pod is not planned for, or gets no node
 

@@ -33,6 +33,15 @@ class FilteredPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredField:
+    """A field or annotation of a pod whose value is out of range or cannot be read; the pod counts as without it."""
+
+    pod: Pod
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleUpResult:
     """What became of one scale-up of the plan. `failure` is None if the provider accepted it."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.core.value_parsing import read_whole_number
 from plimsoll.nodes.providers.values import ATTACH_LIMITS
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
@@ -46,6 +47,6 @@ def _parse_drivers(written: str) -> Iterator[CSINodeDriver]:
     for pair in written.split(","):
         name, _, limit = (part.strip() for part in pair.partition("="))
         if name:
-            is_count = limit.isascii() and limit.isdecimal()
-            allocatable = VolumeNodeResources(count=int(limit)) if is_count else None
+            count = read_whole_number(limit)
+            allocatable = None if count is None else VolumeNodeResources(count=count)
             yield CSINodeDriver(name=name, node_id=name, allocatable=allocatable)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.nodes.observing.failing_objects import describe_failure, find_candidates, may_be_due_to_object
 from plimsoll.nodes.observing.pod_owners import PodOwnerIndex
 from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
@@ -84,6 +85,7 @@ class ClusterListers:
         knows_owners: Callable[[str], bool] | None = None,
         as_scheduled: Callable[[Pod], Pod] | None = None,
     ) -> None:
+        self._informers = informers
         self._knows = knows_owners or (lambda _uid: True)
         self.nodes = informers.informer_for(Node)
         self.pods = informers.informer_for(Pod)
@@ -131,6 +133,21 @@ class ClusterListers:
         """Why a list of one of the kinds is not believed; empty if all are."""
         statuses = (informer.status for informer in self._all)
         return next((status.contradiction for status in statuses if status.contradiction), "")
+
+    def set_aside(self, error: BaseException) -> BadObject | None:
+        """Set the object aside that an error comes from; None if that cannot be told.
+
+        Until it changes, it counts as an object that cannot be decoded: present and unmovable.
+        """
+        if not may_be_due_to_object(error):
+            return None
+        problem = describe_failure(error)
+        found = (self._informers.set_aside(candidate, problem) for candidate in find_candidates(error))
+        return next(filter(None, found), None)
+
+    def list_bad(self) -> tuple[BadObject, ...]:
+        """Objects of all kinds that exist and cannot be decoded or judged."""
+        return self._informers.list_bad()
 
     def get_node(self, name: str) -> Node | None:
         return self.nodes.cache.get(name)

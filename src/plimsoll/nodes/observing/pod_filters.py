@@ -9,18 +9,18 @@ all pods.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeGuard, Union
 
 from msgspec import structs
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
-from plimsoll.core.value_parsing import read_duration_s
+from plimsoll.core.value_parsing import find_problem, parse_duration_s, read_duration_s
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.model.pod_traits import find_consumed_request, is_daemon_pod, is_mirror_pod
 from plimsoll.nodes.model.reasons import CONSUMING
-from plimsoll.nodes.model.results import FilteredPod, PodState
+from plimsoll.nodes.model.results import FilteredPod, IgnoredField, PodState
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
 
@@ -50,6 +50,8 @@ class FilteredPods:
     """The number of pending pods that the scheduler has not tried yet."""
     filtered_out: tuple[FilteredPod, ...]
     """In the order of their names; `extra_pods` last."""
+    ignored_fields: tuple[IgnoredField, ...] = ()
+    """In the order of the pods' names."""
 
     @property
     def by_state(self) -> dict[PodState, int]:
@@ -97,6 +99,7 @@ class PodFilter:
         self._pending: dict[KeyTuple, None] = {}
         self._unprocessed: dict[KeyTuple, None] = {}
         self._filtered_out: dict[KeyTuple, FilteredPod] = {}
+        self._ignored_fields: dict[KeyTuple, IgnoredField] = {}
 
     def filter(self, store: PodStore, context: PodFilterContext, *, extra_pods: Iterable[Pod] = ()) -> FilteredPods:
         """Filter all pods. `extra_pods` are a few pods that the cluster does not show, or shows in another form."""
@@ -105,6 +108,7 @@ class PodFilter:
         for place in self._find_changed(store, context):
             pod = store.get(place)
             self._put(place, None if pod is None else context.filter_pod(pod))
+            self._note_ignored_field(place, pod)
         self._last_context = context
         self._followed.clear()
         results = [context.filter_pod(pod) for pod in extra_pods]
@@ -116,6 +120,7 @@ class PodFilter:
             pending=len(self._pending) + sum(_is_counted(result) and not result.spec.node_name for result in results),
             unprocessed=len(self._unprocessed) + results.count(UNPROCESSED),
             filtered_out=(*filtered_out, *(result for result in results if isinstance(result, FilteredPod))),
+            ignored_fields=tuple(self._ignored_fields[place] for place in sorted(self._ignored_fields)),
         )
 
     def _find_changed(self, store: PodStore, context: PodFilterContext) -> list[KeyTuple]:
@@ -134,6 +139,15 @@ class PodFilter:
         covered = [place for place, filtered in self._filtered_out.items() if filtered.reason.code == CONSUMING]
         pods = ((place, self._store.get(place)) for place in (*self._pending, *self._unprocessed) if self._store)
         return [*covered, *(place for place, pod in pods if pod is not None and find_consumed_request(pod))]
+
+    def _note_ignored_field(self, place: KeyTuple, pod: Pod | None) -> None:
+        self._ignored_fields.pop(place, None)
+        written = None if pod is None else pod.metadata.annotations.get(SCALE_UP_DELAY)
+        if pod is None or written is None or not is_pending(pod):
+            return
+        if (problem := find_problem(parse_duration_s, written)) is not None:
+            field = f"metadata.annotations[{SCALE_UP_DELAY}]"
+            self._ignored_fields[place] = IgnoredField(pod=pod, field=field, problem=problem)
 
     def _put(self, place: KeyTuple, result: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._filtered_out):
@@ -240,7 +254,7 @@ def _find_exclusion_reason(pod: Pod, rules: PodRules, served_requests: Collectio
 def _find_delay_reason(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
     created = pod.metadata.creation_timestamp
     delay_s = scale_up_delay_s(pod, rules)
-    if created is not None and delay_s > 0 and created + timedelta(seconds=delay_s) > now:
+    if created is not None and delay_s > 0 and add_seconds(created, delay_s) > now:
         return Reason(code=TOO_NEW, message=f"it is younger than its scale-up delay of {delay_s:g} s")
     return None
 

@@ -34,6 +34,7 @@ def build_log_line(result: LoopResult) -> str:
             *_describe_removals(result),
             *_describe_finished(result),
             *_describe_deleted_groups(result),
+            *_describe_bad_objects(result),
         ]
     held_back = result.held_back
     if held_back is not None and held_back.code == OTHER_AUTOSCALER and not _mention(clauses, held_back):
@@ -46,6 +47,12 @@ def build_log_line(result: LoopResult) -> str:
 
 def _mention(clauses: Sequence[str], reason: Reason) -> bool:
     return any(str(reason) in clause for clause in clauses)
+
+
+def _describe_bad_objects(loop: LoopResult) -> Iterator[str]:
+    if loop.bad_objects:
+        names = [f"{bad.kind} {bad.namespace}/{bad.name}".replace(" /", " ") for bad in loop.bad_objects]
+        yield f"cannot judge {_list_few(names)}: {loop.bad_objects[0].problem}"
 
 
 def _describe_repairs(loop: LoopResult) -> Iterator[str]:

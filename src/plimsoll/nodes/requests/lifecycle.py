@@ -8,9 +8,10 @@ Autoscaler: a back-off of 60 s that began at 0 has not ended at 60.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.requests.model import ClassKind, Phase, StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.parameters import DAY_S
@@ -112,7 +113,7 @@ def has_expired(view: RequestView, now: datetime) -> bool:
 
 def _add_seconds(time: datetime, seconds: float) -> datetime:
     try:
-        return time + timedelta(seconds=seconds)
+        return add_seconds(time, seconds)
     except OverflowError:
         return _END_OF_TIME
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.value_parsing import read_duration_s
+from plimsoll.core.value_parsing import quote, read_duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,9 +73,9 @@ def _read_seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> f
     text = texts.get(name, "").strip()
     if not text:
         return None
-    read_s = float(text) if text.isascii() and text.isdigit() else read_duration_s(text)
-    if read_s is None or read_s < 0:
-        problem = f"{name} is {text!r}, not a number of seconds"
+    read_s = read_duration_s(f"{text}s" if text.isascii() and text.isdigit() else text)
+    if read_s is None:
+        problem = f"{name} is {quote(text)}, not a number of seconds, or out of range"
         if problem not in problems:
             problems.append(problem)
         return None

@@ -7,11 +7,11 @@ it does not name. All messages are composed here: conditions, Events and the jou
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.requests import lifecycle
@@ -112,7 +112,7 @@ class StatusUpdates:
     def mark_arrived(self, view: RequestView) -> StatusUpdate:
         """All nodes that the request waited for have joined."""
         message = f"Capacity for {_format_pods(view.total)} is there: all nodes have joined."
-        booked_until = self._at + timedelta(seconds=view.parameters.booking_s)
+        booked_until = add_seconds(self._at, view.parameters.booking_s)
         return self._mark_provisioned(
             view, ConditionReason.PROVISIONED, message, view.details.replace(booked_until=booked_until)
         )
@@ -218,7 +218,7 @@ class StatusUpdates:
     # ---- form
 
     def _end_attempt(self, view: RequestView) -> Details:
-        until = self._at + timedelta(seconds=view.parameters.booking_s) if view.parameters.reserves else None
+        until = add_seconds(self._at, view.parameters.booking_s) if view.parameters.reserves else None
         return view.details.replace(
             attempts=attempt_number(view),
             last_attempt=self._at,

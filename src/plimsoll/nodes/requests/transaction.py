@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
+from plimsoll.core.value_parsing import read_number
 from plimsoll.nodes.model.prices import group_prices
 from plimsoll.nodes.planning.requests.replan import remove_requests, repack
 from plimsoll.nodes.requests.booking.freed_capacity import is_repeated_refusal
@@ -338,7 +339,4 @@ def _new_group_reason(result: ScaleUpResult) -> str:
 
 
 def _parse_number(text: str) -> float:
-    try:
-        return float(text or 0)
-    except ValueError:
-        return 0.0
+    return read_number(text) or 0.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, parse_budget
 from plimsoll.nodes.planning.consolidation.planner import Consolidation, ConsolidationOptions, consolidate
 
@@ -108,7 +109,7 @@ class Consolidator:
             self._replacement = _Replacement(
                 nodes=frozenset(found.replacement.nodes),
                 groups=frozenset(result.group for result in results if result.is_done),
-                until=context.now + timedelta(seconds=context.policy.groups.provision_time_s),
+                until=add_seconds(context.now, context.policy.groups.provision_time_s),
             )
         return ConsolidationResult(replacing=results, savings_per_hour=found.savings_per_hour)
 

@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta
 
+from plimsoll.core.durations import to_utc
 from plimsoll.core.values import Wire
 
 # A quantity on the wire: mostly a string, but files have `cpu: 1` and `cpu: 0.5`.
@@ -37,7 +38,7 @@ Json = Any
 
 def format_time(moment: datetime) -> str:
     """A time as Kubernetes writes it into objects: whole seconds, in UTC."""
-    return _format(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
+    return _format(moment if moment.tzinfo is UTC else to_utc(moment))
 
 
 @lru_cache(maxsize=64)

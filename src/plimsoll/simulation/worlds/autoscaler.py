@@ -45,6 +45,7 @@ class ScenarioLoop:
         if tools.is_timed:
             load_kernels()
         self._on_loop = tools.on_loop
+        self.journal = MemoryJournal()
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=component.client,
@@ -62,7 +63,7 @@ class ScenarioLoop:
                 profiles=profiles_from(
                     str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
                 ),
-                journal=MemoryJournal(),
+                journal=self.journal,
                 stopwatch_clock=RealClock() if tools.is_timed else None,
                 stepped=not tools.is_live,
                 knows_owner=tools.knows_owner,

@@ -7,12 +7,13 @@ and a failed scrape removes the quota while the usage is still answered.
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.limits import CLOCK_SKEW_S, read_cores, read_cpu_seconds
 from plimsoll.tidb.model.snapshot import FRESH, ObservedInstance, Quality, Snapshot
@@ -169,7 +170,7 @@ def _judge_metrics(
     if member.pod is None:
         return FRESH, f"the address {member.address} names no pod"
     young_s = _YOUNG_WINDOWS * settings.window_s
-    if member.started is not None and at - member.started < timedelta(seconds=young_s):
+    if member.started is not None and at < add_seconds(member.started, young_s):
         return "too_young", f"started {member.started:%Y-%m-%dT%H:%M:%SZ}, less than {young_s} s ago"
     if (member.pod.name, member.pod.namespace) in readings.duplicated:
         return FRESH, "Prometheus has two series for it"

@@ -173,6 +173,13 @@ class CacheUpdater(Generic[V]):
         """The number of objects that the server is known to have, undecodable ones included."""
         return len(self._cache) + len(self._cache.bad)
 
+    def set_aside(self, key: KeyTuple, bad: BadObject) -> None:
+        """Treat an object as one that cannot be decoded, until the server sends another version of it."""
+        self._warn_once(bad.uid or str(key_of(bad)), bad.problem, name=str(key_of(bad)))
+        old = self._cache.get_state(key)
+        self._cache.put(key, bad)
+        self._on_change(key, old, None)
+
     def _put(self, key: KeyTuple, new: V | BadObject) -> None:
         old = self._cache.get_state(key)
         if old is not None and is_unchanged(old, new):

@@ -185,8 +185,11 @@ class SchedulingQueue:
             _, _, number, queued = heapq.heappop(self._waiting)
             if self._is_current(queued, number):
                 self._activate(queued)
-        due_s = now_s - self._settings.flush_after_s
-        while (first := next(iter(self._unschedulable.values()), None)) is not None and first.failed_s <= due_s:
+        # The same sum as in `next_flush_s`: rounded otherwise, a flush at that time would find nothing to do, for ever.
+        after_s = self._settings.flush_after_s
+        while (
+            first := next(iter(self._unschedulable.values()), None)
+        ) is not None and first.failed_s + after_s <= now_s:
             self._activate(self._unschedulable.pop(pod_key(first.pod)))
 
     def next_flush_s(self) -> float | None:

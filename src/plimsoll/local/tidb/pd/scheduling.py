@@ -7,14 +7,16 @@ room on ordinary stores; where there is none it stays. An Offline store without 
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, UP
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.local.tidb.pd.stores import PdState, StoreState
 
 MOVES_PER_SECOND: Final = 10.0
@@ -32,7 +34,7 @@ def advance(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -
     while taken < due and board.step():
         taken += 1
     # What has nothing to do does not save up time for later.
-    as_of = state.as_of + timedelta(seconds=taken / speed) if taken == due else now
+    as_of = add_seconds(state.as_of, taken / speed) if taken == due else now
     return _bury(board.build_state(), as_of=max(as_of, state.as_of))
 
 

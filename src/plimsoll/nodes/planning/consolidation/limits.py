@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import ResourceVector
+from plimsoll.core.value_parsing import read_whole_number
 from plimsoll.nodes.config.node_disruption_budgets import (
     EMPTY,
     UNDERUTILIZED,
@@ -182,9 +183,6 @@ def compute_disruption_costs(problem: ScaleDownProblem) -> Floats:
 
 def compute_pod_disruption_cost(pod: Pod) -> float:
     """1, adjusted by priority and pod deletion cost; never below 0."""
-    try:
-        cost = float(pod.metadata.annotations.get(DELETION_COST, "0"))
-    except ValueError:
-        cost = 0.0
+    cost = read_whole_number(pod.metadata.annotations.get(DELETION_COST, "0"), least=-(2**31)) or 0
     worth = 1.0 + cost / _COST_SCALE + priority_of(pod) / _PRIORITY_SCALE
     return min(max(worth, 0.0), _MOST_DISTURBING)

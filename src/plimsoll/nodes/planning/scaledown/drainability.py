@@ -8,10 +8,10 @@ controllers are parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.model.pod_traits import (
     KUBE_SYSTEM,
     SAFE_LOCAL_VOLUMES,
@@ -100,7 +100,7 @@ def is_overdue(pod: Pod, now: datetime) -> bool:
     grace = pod.spec.termination_grace_period_seconds
     # Kubernetes has added the grace period to the timestamp already; Cluster Autoscaler adds it once more, so do we.
     patience = TERMINATION_HEADROOM_S + (_DEFAULT_GRACE_S if grace is None else grace)
-    return asked + timedelta(seconds=patience) < now
+    return add_seconds(asked, patience) < now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ def _check_system(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
     if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.pdbs.find_matching(pod):
         return None
     created = pod.metadata.creation_timestamp
-    if created is not None and created + timedelta(seconds=rules.options.system_pod_timeout_s) < rules.now:
+    if created is not None and add_seconds(created, rules.options.system_pod_timeout_s) < rules.now:
         return None
     return _build_blocked_status(SYSTEM_POD, "it is a young system pod without a disruption budget")
 

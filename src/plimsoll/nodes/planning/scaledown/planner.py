@@ -8,11 +8,11 @@ the next. `selection` decides which unneeded nodes are deleted now; timers and a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_down_plan import UnneededNode, UnremovableNode
@@ -274,7 +274,7 @@ class _Candidates:
 
     def build_result(self) -> ScaleDownSimulation:
         now = self._checker.now
-        retry_at = now + timedelta(seconds=self._policy.recheck_timeout_s)
+        retry_at = add_seconds(now, self._policy.recheck_timeout_s)
         names = self._problem.arrays.names
         pods, shares = self._problem.moving.tolist(), self._utilization.share.tolist()
         return ScaleDownSimulation(

@@ -8,9 +8,9 @@ scheduling rules and all deleted nodes removed at once: a node that fails is not
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM
 from plimsoll.nodes.model.scale_down_plan import NodeRemoval, NodesToDelete, PodMove, UnremovableNode
@@ -85,7 +85,7 @@ class _Selection:
         rules = self._simulation.groups[candidate.group].group.shrinking or self._policy.scale_down
         wait = rules.unneeded_time_s if candidate.is_ready else rules.unready_time_s
         since = self._known.unneeded_since.get(candidate.node)
-        if since is not None and since + timedelta(seconds=wait) < self._now:
+        if since is not None and add_seconds(since, wait) < self._now:
             return True
         code = NOT_LONG_ENOUGH if candidate.is_ready else NOT_UNREADY_LONG_ENOUGH
         self._reject(candidate, code, f"not unneeded for {wait:g} s yet")

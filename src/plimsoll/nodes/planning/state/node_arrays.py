@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, LARGEST_AMOUNT, MEMORY, PODS
 from plimsoll.nodes.planning.equivalence.pod_classes import VisibleLabels
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-# More than any machine has, and small enough that sums of a few do not leave 64 bits.
-_MOST: Final = 1 << 60
 # Numbers are only ever added; past this many unused ones they are assigned anew.
 _STALE_KINDS: Final = 4096
 
@@ -89,9 +87,12 @@ class Columns:
             return np.zeros((0, len(self)), dtype=np.int64)
         amounts = [resource_vector.amounts(self.names) for resource_vector in vectors]
         try:
-            return np.clip(np.array(amounts, dtype=np.int64), -_MOST, _MOST)
+            return np.clip(np.array(amounts, dtype=np.int64), -LARGEST_AMOUNT, LARGEST_AMOUNT)
         except OverflowError:
-            return np.array([[min(max(amount, -_MOST), _MOST) for amount in row] for row in amounts], dtype=np.int64)
+            return np.array(
+                [[min(max(amount, -LARGEST_AMOUNT), LARGEST_AMOUNT) for amount in row] for row in amounts],
+                dtype=np.int64,
+            )
 
 
 class NodeArrays:

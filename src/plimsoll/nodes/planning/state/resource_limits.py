@@ -14,7 +14,7 @@ import numpy as np
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
-from plimsoll.core.resources import CPU, MEMORY, ZERO, ResourceVector
+from plimsoll.core.resources import CPU, LARGEST_AMOUNT, MEMORY, ZERO, ResourceVector
 from plimsoll.nodes.model.gpus import count_gpus_of_type
 from plimsoll.nodes.model.reasons import MAX_NODES_TOTAL
 from plimsoll.nodes.model.taints import BEING_DELETED
@@ -168,8 +168,8 @@ def build_limit_matrix(limits: Sequence[ResourceLimit], options: Sequence[ScaleU
     nodes = [CountedNode(capacity=option.capacity, labels=option.node.metadata.labels) for option in options]
     use = np.zeros((len(options), len(limits)), dtype=np.int64)
     for column, limit in enumerate(limits):
-        use[:, column] = [limit.use(node) for node in nodes]
-    room = np.array([limit.room for limit in limits], dtype=np.int64)
+        use[:, column] = [min(limit.use(node), LARGEST_AMOUNT) for node in nodes]
+    room = np.array([min(limit.room, LARGEST_AMOUNT) for limit in limits], dtype=np.int64)
     return LimitMatrix(resource_limits=tuple(limits), use=use, room=room)
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from plimsoll.core.value_parsing import find_problem, parse_duration_s, parse_number, parse_switch
+from plimsoll.core.value_parsing import (
+    find_problem,
+    parse_duration_s,
+    parse_number,
+    parse_switch,
+    quote,
+    read_whole_number,
+)
 from plimsoll.core.values import Value
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL
 from plimsoll.objects.api.cluster_api import MachineDeployment
@@ -59,8 +66,8 @@ def sizes_of(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
     if least is None or most is None:
         return _NOT_MEANT
     for name, text in ((keys.min_size, least), (keys.max_size, most)):
-        if not (text.isascii() and text.isdigit()):
-            return NotAGroup(problem=f"{name}: {text!r} is not a whole number")
+        if read_whole_number(text) is None:
+            return NotAGroup(problem=f"{name}: {quote(text)} is not a whole number of at most {2**31 - 1}")
     if int(most) < int(least):
         return NotAGroup(problem=f"its greatest size {most} is below its least, {least}")
     if int(most) == 0:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.duration_pb2 import Duration
 
 from plimsoll.core.resources import ResourceVector
+from plimsoll.core.value_parsing import LONGEST_S
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
@@ -118,7 +119,8 @@ def _duration(seconds: float) -> Duration:
 
 
 def _seconds(message: Any) -> float:
-    return float((message.seconds * _NANOS + message.nanos) / _NANOS)
+    """A duration of another process: at least 0, at most the longest that flags accept."""
+    return min(max(float((message.seconds * _NANOS + message.nanos) / _NANOS), 0.0), LONGEST_S)
 
 
 def set_span(request: Any, span: Span) -> None:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.journal.workloads import workloads_of
-from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
+from plimsoll.nodes.model.reasons import BAD_FIELD, BAD_OBJECT, IN_BACKOFF, NOT_READY
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
@@ -71,6 +71,7 @@ def build_plan_and_outcomes(loop: LoopResult) -> tuple[Plan, tuple[Outcome, ...]
         actions=tuple(action for action, _ in doings),
         not_done=(
             *_build_ended_early(loop),
+            *_list_bad_objects(loop),
             *_list_pods(loop),
             *list_unserved_requests(loop),
             *_list_held_deletions(loop),
@@ -175,6 +176,18 @@ def _build_outcome(action: Action, failure: CallFailed | None) -> Outcome:
 def _build_ended_early(loop: LoopResult) -> Iterator[NotDone]:
     if loop.ended_early is not None:
         yield NotDone(what="is left as it is", about=(_cluster_ref(loop),), reason=loop.ended_early)
+
+
+def _list_bad_objects(loop: LoopResult) -> Iterator[NotDone]:
+    """Objects that cannot be decoded or judged, and fields of others that cannot be used."""
+    listed = _EntriesByReason()
+    for bad in loop.bad_objects:
+        ref = Ref(kind=bad.kind.lower(), namespace=bad.namespace, name=bad.name)
+        listed.add("is left as it is", Reason(code=BAD_OBJECT, message=bad.problem), (ref,))
+    for ignored in loop.ignored_fields:
+        reason = Reason(code=BAD_FIELD, message=f"{ignored.field}: {ignored.problem}; it is ignored")
+        listed.add("has a field that cannot be used", reason, (_build_pod_ref(ignored.pod),))
+    yield from listed
 
 
 class _EntriesByReason:
@@ -313,6 +326,10 @@ def _group_ref(name: str) -> Ref:
 
 def _cluster_ref(loop: LoopResult) -> Ref:
     return Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
+
+
+def _build_pod_ref(pod: Pod) -> Ref:
+    return Ref(kind="pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
 
 
 def _node_ref(name: str) -> Ref:

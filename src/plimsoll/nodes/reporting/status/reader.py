@@ -6,9 +6,10 @@ The ConfigMap may be Cluster Autoscaler's, or edited by hand: missing or malform
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
 from plimsoll.nodes.config.flags import problem_of
@@ -65,7 +66,7 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
         "options": in_force,
         "configured": dict(config.options),
         "problems": list(
-            _find_problems(in_force, config, reported_at=None if age_s is None else now - timedelta(seconds=age_s))
+            _find_problems(in_force, config, reported_at=None if age_s is None else add_seconds(now, -age_s))
         ),
     }
 

@@ -8,11 +8,11 @@ removed only after its store is a Tombstone.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.plans import Reason
 from plimsoll.objects.api.meta import format_time
 from plimsoll.tidb.model.limits import HEARD_WITHIN_S
@@ -280,4 +280,4 @@ def _collect_facts(store: ObservedStore) -> dict[str, int]:
 
 
 def _has_passed(since: datetime, seconds: float, now: datetime) -> bool:
-    return now - since >= timedelta(seconds=seconds)
+    return add_seconds(since, seconds) <= now

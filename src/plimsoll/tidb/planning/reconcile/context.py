@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.objects.api.tidb import GroupScalingStatus
 from plimsoll.tidb.model.components import Component
@@ -16,6 +16,8 @@ from plimsoll.tidb.model.reconcile_types import (
 from plimsoll.tidb.planning.reconcile.cooldown import IN, check_cooldown, find_last_change, interval_s
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.core.plans import Reason
     from plimsoll.tidb.planning.reconcile.desired import DesiredCount
 
@@ -43,7 +45,7 @@ class ReconcileContext(Value):
         return self.observed.status.get(key) or GroupScalingStatus()
 
     def is_past_grace(self, since: datetime | None) -> bool:
-        return since is not None and self.now - since >= timedelta(seconds=self.policy.registration_grace_s)
+        return since is not None and add_seconds(since, self.policy.registration_grace_s) <= self.now
 
     def count_omissions(self, desired: DesiredCount) -> int:
         """How many consecutive accepted answers, this one included, omit the group; capped at what is needed."""

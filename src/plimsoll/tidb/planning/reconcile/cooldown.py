@@ -6,9 +6,9 @@ writes, the later one counts. A wrong clock must not hold a group forever, so a 
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import format_time
 from plimsoll.operator.cooldowns import find_latest, is_cooling_down
@@ -17,6 +17,7 @@ from plimsoll.tidb.planning.api.defaults import SCALE_IN_INTERVAL_S, SCALE_OUT_I
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from plimsoll.core.plans import Reason
     from plimsoll.objects.api.tidb import ComponentAutoScaler
@@ -62,5 +63,5 @@ def check_cooldown(last: LastChange, *, interval_s: int, now: datetime) -> Reaso
     """
     if last.moment is None or not is_cooling_down(last.moment, delay_s=interval_s, now=now):
         return None
-    until = format_time(last.moment + timedelta(seconds=interval_s))
+    until = format_time(add_seconds(last.moment, interval_s))
     return make_reason(ReasonCode.COOLING_DOWN, f"no change before {until}", until=until, intervalSeconds=interval_s)
