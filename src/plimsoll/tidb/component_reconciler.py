@@ -81,6 +81,10 @@ class ComponentReconciler:
         except PlimsollError as error:
             log.warning("component.failed", component=self._component, problem=str(error))
             return replace(before, problem=str(error))
+        except Exception as error:
+            # A value that no check foresaw stops this component and nothing else.
+            log.exception("component.crashed", component=self._component)
+            return replace(before, problem=f"unexpected {type(error).__name__}: {error}")
 
     async def _reconcile(self, before: ComponentResult) -> ComponentResult:
         observed, sources = self._context.observed, self._dependencies.sources

@@ -87,6 +87,12 @@ class TidbReconciler:
                 log.warning("pass.failed", namespace=namespace, name=name, problem=str(error))
                 found.append(FailedReconcile(namespace=namespace, name=name, error=error))
                 continue
+            except Exception as error:
+                # A value that no check foresaw stops this autoscaler and no other.
+                log.exception("pass.crashed", namespace=namespace, name=name)
+                problem = PlimsollError(f"unexpected {type(error).__name__}: {error}")
+                found.append(FailedReconcile(namespace=namespace, name=name, error=problem))
+                continue
             if result is not None:
                 found.append(result)
         return tuple(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 LEAST_CORES: Final = 0.001
-MOST_CORES: Final = 1_000_000.0
+MOST_CORES: Final = 1_000_000
 MOST_BYTES: Final = 2**63 - 1
 MOST_SECONDS: Final = 10 * 365 * 86_400
 """Ten years: the longest interval, and the longest window."""

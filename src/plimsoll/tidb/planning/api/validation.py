@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.components import RESERVED_TYPES, Component
+from plimsoll.tidb.model.components import LARGEST_COUNT, RESERVED_TYPES, Component
 from plimsoll.tidb.model.field_problem import FieldProblem
+from plimsoll.tidb.model.limits import MOST_BYTES, MOST_CORES, MOST_SECONDS
 from plimsoll.tidb.planning.api.defaults import apply_defaults, component_of_cluster, has_storage, scaled_component
 
 if TYPE_CHECKING:
@@ -137,8 +138,7 @@ def _find_component_problems(judged: ComponentUnderValidation) -> Iterator[Field
         "scaleOutIntervalSeconds": scaled.scale_out_interval_seconds,
     }
     for field, seconds in intervals.items():
-        if seconds is not None and seconds < 0:
-            yield judged.problem("V11", field, f"{seconds} is less than 0")
+        yield from _range_problems(judged, field, seconds, most=MOST_SECONDS)
     yield from _find_base_problems(judged)
 
 
@@ -181,8 +181,7 @@ def _find_resource_problems(
     judged: ComponentUnderValidation, name: str, resource: AutoResource
 ) -> Iterator[FieldProblem]:
     path = f"resources.{name}"
-    if resource.count is not None and resource.count < 0:
-        yield judged.problem("V11", f"{path}.count", f"{resource.count} is less than 0")
+    yield from _range_problems(judged, f"{path}.count", resource.count, most=LARGEST_COUNT)
     if name in RESERVED_TYPES:  # only its count means anything
         return
     if not _TYPE_NAME.fullmatch(name):
@@ -200,6 +199,15 @@ def _find_resource_problems(
         yield judged.problem("V04", f"{path}.storage", reason)
 
 
+def _range_problems(
+    judged: ComponentUnderValidation, path: str, number: int | None, *, most: int
+) -> Iterator[FieldProblem]:
+    if number is not None and number < 0:
+        yield judged.problem("V11", path, f"{number} is less than 0")
+    elif number is not None and number > most:
+        yield judged.problem("V11", path, f"{number} is out of range: at most {most}")
+
+
 def _find_quantity_problems(
     judged: ComponentUnderValidation, path: str, written: Written | None, *, lacking: str, at_least: int
 ) -> Iterator[FieldProblem]:
@@ -214,6 +222,9 @@ def _find_quantity_problems(
         return
     if quantity.nano < at_least:
         yield judged.problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
+    most = Quantity.parse(str(MOST_CORES)) if path.endswith("cpu") else Quantity.parse(str(MOST_BYTES))
+    if quantity.nano > most.nano:
+        yield judged.problem("V11", path, f"{written} is out of range")
 
 
 def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
@@ -225,17 +236,23 @@ def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProbl
         return
     if judged.is_external:
         return
+    replicas = judged.own.replicas
+    if not 0 <= replicas <= LARGEST_COUNT:
+        yield judged.problem("V14", "", f"{judged.path}.replicas of the TidbCluster: {replicas} is out of range")
     needed = ["cpu"]
     if judged.component is Component.TIKV and "storage" in judged.scaled.rules:
         needed.append("storage")
-    for name in needed:
+    for name in ("cpu", "memory", "storage"):
         written = judged.own.requests.get(name)
         if written is None:
-            yield judged.problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
+            if name in needed:
+                yield judged.problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
             continue
         yield from (
             judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {field_problem.reason}")
-            for field_problem in _find_quantity_problems(judged, name, written, lacking="", at_least=1)
+            for field_problem in _find_quantity_problems(
+                judged, name, written, lacking="", at_least=int(name in needed)
+            )
         )
 
 
@@ -253,6 +270,8 @@ def find_external_problems(
         found.append(("maxReplicas", "Required value", "V12"))
     elif external.max_replicas < 0:
         found.append(("maxReplicas", f"{external.max_replicas} is less than 0", "V12"))
+    elif external.max_replicas > LARGEST_COUNT:
+        found.append(("maxReplicas", f"{external.max_replicas} is out of range", "V12"))
     secret = external.endpoint.tls_secret
     if secret and namespace and secret.namespace not in {"", namespace, *open_namespaces}:
         reason = f"namespace {secret.namespace} does not allow autoscalers of {namespace}"
