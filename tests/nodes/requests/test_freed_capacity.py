@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, Json, containers, crash_after, group, replica_set
+from tests.nodes.autoscaler.loop_scenarios import (
+    FinishedScenario,
+    Json,
+    containers,
+    crash_after,
+    group,
+    lived,
+    replica_set,
+)
 from tests.nodes.requests.request_scenarios import (
     ATOMIC,
     CHECK,
@@ -199,3 +207,22 @@ def test_pods_that_replace_those_of_a_lost_node_are_served_like_any_pending_pods
     assert conditions(ended, "b")["Provisioned"] == ("True", "CapacityIsFound")
     assert [call["arg"] for call in ended.calls("IncreaseSize")] == [1]
     assert targets(ended) == {"g": 2}
+
+
+# ---- in a live cluster
+
+
+def test_in_a_live_cluster_a_request_gets_freed_room_within_seconds():
+    """Neither the back-off of a minute nor the scan interval of ten seconds is waited for."""
+    ended = lived(
+        {"advance": "2m"},
+        {"apply": [request("r", {"t": 4})]},
+        {"advance": "31s"},
+        delete("Pod", "p"),
+        {"advance": "4s"},
+        world="live",
+        options={"enable-provisioning-requests": True},
+        nodeGroups=[group("g", target=1, max=1)],
+        objects=[FOUR_TO_A_NODE, {**running("p", "g-0", cpu="3500m"), "status": {}}],
+    )
+    assert history(ended)[1:] == [REFUSED, ("Provisioned", "True", "CapacityIsFound")]
