@@ -35,7 +35,12 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'compiling the kernels of the planner, once'
 	@$(BIN)/python -m plimsoll.solver.kernels && touch $@
 
-up: $(VENV)/.runtime
+# Busy ports are named before anything is installed.
+.PHONY: free-ports
+free-ports:
+	@PYTHONPATH=src $(PYTHON) -m plimsoll.app.ports $(UP)
+
+up: free-ports $(VENV)/.runtime
 	@$(BIN)/plimsoll up $(UP)
 
 check: $(VENV)/.dev

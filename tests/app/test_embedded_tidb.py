@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.app import up as app
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
-from plimsoll.app.up import PortBusy
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local.tidb.load.cluster_loads import LOAD
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.web.serving import CannotListen
 from tests.local.tidb.builders import CLUSTERS, LocalTidbCluster, base_cluster
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator, MutableMapping, Sequence
 
     from plimsoll.local.components import Components
@@ -124,23 +120,3 @@ def test_an_autoscaler_that_somebody_makes_is_looked_at(world: UpTidbCluster) ->
     world.after(30)
 
     assert world.get(f"{CLUSTERS}/db")["spec"]["tikv"]["replicas"] == 6
-
-
-@pytest.mark.parametrize(
-    ("busy", "told"),
-    [(9092, "port 9092, for the TiDB planner"), (12379, "port 12379, for the simulated PD")],
-    ids=["planner", "pd"],
-)
-def test_every_port_that_is_busy_is_named(monkeypatch: pytest.MonkeyPatch, busy: int, told: str) -> None:
-    class Free:
-        def close(self) -> None:
-            """As a socket."""
-
-    def opened(host: str, port: int) -> socket.socket | Free:
-        if port == busy:
-            raise CannotListen(f"{host} {port}")
-        return Free()
-
-    monkeypatch.setattr(app, "bind_socket", opened)
-    with pytest.raises(PortBusy, match=f"{told}.*--port-base 7443$"):
-        app.check_ports(6443)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from plimsoll.app import up as app
-from plimsoll.app.up import EmbeddedCluster, PortBusy, UpSettings, UpStatus
+from plimsoll.app.up import EmbeddedCluster, UpSettings, UpStatus
+from plimsoll.app.up_pages import UpHealth
+from plimsoll.journal.memory import MemoryJournal
 from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.web.serving import CannotListen
 from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
 
 if TYPE_CHECKING:
     import asyncio
-    import socket
+    from collections.abc import Callable, MutableMapping, Sequence
+
+    from plimsoll.operator.pages import OperatorPages
 
 READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -29,12 +34,17 @@ GROUP = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups/workers"
 
 @pytest.fixture(autouse=True)
 def no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are compiled by another process, which virtual time has none of."""
+    """Kernels are compiled by another process, plans made in threads, which virtual time has none of."""
 
     async def nothing() -> None:
         return None
 
+    async def plan_here(plan: Callable[[], Any]) -> Any:
+        return plan()
+
     monkeypatch.setattr(app, "warm_kernels", nothing)
+    monkeypatch.setattr(app, "run_in_thread", plan_here)
+    monkeypatch.setattr(app, "LazyJournal", lambda _directory: MemoryJournal())
 
 
 class UpCluster(ApiServerHarness):
@@ -45,21 +55,49 @@ class UpCluster(ApiServerHarness):
         self.told: list[UpStatus] = []
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
+        self._pages: OperatorPages
 
     def __enter__(self) -> Self:
         super().__enter__()
         self.run.until(self.application.start())
         return self
 
-    def start(self, nodes: int | None = None) -> None:
+    def start(self, nodes: int | None = None, *, autoscales: bool = False, more: Sequence[Service] = ()) -> None:
         self._starts += 1
         entropy = SeededEntropy(f"start {self._starts}")
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
-        settings = UpSettings(data=Path("unused"), autoscales=False)
-        surroundings = EmbeddedCluster(serving, settings, clock=self.run.clock, entropy=entropy)
+        settings = UpSettings(data=Path("unused"), autoscales=autoscales)
+        health = UpHealth(self.run.clock)
+        surroundings = EmbeddedCluster(serving, settings, clock=self.run.clock, entropy=entropy, health=health)
         self.run.until(initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes)))
         services = surroundings.services(self.told.append)
-        self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
+        supervisor = Supervisor([*services, *more], clock=self.run.clock, entropy=entropy)
+        health.watch(supervisor)
+        self._pages = surroundings.pages()
+        self._task = self.run.spawn(supervisor.run(), name="up")
+
+    def page(self, path: str, query: str = "") -> tuple[int, str]:
+        """What a program on the same machine sees."""
+        return self.run.until(self._ask_page(path, query))
+
+    async def _ask_page(self, path: str, query: str) -> tuple[int, str]:
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "query_string": query.encode(),
+            "client": ("127.0.0.1", 1),
+        }
+        sent: list[MutableMapping[str, Any]] = []
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {"type": "http.request"}
+
+        await self._pages({**scope, "headers": [(b"host", b"localhost")]}, receive, send)
+        return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
     def kill(self) -> None:
         assert self._task is not None
@@ -146,13 +184,35 @@ def test_a_token_is_not_shown_by_what_carries_it():
         assert "secret" not in repr(serving)
 
 
-@pytest.mark.parametrize(("base", "advice"), [(6443, 7443), (59_000, 6443)])
-def test_a_busy_port_is_told_with_another_that_all_others_fit_above(
-    monkeypatch: pytest.MonkeyPatch, base: int, advice: int
-):
-    def refuse(host: str, port: int) -> socket.socket:
-        raise CannotListen(f"{host} {port}")
+def test_pages_show_metrics_health_and_plan_of_the_whole_process():
+    with UpCluster() as world:
+        world.start(autoscales=True)
+        world.made(DEPLOYMENTS, deployment(2))
+        world.run.advance_by(40)
+        assert world.page("/")[1].splitlines() == ["/metrics", "/healthz", "/plan", "/explain?pod=NAMESPACE/NAME"]
+        metrics = world.page("/metrics")[1]
+        assert 'cluster_autoscaler_nodes_count{state="ready"} 3.0' in metrics
+        for controller in ("deployment-controller", "replicaset-controller", "cloud", "tidb-autoscaler"):
+            assert f'controller_runtime_reconcile_total{{controller="{controller}"' in metrics
+        code, health = world.page("/healthz")
+        assert code == 200
+        lines = health.splitlines()
+        assert "[+]deployment-controller running" in lines
+        assert any(line.startswith("[+]node autoscaler: the last loop iteration ended ") for line in lines)
+        assert lines[-1] == "healthz check passed"
+        assert json.loads(world.page("/plan")[1])["scaleUp"]["result"] == "NotNeeded"
+        pod = world.items("/api/v1/pods")[0]["metadata"]["name"]
+        assert world.page("/explain", f"pod=default/{pod}")[0] == 200
 
-    monkeypatch.setattr(app, "bind_socket", refuse)
-    with pytest.raises(PortBusy, match=f"port {base}, for the Kubernetes API.*--port-base {advice}$"):
-        app.check_ports(base)
+
+def test_health_fails_with_the_service_that_fails():
+    async def fail() -> None:
+        raise RuntimeError("no disk")
+
+    with UpCluster() as world:
+        world.start(more=[Service(name="broken", run=fail)])
+        world.run.advance_by(5)
+        code, health = world.page("/healthz")
+        assert code == 500
+        assert any(line.startswith("[-]broken backing-off") and "no disk" in line for line in health.splitlines())
+        assert health.splitlines()[-1] == "healthz check failed"

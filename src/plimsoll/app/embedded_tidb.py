@@ -21,6 +21,7 @@ from plimsoll.tidb.pd.client import PdClient
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collector, CollectorSettings
 from plimsoll.tidb.planner.service import PLANNING_PATH, PlannerService
+from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import PinnedHttpClient
 from plimsoll.web.in_memory import InMemoryClient
@@ -58,6 +59,7 @@ class EmbeddedTidb:
         component = components.component(NAME, manager=NAME)
         self._dependencies = dependencies
         self._web = InMemoryClient(dependencies.tidb.answer, route=route_to_simulated)
+        self.metrics = ReconcileMetrics()
         self._parts = TidbAutoscalerParts(
             Dependencies(
                 client=component.client,
@@ -72,6 +74,7 @@ class EmbeddedTidb:
                 informers=component.informers,
                 recorder=component.recorder,
                 journal=dependencies.journal,
+                metrics=self.metrics,
             )
         )
 

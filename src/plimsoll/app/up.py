@@ -12,8 +12,22 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
 from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
 from plimsoll.app.node_autoscaling import run_in_thread
+from plimsoll.app.ports import (
+    DEFAULT_PORT_BASE,
+    HOST,
+    OFFSETS,
+    PAGES,
+    PD,
+    PLANNER,
+    describe_busy_ports,
+    find_busy_ports,
+    find_free_base,
+    write_port_base,
+)
+from plimsoll.app.up_pages import UpHealth, add_controllers, build_up_pages
 from plimsoll.core.errors import PlimsollError
 from plimsoll.journal.lazy import LazyJournal
+from plimsoll.journal.sqlite_file import delete_journal
 from plimsoll.kube.client import Client
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import initial_cluster
@@ -28,9 +42,12 @@ from plimsoll.nodes.builder import Dependencies as NodeDependencies
 from plimsoll.nodes.builder import NodeAutoscaler
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
+from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.objects.api.nodes import Node, is_node_ready
 from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGroup
 from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.operator.debug_access import AccessReviewer
+from plimsoll.operator.metrics import ControllerMetrics
 from plimsoll.runtime.kernel_warmup import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 from plimsoll.web.serving import CannotListen, bind_socket, serve_on_socket
@@ -45,14 +62,8 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
     from plimsoll.local.apiserver.run import Ready, Serving
     from plimsoll.local.components import Components
+    from plimsoll.operator.pages import OperatorPages
 
-HOST: Final = "127.0.0.1"
-DEFAULT_PORT_BASE: Final = apiserver.DEFAULT_PORT
-HIGHEST_PORT_BASE: Final = 59_599
-"""The highest port, that of the simulated PD, lies 5,936 above the base."""
-
-_PORTS: Final = {"the Kubernetes API": 0, "the TiDB planner": 9092 - 6443, "the simulated PD": 12379 - 6443}
-"""The distance of each port from the base."""
 # How long the status waits for nodes.
 _NODES_TIMEOUT_S: Final = 8.0
 _POLL_S: Final = 0.1
@@ -71,7 +82,7 @@ _PENDING: Final = {MachineState.CREATING, MachineState.FAILED}
 
 
 class PortBusy(PlimsollError):
-    """A port that is needed is in use."""
+    """Ports that are needed are in use."""
 
     exit_code: ClassVar[int] = 2
 
@@ -84,6 +95,8 @@ class UpSettings(NamedTuple):
     fresh: bool = False
     nodes: int | None = None
     autoscales: bool = True
+    words: tuple[str, ...] = ()
+    """The options as given, for messages."""
 
 
 class UpStatus(NamedTuple):
@@ -98,39 +111,51 @@ class UpStatus(NamedTuple):
     planner: str = ""
     pd: str = ""
     """The URLs of the TiDB planner and the simulated PDs. Both need the administrator's token."""
+    pages: str = ""
+    """The URL of metrics, health and plan."""
 
 
 async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Callable[[UpStatus], None]) -> None:
     """Runs everything until cancelled. What keeps it from running is raised before anything is changed."""
-    check_ports(settings.port_base)
+    check_ports(settings.port_base, settings.words)
+    health = UpHealth(clock)
 
     with _open_sockets(settings.port_base) as sockets:
 
         async def build_services(serving: Serving) -> Sequence[Service]:
-            cluster = EmbeddedCluster(serving, settings, clock=clock, entropy=entropy)
+            # The server has locked the directory: no other process uses it.
+            write_port_base(settings.data, settings.port_base)
+            if settings.fresh:
+                delete_journal(settings.data)
+            cluster = EmbeddedCluster(serving, settings, clock=clock, entropy=entropy, health=health)
             await initial_cluster.prepare_cluster(cluster.connect(_FIELD_MANAGER), InitialCluster(nodes=settings.nodes))
-            services = cluster.services(lambda up: on_up(up._replace(planner=sockets.planner_url, pd=sockets.pd_url)))
+            services = cluster.services(lambda up: on_up(sockets.add_urls(up)))
             return [*services, *cluster.socket_services(sockets)]
 
         server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
-        await apiserver.run(server, clock=clock, entropy=entropy, on_ready=_ignore_ready, beside=build_services)
+        await apiserver.run(
+            server,
+            clock=clock,
+            entropy=entropy,
+            on_ready=_ignore_ready,
+            beside=build_services,
+            on_supervised=health.watch,
+        )
 
 
-def check_ports(port_base: int) -> None:
-    """Raises `PortBusy`, with what to do about it, unless every port is free."""
-    for purpose in _PORTS:
-        _bind_port(port_base, purpose).close()
+def check_ports(port_base: int, words: Sequence[str] = ()) -> None:
+    """Raises `PortBusy`, which names all busy ports and the command that uses others, unless every port is free."""
+    busy = find_busy_ports(port_base)
+    if busy:
+        raise PortBusy(describe_busy_ports(busy, list(words), find_free_base(port_base)))
 
 
 def _bind_port(port_base: int, purpose: str) -> socket:
-    port = port_base + _PORTS[purpose] if port_base else 0
+    port = port_base + OFFSETS[purpose] if port_base else 0
     try:
         return bind_socket(HOST, port)
     except CannotListen as error:
-        raise PortBusy(
-            f"port {port}, for {purpose}, cannot be had: another program uses it, perhaps another "
-            f"plimsoll up; stop that one, or move all ports, e.g. by --port-base {_other_port_base(port_base)}"
-        ) from error
+        raise PortBusy(describe_busy_ports({port: purpose}, [], find_free_base(port_base))) from error
 
 
 class ListeningSockets(NamedTuple):
@@ -138,26 +163,22 @@ class ListeningSockets(NamedTuple):
 
     planner: socket
     pd: socket
+    pages: socket
 
-    @property
-    def planner_url(self) -> str:
-        return f"http://{HOST}:{self.planner.getsockname()[1]}"
-
-    @property
-    def pd_url(self) -> str:
-        return f"http://{HOST}:{self.pd.getsockname()[1]}"
+    def add_urls(self, up: UpStatus) -> UpStatus:
+        return up._replace(planner=_url_of(self.planner), pd=_url_of(self.pd), pages=_url_of(self.pages))
 
 
 @contextmanager
 def _open_sockets(port_base: int) -> Iterator[ListeningSockets]:
     """Opens the sockets before anything starts, so that no other program takes the ports."""
     with ExitStack() as stack:
-        planner = stack.enter_context(_bind_port(port_base, "the TiDB planner"))
-        yield ListeningSockets(planner=planner, pd=stack.enter_context(_bind_port(port_base, "the simulated PD")))
+        planner, pd, pages = (stack.enter_context(_bind_port(port_base, purpose)) for purpose in (PLANNER, PD, PAGES))
+        yield ListeningSockets(planner=planner, pd=pd, pages=pages)
 
 
-def _other_port_base(port_base: int) -> int:
-    return port_base + 1_000 if port_base + 1_000 <= HIGHEST_PORT_BASE else DEFAULT_PORT_BASE
+def _url_of(listening: socket) -> str:
+    return f"http://{HOST}:{listening.getsockname()[1]}"
 
 
 def _ignore_ready(_ready: Ready) -> None:
@@ -167,7 +188,17 @@ def _ignore_ready(_ready: Ready) -> None:
 class EmbeddedCluster:
     """The simulated cluster and the autoscalers of an API server."""
 
-    def __init__(self, serving: Serving, settings: UpSettings, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        serving: Serving,
+        settings: UpSettings,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        health: UpHealth | None = None,
+    ) -> None:
+        self._health = health or UpHealth(clock)
+        self._metrics = ControllerMetrics()
         self._ready = serving.ready
         self._token = serving.token
         self._journal = LazyJournal(settings.data)
@@ -202,7 +233,9 @@ class EmbeddedCluster:
             await warm_kernels()
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
-        return [*cluster.services(), *autoscaling, Service(name="greeting", run=report_status, policy=once)]
+        services = [*cluster.services(), *autoscaling]
+        add_controllers(self._metrics, services, cluster.components)
+        return [*services, Service(name="greeting", run=report_status, policy=once)]
 
     def socket_services(self, sockets: ListeningSockets) -> list[Service]:
         """The servers that other processes may call."""
@@ -210,7 +243,21 @@ class EmbeddedCluster:
         return [
             Service(name="TiDB planner", run=partial(serve_on_socket, planner, sockets.planner)),
             Service(name="simulated PD", run=partial(serve_on_socket, servers, sockets.pd)),
+            Service(name="pages", run=partial(serve_on_socket, self.pages(), sockets.pages)),
         ]
+
+    def pages(self) -> OperatorPages:
+        """Metrics, health and the last plan of everything that runs here."""
+        autoscaler = self._health.autoscaler
+        metrics = [self._metrics.expose, self._tidb.metrics.exposition]
+        if autoscaler is not None:
+            metrics.insert(0, autoscaler.reporter.metrics.render)
+        return build_up_pages(
+            DebugViews(lambda: None if autoscaler is None else autoscaler.reporter.last, run_in_thread),
+            metrics=metrics,
+            health=self._health,
+            reviewer=AccessReviewer(self.connect(_FIELD_MANAGER)),
+        )
 
     def _embedded_tidb(self) -> EmbeddedTidb:
         assert self._cluster.tidb is not None
@@ -240,6 +287,8 @@ class EmbeddedCluster:
                 journal=self._journal,
             )
         )
+        self._health.autoscaler = parts
+        self._metrics.add_loop(parts.health, self._clock)
         return parts.services()
 
 

@@ -160,7 +160,7 @@ def brief(one: NotDone, ref: Ref) -> NotDone:
     if ref in one.about:
         return structs.replace(one, about=(ref,), unnamed=one.count - 1, concerns=msgspec.UNSET)
     pods = len(pods_of_workload(ref, one.about))
-    what = f"{pods} of its pods {to_plural(one.what)}" if pods else one.what
+    what = f"{pods} of its pods {one.what if pods == 1 else to_plural(one.what)}" if pods else one.what
     return structs.replace(one, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
 
 

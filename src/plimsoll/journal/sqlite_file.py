@@ -188,6 +188,12 @@ def _count_used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
+def delete_journal(directory: Path) -> None:
+    """Delete the journal of a directory that no process uses; its next writer starts with entry 1."""
+    for suffix in ("", "-wal", "-shm"):
+        (directory / f"{JOURNAL_FILE}{suffix}").unlink(missing_ok=True)
+
+
 def subject_hash(ref: Ref) -> int:
     return int.from_bytes(hashlib.blake2b(str(ref).encode(), digest_size=8).digest(), "big", signed=True)
 

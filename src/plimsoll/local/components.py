@@ -79,6 +79,10 @@ class Components:
             informer_settings=self._informer_settings,
         )
 
+    @property
+    def recorders(self) -> tuple[EventRecorder, ...]:
+        return tuple(self._recorders.values())
+
     def services(self, *, whose: str = "") -> list[Service]:
         """Recorders and informers: to be started before the parts that use them, and stopped after."""
         recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,22 +84,40 @@ def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path)
     assert f"{file} is a file; --data must name a directory, e.g. {file}.d" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("is_verbose", "seen"), [(False, ["scaled", "failed"]), (True, ["service", "scaled", "failed"])]
-)
-def test_stderr_gets_warnings_and_sentences_and_more_only_on_request(
-    capsys: pytest.CaptureFixture[str], *, is_verbose: bool, seen: list[str]
-):
+def log_all(*, is_verbose: bool) -> None:
     log_sentences_to_stderr(is_verbose=is_verbose)
     log = structlog.get_logger()
     log.info("service.started", service="informer")
-    log.info("scaled", controller="cloud", said="made 2")
-    log.info("nothing", controller="cloud", said="")
-    log.info("nothing", controller="garbage-collector", said="deleted a pod")
-    log.warning("failed", error="no")
+    log.info("reconcile.done", controller="cloud", key="the cloud", said="2 machines created")
+    log.info("reconcile.done", controller="cloud", said="")
+    log.info("reconcile.done", controller="garbage-collector", said="deleted a pod")
+    log.info("loop.done", number=4, summary="scaled up workers 3->4 for 2 pods")
+    log.info("pass.done", told="prod/as1 tikv: no change")
+    log.warning("planner.refused", component="tikv", detail="too young")
+    log.warning("lease.lost", lease_name="x", problem="no answer")
+
+
+def test_stderr_gets_a_sentence_per_loop_iteration_and_no_raw_events(capsys: pytest.CaptureFixture[str]):
+    log_all(is_verbose=False)
     told = capsys.readouterr().err.splitlines()
-    assert [line.split("] ")[1].split()[0].split(".")[0] for line in told if "nothing" not in line] == seen
-    assert any("nothing" in line for line in told) is is_verbose
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC ", line) for line in told)
+    assert [line.partition(" UTC ")[2] for line in told] == [
+        "cloud: 2 machines created",
+        "nodes: scaled up workers 3->4 for 2 pods",
+        "tidb: prod/as1 tikv: no change",
+        "warning: lease lost (lease name x): no answer",
+    ]
+
+
+def test_stderr_gets_all_events_on_request(capsys: pytest.CaptureFixture[str]):
+    log_all(is_verbose=True)
+    assert len(capsys.readouterr().err.splitlines()) == 8
+
+
+def test_it_says_where_metrics_health_and_plans_are():
+    lines = first_screen(up(3, 3)._replace(pages="http://127.0.0.1:8085")).splitlines()
+    assert "Metrics, health and plans: http://127.0.0.1:8085 (/metrics, /healthz, /plan, /explain)." in lines
+    assert max(len(line) for line in lines) <= 90
 
 
 def test_it_says_where_the_servers_of_tidb_answer():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 import subprocess
+import urllib.error
+import urllib.request
 from typing import TYPE_CHECKING
 
+from plimsoll.app.ports import OFFSETS, PAGES, find_busy_ports
+from tests.cli.runner import plimsoll
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
 from tests.e2e.up.up_processes import UpProcess, command, named, needs_kubectl, running
@@ -107,10 +112,46 @@ def test_a_fresh_start_forgets_objects_and_keeps_the_kubeconfigs_token(tmp_path:
         assert "no nodes yet" in up.screen
         assert up.said("get", "configmap", "old").code == 0
         assert up.stop() == 0
+    last = max(journal_times(tmp_path / "data"))
     with running(tmp_path / "data", "--fresh", "--nodes", "2") as up:
         until_ready(up, 2)
         assert up.said("get", "configmap", "old").code == 1
+        assert not [entry for entry in journal_times(tmp_path / "data") if entry <= last]
     assert (tmp_path / "data" / "admin.token").read_text() == token
+
+
+def journal_times(data: Path) -> list[str]:
+    """The times of all entries of the journal."""
+    ended = plimsoll("journal", "--data", data, "--limit", "0", "-o", "json")
+    return [entry["plan"]["at"] for entry in json.loads(ended.stdout)]
+
+
+def test_pages_are_on_the_port_that_it_prints_and_the_base_is_remembered(tmp_path: Path):
+    while find_busy_ports(base := lasting_port()):
+        pass
+    data = tmp_path / "data"
+    with running(data, "--port-base", str(base), "--nodes", "1") as up:
+        address = named(up.screen, r"Metrics, health and plans: (http://\S+)")
+        assert address == f"http://127.0.0.1:{base + OFFSETS[PAGES]}"
+        up.until(lambda: fetch(f"{address}/plan")[0] == 200, "a loop iteration ends")
+        assert fetch(f"{address}/healthz")[1].rstrip().endswith("healthz check passed")
+        assert "cluster_autoscaler_nodes_count" in fetch(f"{address}/metrics")[1]
+        # The example that the first screen names gives no warnings.
+        up.kubectl("apply", "-f", "examples/tidb/breathing.yaml")
+        up.until(lambda: "tidb: breathing/breath" in up.errors.read_text(), "the autoscaler looks at the example")
+        assert "warning" not in up.errors.read_text()
+        second = subprocess.run([*command(data)], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        assert second.returncode == 2
+        for port, purpose in find_busy_ports(base).items():
+            assert f"{port} ({purpose})" in second.stderr
+
+
+def fetch(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def ended_by_itself(data: Path, port: int) -> subprocess.CompletedProcess[str]:
@@ -123,8 +164,8 @@ def test_a_busy_port_is_named_with_what_to_do(tmp_path: Path):
     with socket.create_server(("127.0.0.1", port)):
         ended = ended_by_itself(tmp_path / "data", port)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"error: port {port}, for the Kubernetes API, cannot be had")
-    assert "--port-base" in ended.stderr
+    assert ended.stderr.startswith(f"error: port {port} (the Kubernetes API) is in use")
+    assert f'make up UP="--data {tmp_path / "data"} --port-base ' in ended.stderr
     assert not (tmp_path / "data").exists()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import plimsoll
+from plimsoll.app.ports import HIGHEST_PORT_BASE, read_port_base
 from plimsoll.cli.commands.apiserver import DEFAULT_DATA
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 
@@ -28,7 +30,7 @@ Try it in another terminal:
   kubectl create deployment web --image=nginx --replicas=5
   kubectl get pods -o wide
 
-{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
+{pages}{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
 """
 
 # The maximum number of unready nodes to list with their cause.
@@ -41,14 +43,16 @@ def up(
         Path, typer.Option("--data", help="Directory for all data; created if missing.", metavar="DIR")
     ] = DEFAULT_DATA,
     port_base: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--port-base",
-            help="Port of the Kubernetes API; other ports are relative to it. 0 selects free ports.",
+            help="Port of the Kubernetes API; other ports are relative to it. 0 selects free ports. "
+            "Default: as before, 6443 at first.",
             min=0,
-            max=59_599,
+            max=HIGHEST_PORT_BASE,
+            show_default=False,
         ),
-    ] = 6443,
+    ] = None,
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -60,7 +64,10 @@ def up(
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Delete all objects of earlier runs. Certificates and token are kept.")
+        bool,
+        typer.Option(
+            "--fresh", help="Delete all objects and the journal of earlier runs. Certificates and token are kept."
+        ),
     ] = False,
     autoscaler: Annotated[
         bool, typer.Option("--autoscaler/--no-autoscaler", help="Add and remove nodes as pods need them.")
@@ -84,7 +91,9 @@ def up(
     if data.exists() and not data.is_dir():
         raise InvalidInput(f"{data} is a file; --data must name a directory, e.g. {data}.d", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
-    _run(UpSettings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
+    base = read_port_base(data) if port_base is None else port_base
+    words = tuple(sys.argv[sys.argv.index("up") + 1 :]) if "up" in sys.argv else ()
+    _run(UpSettings(data=data, port_base=base, fresh=fresh, nodes=nodes, autoscales=autoscaler, words=words))
 
 
 def _run(settings: UpSettings) -> None:
@@ -115,6 +124,7 @@ def first_screen(up: UpStatus) -> str:
         waiting=_waiting(up),
         data=up.kubeconfig.parent,
         kubeconfig=shlex.quote(str(up.kubeconfig)),
+        pages=_pages(up),
         servers=_servers(up),
     )
 
@@ -124,6 +134,12 @@ def _servers(up: UpStatus) -> str:
     if not up.planner:
         return ""
     return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
+
+
+def _pages(up: UpStatus) -> str:
+    if not up.pages:
+        return ""
+    return f"Metrics, health and plans: {up.pages} (/metrics, /healthz, /plan, /explain).\n"
 
 
 def _nodes(up: UpStatus) -> str:

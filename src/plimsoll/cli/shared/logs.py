@@ -8,10 +8,17 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
     from typing import Any
 
+    from structlog.dev import ConsoleRenderer
     from structlog.typing import Processor
+
+    Event = MutableMapping[str, Any]
 
 _REPORTED: Final = frozenset({"cloud", "taint-eviction-controller"})
 """Controllers whose actions are shown by `plimsoll up`: few, and about machines."""
+_LOOPS: Final = {"loop.done": ("nodes", "summary"), "pass.done": ("tidb", "told")}
+"""Events about a loop iteration: the subsystem, and the field with the sentence."""
+_REPEATED: Final = frozenset({"planner.blind", "planner.refused", "advice.missing"})
+"""Warnings that say what the sentence of the same loop iteration says."""
 
 
 def log_to_stderr() -> None:
@@ -36,34 +43,68 @@ def log_errors_to_stderr() -> None:
 
 
 def log_sentences_to_stderr(*, is_verbose: bool) -> None:
-    """Log warnings and what happens to machines; with `is_verbose` everything."""
+    """Log a sentence per loop iteration and per change of machines, and warnings; with `is_verbose` all events."""
     import logging
 
-    _configure(() if is_verbose else (_drop_unreported,), level=logging.INFO)
+    if is_verbose:
+        _configure((), level=logging.INFO)
+    else:
+        _configure((_drop_unreported,), level=logging.INFO, is_prose=True)
 
 
-def _drop_unreported(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _drop_unreported(_logger: object, method: str, event: Event) -> Event:
     from structlog import DropEvent
 
-    if method == "info" and not (event.get("said") and event.get("controller") in _REPORTED):
+    if (method == "info" and not _find_sentence(event)) or event.get("event") in _REPEATED:
         raise DropEvent
     return event
 
 
-def _configure(first: Sequence[Processor], *, level: int) -> None:
+def _find_sentence(event: Event) -> str:
+    """The sentence in an event, after the subsystem it is about; empty if there is none."""
+    subsystem, field = _LOOPS.get(str(event.get("event")), (str(event.get("controller", "")), "said"))
+    sentence = str(event.get(field, ""))
+    is_reported = field != "said" or subsystem in _REPORTED
+    return f"{subsystem}: {sentence}" if sentence and is_reported else ""
+
+
+class _SentenceRenderer:
+    """Renders sentences and warnings as prose; errors keep their fields, which help to find the cause."""
+
+    def __init__(self, console: ConsoleRenderer) -> None:
+        self._console = console
+
+    def __call__(self, logger: Any, method: str, event: Event) -> str:
+        if method == "info":
+            return f"{event['timestamp']} {_find_sentence(event)}"
+        if method == "warning":
+            return f"{event['timestamp']} warning: {_describe_warning(event)}"
+        return self._console(logger, method, event)
+
+
+def _describe_warning(event: Event) -> str:
+    fields = {key: value for key, value in event.items() if key not in {"event", "timestamp", "level"}}
+    problem = next((str(fields.pop(key)) for key in ("problem", "error", "message") if fields.get(key)), "")
+    about = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
+    name = str(event.get("event", "")).replace(".", " ").replace("_", " ")
+    return "".join((name, f" ({about})" if about else "", f": {problem}" if problem else ""))
+
+
+def _configure(first: Sequence[Processor], *, level: int, is_prose: bool = False) -> None:
     """Configure structlog. Tracebacks omit the values of local variables, because one may be a bearer token."""
     import sys
 
     import structlog
 
+    console = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
     structlog.configure(
         processors=[
             *first,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
+            structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S UTC" if is_prose else "iso", utc=True),
+            _SentenceRenderer(console) if is_prose else console,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),

@@ -55,6 +55,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _PASSING: Final = (ServerUnreachable, TooManyRequests, ServerFailed)
 # What was reported already is remembered for so many namespaces and reasons.
+CHATTER: Final = "chatter"
 _REPORTS: Final = 1_000
 _NAMES_TRIED: Final = 16
 
@@ -164,7 +165,7 @@ class EventRecorder:
         now_s = self._clock.monotonic_s()
         entry = self._correlator.entry_for(folded.last, now_s, is_combined=folded.is_combined)
         if entry is None:
-            self._drop(folded, "chatter")
+            self._drop(folded, CHATTER)
             return
         try:
             written = await self._send_with_retries(_Draft(folded, entry, self._new_name(folded.last)))
@@ -235,7 +236,8 @@ class EventRecorder:
             return
         self._reported.add(report)
         text = "" if error is None else str(error)
-        write = log.debug if _is_of_ended_namespace(error) else log.warning
+        is_expected = cause == CHATTER or _is_of_ended_namespace(error)
+        write = log.debug if is_expected else log.warning
         write("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=text)
 
 

@@ -126,10 +126,12 @@ async def run(
     entropy: Entropy,
     on_ready: Callable[[Ready], None],
     beside: Callable[[Serving], Awaitable[Sequence[Service]]] = no_services,
+    on_supervised: Callable[[Supervisor], None] = lambda _supervisor: None,
 ) -> None:
     """Serve until cancelled. Raises, before anything is served, what keeps it from being so.
 
-    The services that `beside` gives are started after the server and stopped before it.
+    The services that `beside` gives are started after the server and stopped before it. `on_supervised` gets the
+    supervisor of them all, which knows the state of each.
     """
     users = _users_of(settings.token_file)
     directory = DataDirectory(settings.data)
@@ -170,7 +172,9 @@ async def run(
                 *more,
             ]
             grace_s = settings.limits.grace_s + _GOODBYES_S
-            await Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s).run()
+            supervisor = Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s)
+            on_supervised(supervisor)
+            await supervisor.run()
         finally:
             listener.close()
 

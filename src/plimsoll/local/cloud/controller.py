@@ -288,12 +288,12 @@ def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
 
 def _describe(planned: Plan) -> str:
     parts = (
-        ("made", len(planned.new)),
+        ("created", len(planned.new)),
         ("started again", len(planned.retries)),
         ("booted", len(planned.boots)),
         ("removed", len(planned.removals) + len(planned.orphans)),
     )
-    return ", ".join(f"{what} {count}" for what, count in parts if count)
+    return ", ".join(f"{count} machine{'s' * (count != 1)} {what}" for what, count in parts if count)
 
 
 def _of_new_generation(change: Change[Any]) -> Iterable[str]:

@@ -98,7 +98,10 @@ def _describe_unschedulable(loop: LoopResult) -> Iterator[str]:
     left = sum(unschedulable.pods for unschedulable in part.plan.unschedulable)
     if left:
         reasons = dict.fromkeys(
-            str(reason) for unschedulable in part.plan.unschedulable for reason in unschedulable.reasons
+            words
+            for unschedulable in part.plan.unschedulable
+            for reason in unschedulable.reasons
+            for words in reason.facts.get("counts") or (str(reason),)
         )
         yield f"{_format_count(left, 'pod')} unschedulable: {_list_few([*reasons])}"
 

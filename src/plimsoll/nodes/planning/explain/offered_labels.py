@@ -74,10 +74,12 @@ class OfferedLabels:
 
 
 def find_similar(value: str, known: set[str]) -> list[str]:
-    """At most one name that is spelled like `value`."""
+    """At most one name that is spelled like `value`; none if several are equally similar."""
     if len(known) > _COMPARED:
         return []
-    return difflib.get_close_matches(value, sorted(known), n=1, cutoff=_SIMILAR_VALUE)
+    near = difflib.get_close_matches(value, sorted(known), n=2, cutoff=_SIMILAR_VALUE)
+    ratios = [difflib.SequenceMatcher(None, name, value).ratio() for name in near]
+    return near[:1] if len(near) == 1 or (near and ratios[0] > ratios[1]) else []
 
 
 class _Condition:

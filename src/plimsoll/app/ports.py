@@ -1,0 +1,121 @@
+"""The ports of `plimsoll up`: all relative to one base, checked before anything is installed or started.
+
+`make up` runs this module with the words of UP before it installs anything, so it imports the standard library only.
+The base that was chosen last is kept in the data directory.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+DEFAULT_PORT_BASE: Final = 6443
+HIGHEST_PORT_BASE: Final = 59_599
+"""The highest port, that of the simulated PD, lies 5,936 above the base."""
+API: Final = "the Kubernetes API"
+PAGES: Final = "metrics and health"
+PLANNER: Final = "the TiDB planner"
+PD: Final = "the simulated PD"
+OFFSETS: Final = {API: 0, PAGES: 8085 - 6443, PLANNER: 9092 - 6443, PD: 12379 - 6443}
+"""The distance of each port from the base."""
+DEFAULT_DATA: Final = Path(".plimsoll")
+_BASE_FILE: Final = "port-base"
+_BASE_OPTION: Final = "--port-base"
+_DATA_OPTION: Final = "--data"
+_STEP: Final = 1_000
+
+
+def find_busy_ports(port_base: int) -> dict[int, str]:
+    """The ports that cannot be had now, with their purposes. With base 0 the system chooses free ports."""
+    if not port_base:
+        return {}
+    return {port_base + offset: purpose for purpose, offset in OFFSETS.items() if not _can_be_bound(port_base + offset)}
+
+
+def _can_be_bound(port: int) -> bool:
+    with socket.socket() as trying:
+        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trying.bind((HOST, port))
+            trying.listen()
+        except OSError:
+            return False
+    return True
+
+
+def find_free_base(port_base: int) -> int:
+    """The next base whose ports are all free; 0, by which the system chooses them, if there is none."""
+    for base in range(port_base + _STEP, HIGHEST_PORT_BASE, _STEP):
+        if not find_busy_ports(base):
+            return base
+    return 0
+
+
+def describe_busy_ports(busy: dict[int, str], words: list[str], free_base: int) -> str:
+    """All busy ports, and the commands that use others. `words` are the other options that the user gave."""
+    named = ", ".join(f"{port} ({purpose})" for port, purpose in busy.items())
+    subject, verb = ("port", "is") if len(busy) == 1 else ("ports", "are")
+    options = shlex.join([*_without_base(words), _BASE_OPTION, str(free_base)])
+    return (
+        f"{subject} {named} {verb} in use, perhaps by another plimsoll up; stop it, or use other ports:\n"
+        f'  make up UP="{options}"\n'
+        f"  plimsoll up {options}"
+    )
+
+
+def _without_base(words: list[str]) -> list[str]:
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == _BASE_OPTION:
+            next(rest, None)
+        elif not word.startswith(f"{_BASE_OPTION}="):
+            kept.append(word)
+    return kept
+
+
+def read_port_base(data: Path) -> int:
+    """The base that was used last with this data directory, or the default."""
+    try:
+        written = (data / _BASE_FILE).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return DEFAULT_PORT_BASE
+    is_base = written.isdecimal() and len(written) <= len(str(HIGHEST_PORT_BASE))
+    return int(written) if is_base and 0 < int(written) <= HIGHEST_PORT_BASE else DEFAULT_PORT_BASE
+
+
+def write_port_base(data: Path, port_base: int) -> None:
+    """Keep the base for the next start. Ports that the system chose are not kept."""
+    if port_base:
+        (data / _BASE_FILE).write_text(f"{port_base}\n", encoding="ascii")
+
+
+def _read_option(words: list[str], option: str) -> str:
+    found = ""
+    for position, word in enumerate(words):
+        if word == option and position + 1 < len(words):
+            found = words[position + 1]
+        elif word.startswith(f"{option}="):
+            found = word.partition("=")[2]
+    return found
+
+
+def _check(words: list[str]) -> str:
+    """What is wrong; empty: every port is free, or the command itself will say what is wrong with the words."""
+    written = _read_option(words, _BASE_OPTION)
+    if written and not written.isdecimal():
+        return ""
+    data = Path(_read_option(words, _DATA_OPTION) or DEFAULT_DATA)
+    base = int(written) if written else read_port_base(data)
+    if base > HIGHEST_PORT_BASE or "--help" in words:
+        return ""
+    busy = find_busy_ports(base)
+    return f"error: {describe_busy_ports(busy, words, find_free_base(base))}" if busy else ""
+
+
+if __name__ == "__main__":
+    sys.exit(_check(sys.argv[1:]) or 0)
