@@ -24,6 +24,7 @@ SUBJECTS = {
     "storage": "the API server's store: writes, reads, watches, memory, growth",
     "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
     "heavy_requests": "/livez of the API server during the heaviest requests, against an idle server",
+    "churn": "memory of the API server after many short-lived workloads",
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",

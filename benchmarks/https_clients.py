@@ -49,7 +49,14 @@ class Server(NamedTuple):
 
 @contextmanager
 def apiserver(data: str, *arguments: str) -> Iterator[Server]:
-    command = [sys.executable, "-m", "plimsoll", "apiserver", "--data", data, "--port", "0", *arguments]
+    with running("plimsoll", "apiserver", "--data", data, "--port", "0", *arguments) as server:
+        yield server
+
+
+@contextmanager
+def running(module: str, *arguments: str) -> Iterator[Server]:
+    """A server that prints what `plimsoll apiserver` does."""
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         file = process.stdout.readline().split()[1]

@@ -29,7 +29,7 @@ from plimsoll.local.apiserver.long_work import LongWork, worker_threads
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
-from plimsoll.local.apiserver.storage import Durability, SqliteDriver, Store
+from plimsoll.local.apiserver.storage import Durability, HistoryLimits, SqliteDriver, Store
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.kubeconfig import kubeconfig, url_of
 from plimsoll.local.apiserver.transport.limits import Limits
@@ -65,6 +65,7 @@ class Settings(NamedTuple):
     fresh: bool = False
     event_ttl_s: float = DEFAULT_TTL_S
     limits: Limits = Limits()
+    history: HistoryLimits = HistoryLimits()
 
 
 class Ready(NamedTuple):
@@ -139,7 +140,7 @@ async def run(
         directory.forget_objects()
     directory.check_store()
     driver = SqliteDriver(directory.root, durability=settings.durability)
-    async with aclosing(Store.open(driver, clock=clock)) as store, worker_threads() as threads:
+    async with aclosing(Store.open(driver, clock=clock, limits=settings.history)) as store, worker_threads() as threads:
         # From here on the directory is ours alone.
         token = directory.admin_token(entropy)
         certificates = server_certificates(directory, host=settings.host, now=clock.now())

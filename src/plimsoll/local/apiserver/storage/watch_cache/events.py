@@ -47,7 +47,7 @@ class EncodingCache:
     def keep(self, event: Event, size: int) -> None:
         self._kept.append((ref(event), size))
         self._bytes += size
-        while self._bytes > self._max_bytes:
+        while self._kept and (self._bytes > self._max_bytes or self._kept[0][0]() is None):
             kept, freed = self._kept.popleft()
             oldest = kept()
             if oldest is not None:
