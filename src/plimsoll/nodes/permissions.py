@@ -7,6 +7,7 @@ from typing import Final
 from plimsoll.kube.diagnosis.permissions import Permission, Scope
 from plimsoll.kube.diagnosis.requirements import (
     FROM_PLIMSOLL,
+    LEASES,
     READ,
     WATCH,
     CustomResource,
@@ -18,10 +19,16 @@ from plimsoll.kube.diagnosis.requirements import (
 )
 from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, AUTOSCALER_RIVALS, check_autoscaler_lease
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
+from plimsoll.nodes.node_managers import NODE_MANAGERS, check_node_managers
+from plimsoll.nodes.observing.other_autoscalers import KARPENTER_LEASE
 
 LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
 """The ConfigMap with the last plan of each object."""
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
+_RIVALS: Final = (
+    RivalCheck(name=AUTOSCALER_RIVALS, find=check_autoscaler_lease),
+    RivalCheck(name=NODE_MANAGERS, find=check_node_managers),
+)
 
 _PROVISIONING_REQUESTS: Final = CustomResource(
     plural="provisioningrequests", group=_AUTOSCALING, versions=("v1", "v1beta1"), source=FROM_PLIMSOLL
@@ -78,7 +85,11 @@ NODES: Final = Requirements(
         ),
         *permissions_of(
             "authorization.k8s.io",
-            ("subjectaccessreviews", ("create",), "to authorize requests for debugging pages"),
+            (
+                "subjectaccessreviews",
+                ("create",),
+                "to authorize requests for debugging pages, and to find out whether a pod is another autoscaler",
+            ),
         ),
         _map(("create",), (), "to create its status ConfigMap"),
         _map(
@@ -97,9 +108,18 @@ NODES: Final = Requirements(
             "to read the priorities of node groups, changed options, and whether it is paused",
         ),
         *lease_permissions(AUTOSCALER_LEASE, scope=Scope.ONE, namespace=KUBE_SYSTEM),
+        Permission(
+            group=LEASES,
+            resource="leases",
+            verbs=("get",),
+            names=(KARPENTER_LEASE,),
+            scope=Scope.ONE,
+            namespace=KUBE_SYSTEM,
+            why="to notice Karpenter at work, and not to act beside it",
+        ),
         event_permission(Scope.EVERYWHERE),
     ),
-    rivals=(RivalCheck(name=AUTOSCALER_RIVALS, find=check_autoscaler_lease),),
+    rivals=_RIVALS,
 )
 
 REQUESTS: Final = Requirements(
@@ -121,5 +141,5 @@ REQUESTS: Final = Requirements(
         event_permission(Scope.EVERYWHERE),
     ),
     custom_resources=(_PROVISIONING_REQUESTS, _PROVISIONING_CLASSES),
-    rivals=(RivalCheck(name=AUTOSCALER_RIVALS, find=check_autoscaler_lease),),
+    rivals=_RIVALS,
 )

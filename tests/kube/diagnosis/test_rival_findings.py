@@ -10,11 +10,15 @@ from tests.local.apiserver.builders import deployment
 
 
 def hold_lease(
-    cluster: DiagnosedCluster, *, holder: str = "cluster-autoscaler-7d4b9", renewed_s_ago: float = 3
+    cluster: DiagnosedCluster,
+    *,
+    name: str = "cluster-autoscaler",
+    holder: str = "cluster-autoscaler-7d4b9",
+    renewed_s_ago: float = 3,
 ) -> None:
     renewed_at = MicroTime.of(cluster.clock.now() - timedelta(seconds=renewed_s_ago)).text()
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed_at}
-    body = {"metadata": {"name": "cluster-autoscaler"}, "spec": spec}
+    body = {"metadata": {"name": name}, "spec": spec}
     cluster.made("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", body)
 
 
@@ -41,6 +45,68 @@ def test_the_holder_is_named():
     assert finding.details["holder"] == "cluster-autoscaler-7d4b9"
 
 
+def run_pod(cluster: DiagnosedCluster, image: str, *args: str, namespace: str = "kube-system") -> None:
+    labels = {"pod-template-hash": "7d4b9"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scaler-7d4b9", "uid": "1", "controller": True}
+    containers = [{"name": "manager", "image": image, "args": list(args)}]
+    metadata = {"name": "scaler-7d4b9-x", "labels": labels, "ownerReferences": [owner]}
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    cluster.made(path, {"metadata": metadata, "spec": {"containers": containers}})
+
+
+def make_node(cluster: DiagnosedCluster, name: str, **metadata: dict[str, str]) -> None:
+    cluster.made("/api/v1/nodes", {"metadata": {"name": name, **metadata}})
+
+
+def test_without_a_trace_of_others_the_nodes_have_no_other_manager():
+    with DiagnosedCluster() as cluster:
+        make_node(cluster, "n1")
+        run_pod(cluster, "registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0")
+        assert found(cluster.examined("nodes"), "managers.nodes").level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "said"),
+    [
+        ("public.ecr.aws/karpenter/controller:1.8.1", (), "Karpenter runs as Deployment kube-system/scaler (1 pod)"),
+        (
+            "registry.k8s.io/autoscaling/cluster-autoscaler-arm64:v1.34.0",
+            ("--leader-elect-resource-name=mine",),
+            "Cluster Autoscaler runs as Deployment kube-system/scaler (1 pod)",
+        ),
+        (
+            "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0",
+            ("--leader-elect=false",),
+            "Cluster Autoscaler runs as Deployment kube-system/scaler (1 pod)",
+        ),
+        ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.0", ("--v=4",), ""),
+    ],
+)
+def test_deployments_that_run_another_autoscaler_are_named(image: str, args: tuple[str, ...], said: str):
+    with DiagnosedCluster() as cluster:
+        run_pod(cluster, image, *args)
+        finding = found(cluster.examined("nodes"), "managers.nodes")
+    assert finding.level == ("warn" if said else "ok")
+    assert said in finding.message
+    assert ("--ignore-other-autoscalers" in finding.fix) is bool(said)
+
+
+def test_the_lease_of_karpenter_its_pools_and_its_nodes_are_named():
+    with DiagnosedCluster() as cluster:
+        cluster.define("nodepools", "karpenter.sh", "v1")
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "Nodepools", "metadata": {"name": "spot"}}
+        cluster.made("/apis/karpenter.sh/v1/namespaces/default/nodepools", pool)
+        make_node(cluster, "n1", labels={"karpenter.sh/nodepool": "spot"})
+        make_node(cluster, "n2", annotations={"karpenter.sh/do-not-disrupt": "true"})
+        without_lease = found(cluster.examined("nodes"), "managers.nodes")
+        hold_lease(cluster, name="karpenter-leader-election", holder="karpenter-0")
+        finding = found(cluster.examined("nodes"), "managers.nodes")
+    left = "NodePools spot; 1 node of NodePool spot; 1 node with taints or annotations of Karpenter"
+    assert without_lease.message == f"Karpenter is not at work, and left: {left}"
+    assert "Karpenter holds lease kube-system/karpenter-leader-election (karpenter-0)" in finding.message
+    assert left in finding.message
+
+
 @pytest.mark.parametrize(("replicas", "level"), [(1, "warn"), (0, "ok")])
 def test_the_operator_of_strimzi_is_a_rival_while_it_runs(replicas: int, level: str):
     body = deployment("strimzi-cluster-operator", replicas=replicas)
@@ -57,4 +123,4 @@ def test_the_operator_of_strimzi_is_a_rival_while_it_runs(replicas: int, level: 
 def test_only_controllers_that_were_asked_for_have_rivals():
     with DiagnosedCluster() as cluster:
         checks = {finding.check for finding in cluster.examined("tidb").findings}
-    assert not checks & {"rivals.nodes", "rivals.kafka"}
+    assert not checks & {"rivals.nodes", "managers.nodes", "rivals.kafka"}
