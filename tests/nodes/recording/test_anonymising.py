@@ -144,6 +144,7 @@ def test_a_flag_that_can_hold_any_text_is_hidden_or_left_out(name: str):
     keys = {
         "balancing-label",
         "balancing-ignore-label",
+        "nap-allowed-labels",
         "gpu-total",
         "expander",
         "drain-priority-config",

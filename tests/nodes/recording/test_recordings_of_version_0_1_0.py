@@ -10,13 +10,19 @@ from plimsoll.journal.recordings import read_recording
 from plimsoll.nodes.recording.replay import find_differences, replay_recording, result_to_json
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.json.gz"))
-SENTENCES = (".message", ".what")
+SENTENCES = (".message", ".what", ".reason")
 """Ends of the paths whose values are sentences of ours."""
+ANNOUNCED = "NewNodeLabel"
+"""The code of a reason that later versions add to groups with labels that no node carries yet."""
 
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_plan_of_an_old_recording_is_made_again(file: Path):
     recording = read_recording(file.read_bytes())
     planned = result_to_json(replay_recording(recording))
-    changed = [path for path, _, _ in find_differences(recording.part("plan"), planned) if not path.endswith(SENTENCES)]
+    changed = [
+        path
+        for path, _, after in find_differences(recording.part("plan"), planned)
+        if not path.endswith(SENTENCES) and ANNOUNCED not in str(after)
+    ]
     assert not changed

@@ -410,6 +410,22 @@ class AutoProvisioning:
         default=False,
         description=("Whether pods share a created node group when the tolerations of one include those of the other."),
     )
+    allowed_labels: tuple[str, ...] = listed(
+        "nap-allowed-labels",
+        description=(
+            "Labels that created node groups may carry, as patterns of a key or of KEY=VALUE (team, example.com/*); "
+            "without it all labels outside the reserved domains kubernetes.io and k8s.io."
+        ),
+    )
+    node_group_labels: str = choice(
+        "nap-node-group-labels",
+        "reserved",
+        ("reserved", "shared"),
+        description=(
+            "Labels and taints of existing node groups: reserved keeps pods that select them on those node groups, "
+            "within their maximum sizes; shared lets created node groups carry them too."
+        ),
+    )
     empty_group_delay_s: float = duration(
         "nap-empty-group-delay",
         0,

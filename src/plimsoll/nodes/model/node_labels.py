@@ -33,6 +33,19 @@ CAPACITY_TYPE_KEYS: Final = frozenset(
 )
 KARPENTER_POOL_KEYS: Final = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
 """On nodes that Karpenter created and removes, since version 0.32 and before it."""
+NODE_GROUP_KEYS: Final = frozenset(
+    {
+        "cloud.plimsoll.io/node-group",
+        "eks.amazonaws.com/nodegroup",
+        "alpha.eksctl.io/nodegroup-name",
+        *KARPENTER_POOL_KEYS,
+        "cloud.google.com/gke-nodepool",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+        "kops.k8s.io/instancegroup",
+    }
+)
+"""Labels with the name of the node group, which clouds set on its nodes."""
 SYSTEM_KEYS: Final = (
     frozenset(
         {

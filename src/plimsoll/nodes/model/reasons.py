@@ -37,6 +37,11 @@ MAX_NODES_TOTAL: Final = "MaxNodesTotal"
 MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
 """The cluster has `--max-nodes-total` nodes already, so nothing is planned."""
 
+# ---- what is worth knowing about a new node group
+
+NEW_LABEL: Final = "NewNodeLabel"
+"""The group is created with a label that no node carries yet."""
+
 # ---- what cluster state reports about a node group
 
 SCALE_UP_TIMED_OUT: Final = "ScaleUpTimedOut"

@@ -50,7 +50,14 @@ _SAFE_KINDS: Final = frozenset({"duration", "true or false", "count", "number"})
 _SAFE: Final = frozenset(
     {
         *("cores-total", "memory-total", "gpu-total", "expander", "planner", "drain-priority-config", "consolidation"),
-        *("nap-label-merge", "nap-popularity", "nap-taints", "cloud-provider", "provreq-provisioned-when"),
+        *(
+            "nap-label-merge",
+            "nap-popularity",
+            "nap-taints",
+            "nap-node-group-labels",
+            "cloud-provider",
+            "provreq-provisioned-when",
+        ),
         *("balancing-label", "balancing-ignore-label", "startup-taint", "startup-taint-prefix", "status-taint"),
         *("ignore-taint", "consolidation-budget"),
     }
@@ -94,6 +101,8 @@ def _hide_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
         return None
     if name == "nodes":
         return [_hide_bounds(entry, anonymiser) for entry in value]
+    if name == "nap-allowed-labels":
+        return [_hide_label_value(text) for text in value]
     if name in _HIDDEN:
         return [anonymiser.name(text) for text in value] if isinstance(value, list) else anonymiser.name(value)
     return value if flag.kind in _SAFE_KINDS or name in _SAFE else None
@@ -103,6 +112,12 @@ def _hide_bounds(written: str, anonymiser: Anonymiser) -> str:
     """MIN:MAX:ID with the id replaced."""
     least, most, name = written.split(":", 2)
     return f"{least}:{most}:{anonymiser.name(name)}"
+
+
+def _hide_label_value(text: str) -> str:
+    """KEY=VALUE with any value: values of labels are replaced, keys are not."""
+    key, equals, _ = text.partition("=")
+    return f"{key}=*" if equals else key
 
 
 def _hide_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) -> str:

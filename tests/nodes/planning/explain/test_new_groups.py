@@ -34,6 +34,9 @@ def why(one: Any, **more: Any) -> tuple[str, str]:
     return growth.option.machine_type, "; ".join(map(str, growth.reason.because))
 
 
+FIRST = "no node carries team=x yet: the new node group is the first"
+
+
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
@@ -43,7 +46,10 @@ def why(one: Any, **more: Any) -> tuple[str, str]:
         ),
         (
             waiting("p", bundle="default/r", nodeSelector={"team": "x"}),
-            ("n1-standard-4", "nodes labelled team=x are needed (g)"),
+            (
+                "n1-standard-4",
+                f"nodes labelled team=x are needed (g); {FIRST}",
+            ),
         ),
         (
             waiting("p", bundle="default/r", requests={"cpu": "1", GPU: 1}),

@@ -6,6 +6,7 @@ import numpy as np
 
 from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.model.snapshot import CapacityType
+from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.predicates.extra_constraints import find_allowed_options, reserve_gpu_nodes
 from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.objects.api.affinity import Toleration
@@ -25,7 +26,9 @@ def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     rules = nap(**options)
     world = snapshot(*(pending(f"p{index}", pod) for index, pod in enumerate(pods)), machine_types=(KIND,))
     found = candidates.find_options(world, rules).options
-    return [list(map(bool, row)) for row in find_allowed_options(found, pods, rules, world.machine_types)]
+    return [
+        list(map(bool, row)) for row in find_allowed_options(found, pods, rules, RequirementReader.of(world, rules))
+    ]
 
 
 def test_pods_with_custom_tolerations_keep_to_groups_made_for_them():
@@ -60,7 +63,7 @@ def offers_of(*groups: Any) -> tuple[ScaleUpOption, ...]:
 
 def test_groups_that_exist_are_for_everybody():
     found = offers_of(group("g", KIND))
-    assert find_allowed_options(found, [tolerating("ml"), pod()], policy(), ()).all()
+    assert find_allowed_options(found, [tolerating("ml"), pod()], policy(), RequirementReader(policy(), ())).all()
 
 
 def test_spot_is_for_pods_that_select_or_tolerate_it():
@@ -77,7 +80,7 @@ def test_spot_is_for_pods_that_select_or_tolerate_it():
         pod(tolerations=(Toleration(operator="Exists"),)),
         pod(affinity=[[("karpenter.sh/capacity-type", "NotIn", ["on-demand"])]]),
     ]
-    found = find_allowed_options(offers_of(plain, tainted), pods, policy(), ())
+    found = find_allowed_options(offers_of(plain, tainted), pods, policy(), RequirementReader(policy(), ()))
     assert found.tolist() == [
         [False, True, True, True, False, False, False],
         [False, True, True, True, True, False, False],

@@ -83,7 +83,7 @@ def find_new_groups(
     nodes = (state.node for state in snapshot.view.nodes.values())
     regions = map_zones_to_regions((*nodes, *(group.template for group in snapshot.groups)))
     types, left_out = _find_usable_types(snapshot, policy, limits, regions)
-    requirement_sets = read_requirements(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
+    requirement_sets = read_requirements(snapshot.pending, RequirementReader.of(snapshot, policy))
     demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
     builder = _OptionBuilder(snapshot, policy, limits=limits, daemons=daemons)
     for compatible in _group_compatible(requirement_sets, policy):

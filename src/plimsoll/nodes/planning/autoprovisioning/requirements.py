@@ -22,6 +22,7 @@ from plimsoll.nodes.model.node_labels import (
     SYSTEM_KEYS,
     ZONE_KEYS,
 )
+from plimsoll.nodes.planning.autoprovisioning.allowed_labels import LabelRules
 from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, choose_taints, merge_taint_sets
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.node_selectors import NodeSelector
     from plimsoll.nodes.config.policy import Policy
-    from plimsoll.nodes.model.snapshot import MachineType, PendingPods
+    from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
     from plimsoll.objects.api import affinity as placement
     from plimsoll.objects.api.nodes import Taint
     from plimsoll.objects.api.pods import Pod
@@ -92,12 +93,17 @@ class PodGroup:
 class RequirementReader:
     """Reads the requirements of pods under one policy, for the machine types of one provider."""
 
-    def __init__(self, policy: Policy, machine_types: Iterable[MachineType]) -> None:
+    def __init__(self, policy: Policy, machine_types: Iterable[MachineType], groups: Iterable[NodeGroup] = ()) -> None:
         types = tuple(machine_types)
         self.system_keys = SYSTEM_KEYS | {key for machine_type in types for key in machine_type.labels}
         self._provided_taints = frozenset(taint.key for machine_type in types for taint in machine_type.taints)
         self._transient = TransientTaints(policy.pods)
         self._how = policy.nap.taints
+        self._label_rules = LabelRules(policy.nap, groups, self.system_keys)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, policy: Policy) -> RequirementReader:
+        return cls(policy, snapshot.machine_types, snapshot.groups)
 
     def read(self, pod: Pod) -> NodeRequirements:
         try:
@@ -106,7 +112,7 @@ class RequirementReader:
         except (InvalidQuantity, InvalidSelector) as error:
             return NodeRequirements(impossible=_build_impossible_reason(str(error)))
         taints = choose_taints(
-            pod.spec.tolerations,
+            self._label_rules.select_free_tolerations(pod.spec.tolerations),
             selector=pinned,
             how=self._how,
             transient=self._transient,
@@ -132,7 +138,7 @@ class RequirementReader:
         if pod.spec.node_name:
             return dict(own), f"the pod names its node, {pod.spec.node_name}"
         if required is None:
-            return dict(own), None
+            return dict(own), self._find_refused_label(own)
         problem: str | None = "its node affinity has no terms"
         pinned = dict(own)
         for term in required.node_selector_terms:
@@ -158,7 +164,13 @@ class RequirementReader:
                 continue
             if not condition.matches(pinned):
                 return pinned, _describe_unmet(selector_requirement, pinned)
-        return pinned, None
+        return pinned, self._find_refused_label(pinned)
+
+    def _find_refused_label(self, pinned: Mapping[str, str]) -> str | None:
+        """Why a new group must not carry a pinned label that no machine has by itself."""
+        return self._label_rules.find_refusal(
+            {key: value for key, value in pinned.items() if self._is_put_on_groups(key)}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

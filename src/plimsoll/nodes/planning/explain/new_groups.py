@@ -12,6 +12,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from plimsoll.nodes.model.reasons import NEW_LABEL
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.explain.rejections import shorten_names
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
@@ -50,6 +51,22 @@ def explain_new_group(problem: ScaleUpProblem, placement: Placement, option: int
     )
 
 
+def explain_new_labels(problem: ScaleUpProblem, option: int) -> tuple[Reason, ...]:
+    """The labels of a new group that no node and no other group carries yet: they may be misspelt."""
+    profile = problem.options[option].profile
+    labels = {} if profile is None else profile.labels
+    unknown = [
+        f"{key}={value}"
+        for key, value in sorted(labels.items())
+        if value not in problem.arrays.label_values(key)
+        and not any(group.template.metadata.labels.get(key) == value for group in problem.snapshot.groups)
+    ]
+    if not unknown:
+        return ()
+    message = f"no node carries {', '.join(unknown)} yet: the new node group is the first"
+    return (Reason(code=NEW_LABEL, message=message, facts={"labels": unknown}),)
+
+
 def _find_largest_classes(placement: Placement, option: int) -> list[int]:
     """The classes with the most pods on the nodes of the option."""
     pods: dict[int, int] = {}
@@ -77,9 +94,7 @@ def _explain_excluded_groups(problem: ScaleUpProblem, number: int) -> Iterator[t
 def _describe_lack(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusal: Refusal) -> str:
     words = ", ".join(refusal.messages)
     if refusal.plugin == NODE_AFFINITY:
-        wanted = RequirementReader(problem.policy, problem.snapshot.machine_types).read(
-            problem.table.classes[number].pod
-        )
+        wanted = RequirementReader.of(problem.snapshot, problem.policy).read(problem.table.classes[number].pod)
         there = option.node.metadata.labels
         labels = [f"{key}={value}" for key, value in wanted.pinned.items() if there.get(key) != value]
         return f"nodes labelled {', '.join(labels)} are needed" if labels else words

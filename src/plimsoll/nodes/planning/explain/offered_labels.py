@@ -53,7 +53,10 @@ class OfferedLabels:
         if known is None:
             near = difflib.get_close_matches(key, self.values, n=1, cutoff=_SIMILAR_KEY)
             return f"did you mean {near[0]}?" if near else ""
-        for value in wanted:
+        values = set(wanted)
+        if values & known:
+            return ""  # The value exists, on nodes that do not suit for another reason.
+        for value in sorted(values):
             near = find_similar(value, known)
             if near:
                 return f"did you mean {near[0]}?"

@@ -15,7 +15,6 @@ from plimsoll.nodes.model.gpus import count_gpus, is_gpu
 from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.autoprovisioning.label_sets import remove_machine_type
-from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
 from plimsoll.scheduling.pod_requests import pod_demand
 from plimsoll.scheduling.rules.taints import tolerates
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.config.policy import AutoProvisioning, Policy
     from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption
-    from plimsoll.nodes.model.snapshot import MachineType
+    from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
     from plimsoll.objects.api.nodes import Taint
     from plimsoll.objects.api.pods import Pod
     from plimsoll.solver.problem import Flags
@@ -34,7 +33,7 @@ _ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
 
 
 def find_allowed_options(
-    options: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
+    options: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, reader: RequirementReader
 ) -> Flags:
     """[options, pods]: False if a new group is for other pods, or if it has a trait that the pod did not ask for.
 
@@ -42,7 +41,6 @@ def find_allowed_options(
     """
     foreign = _find_uncommon_architectures(options)
     allowed = np.ones((len(options), len(pods)), dtype=np.bool_)
-    reader = RequirementReader(policy, machine_types)
     requirement_sets = [reader.read(pod) for pod in pods] if any(option.profile for option in options) else []
     by_profile: dict[str, Flags] = {}
     by_taints: dict[tuple[Taint, ...], Flags] = {}

@@ -16,6 +16,7 @@ from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.config.policy import PRIORITY, Planner
 from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.prices import prices_are_known
+from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import get_pending_keys
 from plimsoll.nodes.planning.predicates.extra_constraints import find_allowed_options, reserve_gpu_nodes
@@ -219,5 +220,5 @@ def _find_allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapsh
             _, avoided, avoiding = rules.find_affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [pod_class.pod for pod_class in table]
-    allowed: Flags = by_rules & find_allowed_options(option_set, pods, policy, snapshot.machine_types)
+    allowed: Flags = by_rules & find_allowed_options(option_set, pods, policy, RequirementReader.of(snapshot, policy))
     return reserve_gpu_nodes(allowed, option_set, pods)

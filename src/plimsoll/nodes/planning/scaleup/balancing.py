@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import CPU, MEMORY, PODS, ResourceVector
-from plimsoll.nodes.model.node_labels import HOSTNAME
+from plimsoll.nodes.model.node_labels import HOSTNAME, NODE_GROUP_KEYS
 from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement
 
 if TYPE_CHECKING:
@@ -153,14 +153,7 @@ IGNORED_LABELS: Final = frozenset(
         "failure-domain.beta.kubernetes.io/zone",
         "failure-domain.beta.kubernetes.io/region",
         "beta.kubernetes.io/fluentd-ds-ready",
-        "kops.k8s.io/instancegroup",
-        # The label with the name of the group, which every cloud sets on its nodes.
-        "cloud.plimsoll.io/node-group",
-        "eks.amazonaws.com/nodegroup",
-        "alpha.eksctl.io/nodegroup-name",
-        "cloud.google.com/gke-nodepool",
-        "kubernetes.azure.com/agentpool",
-        "agentpool",
+        *NODE_GROUP_KEYS,
     }
 )
 

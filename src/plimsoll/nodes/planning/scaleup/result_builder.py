@@ -16,7 +16,7 @@ from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.planning.explain.missing_zones import explain_zones_of_scale_up
-from plimsoll.nodes.planning.explain.new_groups import explain_new_group
+from plimsoll.nodes.planning.explain.new_groups import explain_new_group, explain_new_labels
 from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
 from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
@@ -44,6 +44,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
             patterns,
             because=(
                 *(() if problem.options[option].exists else explain_new_group(problem, placement, option)),
+                *explain_new_labels(problem, option),
                 *explain_zones_of_scale_up(problem, placement, option),
             ),
         )

@@ -17,6 +17,7 @@ from plimsoll.nodes.model.reasons import (
     MAX_NODES_REACHED,
     MAX_NODES_TOTAL,
     MAX_SIZE_REACHED,
+    NEW_LABEL,
     NO_PRIORITY,
     NOT_READY,
 )
@@ -102,6 +103,10 @@ def _build_result_events(result: ScaleUpResult, loop: LoopResult) -> Iterator[Ev
     if result.created:
         message = f"NodeAutoprovisioning: created new node group {result.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
+        for cause in result.scale_up.reason.because:
+            if cause.code == NEW_LABEL:
+                message = f"NodeAutoprovisioning: {result.group}: {cause.message}"
+                yield EventMessage(about=status, reason=NEW_LABEL, message=message)
     elif not result.scale_up.option.exists and result.failure is not None:
         message = f"NodeAutoprovisioning: attempt to create node group {result.group} failed: {result.failure.message}"
         yield EventMessage(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
