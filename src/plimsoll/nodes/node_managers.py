@@ -7,9 +7,9 @@ autoscaler looks for the same (`observing.other_autoscalers`) and does not act b
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import ApiError, NotFound
@@ -75,7 +75,7 @@ async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:
         return []
     spec = lease.spec
     lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
-    is_expired = spec.renew_time is None or now >= spec.renew_time + timedelta(seconds=lasts_s)
+    is_expired = spec.renew_time is None or now >= add_seconds(spec.renew_time, lasts_s)
     if not spec.holder_identity or is_expired:
         return []
     return [f"{KARPENTER} holds lease {KUBE_SYSTEM}/{KARPENTER_LEASE} ({spec.holder_identity})"]
