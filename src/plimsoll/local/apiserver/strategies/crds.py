@@ -63,7 +63,7 @@ class CrdStrategy(BuiltinStrategy):
 
 def _conversion_errors(definition: Json) -> tuple[FieldError, ...]:
     """No webhook is called yet: without it objects would lose the fields that their versions do not share."""
-    conversion = definition["spec"].get("conversion")
+    conversion = (definition.get("spec") or {}).get("conversion")
     strategy = conversion.get("strategy") if isinstance(conversion, dict) else None
     if strategy != "Webhook":
         return ()
