@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from plimsoll.app import embedded_nodes
 from plimsoll.app import up as app
 from plimsoll.app.up import EmbeddedCluster, UpSettings, UpStatus
 from plimsoll.app.up_pages import UpHealth
@@ -44,6 +45,7 @@ def no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(app, "warm_kernels", nothing)
     monkeypatch.setattr(app, "run_in_thread", plan_here)
+    monkeypatch.setattr(embedded_nodes, "run_in_thread", plan_here)
     monkeypatch.setattr(app, "LazyJournal", lambda _directory: MemoryJournal())
 
 
@@ -198,7 +200,7 @@ def test_pages_show_metrics_health_and_plan_of_the_whole_process():
         assert code == 200
         lines = health.splitlines()
         assert "[+]deployment-controller running" in lines
-        assert any(line.startswith("[+]node autoscaler: the last loop iteration ended ") for line in lines)
+        assert any(line.startswith("[+]node autoscaler: leader, the last loop iteration ended ") for line in lines)
         assert lines[-1] == "healthz check passed"
         assert json.loads(world.page("/plan")[1])["scaleUp"]["result"] == "NotNeeded"
         pod = world.items("/api/v1/pods")[0]["metadata"]["name"]

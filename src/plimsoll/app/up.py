@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
 from plimsoll.app.embedded_tidb import EmbeddedTidb, EmbeddedTidbDependencies
-from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
 from plimsoll.app.node_autoscaling import run_in_thread
 from plimsoll.app.ports import (
     DEFAULT_PORT_BASE,
@@ -33,15 +33,10 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.fair_queue import FairQueue, FairQueueTransport
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.local.kubelet.settings import SILENT
-from plimsoll.nodes.builder import Dependencies as NodeDependencies
-from plimsoll.nodes.builder import NodeAutoscaler
-from plimsoll.nodes.config.source import ConfigMapConfig
-from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.objects.api.nodes import Node, is_node_ready
 from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGroup
@@ -251,9 +246,9 @@ class EmbeddedCluster:
         autoscaler = self._health.autoscaler
         metrics = [self._metrics.expose, self._tidb.metrics.exposition]
         if autoscaler is not None:
-            metrics.insert(0, autoscaler.reporter.metrics.render)
+            metrics.insert(0, autoscaler.parts.reporter.metrics.render)
         return build_up_pages(
-            DebugViews(lambda: None if autoscaler is None else autoscaler.reporter.last, run_in_thread),
+            DebugViews(lambda: None if autoscaler is None else autoscaler.parts.reporter.last, run_in_thread),
             metrics=metrics,
             health=self._health,
             reviewer=AccessReviewer(self.connect(_FIELD_MANAGER)),
@@ -271,25 +266,18 @@ class EmbeddedCluster:
         return EmbeddedTidb(self._cluster.components, dependencies)
 
     def _autoscaling(self, components: Components) -> list[Service]:
-        """The node autoscaler on the same informers, without a lease: no other autoscaler is at work."""
-        component = components.component(AUTOSCALER, manager=AUTOSCALER)
-        cloud = SimulatedCloud(component.client, clock=self._clock)
-        provider = SimulatedProvider(cloud)
-        parts = NodeAutoscaler(
-            NodeDependencies(
-                client=component.client,
-                informers=component.informers,
-                recorder=component.recorder,
-                provider=provider,
-                configuration=ConfigMapConfig(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
-                clock=self._clock,
-                run_planner=run_in_thread,
-                journal=self._journal,
-            )
+        """The node autoscaler on the same informers; it leads unless another autoscaler holds the lease."""
+        embedded = EmbeddedNodeAutoscaler(
+            components,
+            self._transport,
+            options=AUTOSCALER_OPTIONS,
+            journal=self._journal,
+            clock=self._clock,
+            entropy=self._entropy,
         )
-        self._health.autoscaler = parts
-        self._metrics.add_loop(parts.health, self._clock)
-        return parts.services()
+        self._health.autoscaler = embedded
+        embedded.add_metrics(self._metrics)
+        return embedded.services()
 
 
 class ReadinessInformers(NamedTuple):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from plimsoll.app.embedded_nodes import EmbeddedNodeAutoscaler
     from plimsoll.core.clock import Clock
     from plimsoll.local.components import Components
-    from plimsoll.nodes.builder import NodeAutoscaler
     from plimsoll.nodes.reporting.http.debug import DebugViews
     from plimsoll.operator.debug_access import AccessReviewer
     from plimsoll.operator.metrics import ControllerMetrics
@@ -41,7 +41,7 @@ class UpHealth:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._supervisor: Supervisor | None = None
-        self.autoscaler: NodeAutoscaler | None = None
+        self.autoscaler: EmbeddedNodeAutoscaler | None = None
 
     def watch(self, supervisor: Supervisor) -> None:
         """From now on this supervisor runs the services."""
@@ -54,9 +54,10 @@ class UpHealth:
         is_well = all(status.state in _WELL for status in statuses)
         if self.autoscaler is not None:
             now_s = self._clock.monotonic_s()
-            problem = self.autoscaler.health.problem(now_s)
-            current = self.autoscaler.health.describe(now_s)
-            lines.append(f"[-]node autoscaler: {problem}" if problem else f"[+]node autoscaler: {current or 'waits'}")
+            health, role = self.autoscaler.parts.health, self.autoscaler.describe_role()
+            problem = health.problem(now_s)
+            current = ", ".join(part for part in (role, health.describe(now_s)) if part)
+            lines.append(f"[-]node autoscaler: {problem}" if problem else f"[+]node autoscaler: {current}")
             is_well = is_well and not problem
         text = "\n".join([*lines, "healthz check passed" if is_well else "healthz check failed"])
         return text_response(text, HTTPStatus.OK if is_well else HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -158,6 +158,14 @@ class Autoscaler:
         if self._dependencies.requests is not None:
             await self._dependencies.requests.wait_until_synced()
 
+    def forget_timers(self) -> None:
+        """Forget how long nodes have been unneeded: the cluster was not observed, and another program may have acted.
+
+        The next iteration starts as in a new process.
+        """
+        self._scale_down.forget()
+        self._has_started = False
+
     # ---- the main flow
 
     async def run_once(self) -> LoopResult:

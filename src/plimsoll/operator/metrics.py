@@ -43,7 +43,7 @@ class ControllerMetrics(Collector):
     def __init__(self) -> None:
         self._controllers: list[Callable[[], ControllerStatus]] = []
         self._informers: list[Callable[[], Iterable[InformerStatus]]] = []
-        self._leases: list[tuple[str, Callable[[], LeaseStatus]]] = []
+        self._leases: list[tuple[str, Callable[[], LeaseHolder | None]]] = []
         self._loops: list[Callable[[], float]] = []
         self._recorders: list[Callable[[], RecorderStatus]] = []
         self._registry = CollectorRegistry()
@@ -56,7 +56,11 @@ class ControllerMetrics(Collector):
         self._informers.append(informers.statuses)
 
     def add_lease(self, name: str, holder: LeaseHolder) -> None:
-        self._leases.append((name, holder.status))
+        self.add_current_lease(name, lambda: holder)
+
+    def add_current_lease(self, name: str, find_holder: Callable[[], LeaseHolder | None]) -> None:
+        """The lease of a process that contends for it more than once; None before its first candidacy."""
+        self._leases.append((name, find_holder))
 
     def add_loop(self, health: Health, clock: Clock) -> None:
         self._loops.append(lambda: health.measure_loop_s(clock.monotonic_s()) or 0.0)
@@ -70,7 +74,8 @@ class ControllerMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from _controller_families([status() for status in self._controllers])
-        yield from _lease_families([(name, status()) for name, status in self._leases])
+        holders = [(name, find_holder()) for name, find_holder in self._leases]
+        yield from _lease_families([(name, holder.status()) for name, holder in holders if holder is not None])
         yield from _informer_families([status for statuses in self._informers for status in statuses()])
         yield from _loop_families([loop_s() for loop_s in self._loops])
         yield from _recorder_families([status() for status in self._recorders])

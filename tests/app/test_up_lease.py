@@ -1,0 +1,159 @@
+"""The node autoscaler of `plimsoll up` and one that is started beside it: they take the same lease, and one acts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from plimsoll.app import embedded_nodes
+from plimsoll.app import up as app
+from plimsoll.app.up import EmbeddedCluster, UpSettings
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kube.leases import LeaderElector, LeaseHolder, LeaseLock
+from plimsoll.local import initial_cluster
+from plimsoll.local.apiserver.run import Ready, Serving
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.initial_cluster import InitialCluster
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.supervisor import Supervisor
+from tests.app.test_up import DEPLOYMENTS, deployment
+from tests.local.apiserver.builders import ADMIN, ApiServerHarness
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cluster-autoscaler"
+READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
+
+
+async def _inline(plan: Callable[[], T]) -> T:
+    return plan()
+
+
+async def _nothing() -> None:
+    return None
+
+
+class AutoscaledUp(ApiServerHarness):
+    """`plimsoll up` with its autoscaler, which may be killed and started again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts = 0
+        self._task: asyncio.Task[None] | None = None
+        self.embedded: EmbeddedCluster | None = None
+
+    def start(self) -> None:
+        self._starts += 1
+        entropy = SeededEntropy(f"start {self._starts}")
+        serving = Serving(application=self.application, token=ADMIN, ready=READY)
+        self.embedded = EmbeddedCluster(serving, UpSettings(data=Path("unused")), clock=self.run.clock, entropy=entropy)
+        self.run.until(initial_cluster.prepare_cluster(self.embedded.connect("plimsoll"), InitialCluster(nodes=1)))
+        services = self.embedded.services(lambda _: None)
+        self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
+
+    def kill(self) -> None:
+        """As `kill -9`: the lease is not given back."""
+        assert self._task is not None
+        lease = self.ask("GET", LEASE).body["spec"]
+        self._task.cancel()
+        self.run.advance_by(5)
+        self.ask("PATCH", LEASE, {"spec": lease}, content="application/merge-patch+json")
+
+    @property
+    def holder(self) -> str:
+        reply = self.ask("GET", LEASE)
+        return str(reply.body["spec"].get("holderIdentity", "")) if reply.status == 200 else ""
+
+    def count_nodes(self) -> int:
+        return len(self.ask("GET", "/api/v1/nodes").body["items"])
+
+    def take_lease(self) -> asyncio.Task[None]:
+        """Another autoscaler, of another process, which contends for the lease and does nothing else."""
+        holder = LeaseHolder(embedded_nodes.LEASE, identity="elsewhere_1", clock=self.run.clock)
+        port = LeaseLock(EmbeddedTransport(self.application, token=ADMIN), embedded_nodes.LEASE, clock=self.run.clock)
+        return self.run.spawn(LeaderElector(holder, port, entropy=SeededEntropy("elsewhere")).run(), name="elsewhere")
+
+    def show_health(self) -> str:
+        assert self.embedded is not None
+        return bytes(self.embedded._health.respond().body).decode()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[AutoscaledUp]:
+    """Nothing leaves virtual time: kernels are not compiled, plans are made inline, the journal has no file."""
+    monkeypatch.setattr(app, "warm_kernels", _nothing)
+    monkeypatch.setattr(embedded_nodes, "run_in_thread", _inline)
+    monkeypatch.setattr(app, "LazyJournal", lambda _: MemoryJournal())
+    with AutoscaledUp() as world:
+        world.run.until(world.application.start())
+        yield world
+
+
+def demand(world: AutoscaledUp, replicas: int) -> None:
+    body: dict[str, Any] = deployment(replicas)
+    requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    body["spec"]["template"]["spec"]["containers"][0]["resources"] = requests
+    world.made(DEPLOYMENTS, body)
+
+
+def test_the_embedded_autoscaler_holds_the_lease_and_acts(world: AutoscaledUp):
+    world.start()
+    world.run.advance_by(20)
+    before = world.count_nodes()
+    demand(world, 30)
+    world.run.advance_by(60)
+    assert world.holder.startswith("plimsoll-up_")
+    assert world.count_nodes() > before
+    assert "[+]node autoscaler: leader, " in world.show_health()
+
+
+def test_beside_one_that_leads_the_embedded_autoscaler_is_a_standby_and_takes_over_when_it_is_gone(
+    world: AutoscaledUp,
+):
+    other = world.take_lease()
+    world.run.advance_by(1)
+    world.start()
+    world.run.advance_by(20)
+    before = world.count_nodes()
+    demand(world, 30)
+    world.run.advance_by(120)
+    assert world.holder == "elsewhere_1"
+    assert world.count_nodes() == before
+    assert "[+]node autoscaler: standby: elsewhere_1 leads" in world.show_health()
+    other.cancel()
+    world.run.advance_by(60)
+    assert world.holder.startswith("plimsoll-up_")
+    assert world.count_nodes() > before
+
+
+def test_after_a_kill_the_next_one_does_not_wait_for_the_lease_of_the_dead(world: AutoscaledUp):
+    world.start()
+    world.run.advance_by(20)
+    dead = world.holder
+    world.kill()
+    assert world.holder == dead
+    world.start()
+    world.run.advance_by(3)
+    assert world.holder.startswith("plimsoll-up_")
+    assert world.holder != dead
+
+
+def test_one_that_loses_the_lease_stops_acting_and_contends_again(world: AutoscaledUp):
+    world.start()
+    world.run.advance_by(20)
+    before = world.count_nodes()
+    stolen = {"holderIdentity": "elsewhere_1", "leaseDurationSeconds": 60, "leaseTransitions": 9}
+    world.ask("PATCH", LEASE, {"spec": stolen}, content="application/merge-patch+json")
+    world.run.advance_by(5)
+    demand(world, 30)
+    world.run.advance_by(40)
+    assert world.count_nodes() == before
+    world.run.advance_by(120)
+    assert world.holder.startswith("plimsoll-up_")
+    assert world.count_nodes() > before
