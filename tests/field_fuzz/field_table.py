@@ -108,15 +108,15 @@ def _walk(info: inspect.Type, path: Path_) -> Iterator[Field]:
             for key in keys:
                 yield from _walk(info.value_type, (*path, key))
         case _:
-            yield Field("", path, (*_values_of(info), None))
+            yield Field("", path, (*_values_of(info), None), 1.0 if isinstance(info, inspect.StrType) else 3.0)
 
 
 def _walk_union(info: inspect.UnionType, path: Path_) -> Iterator[Field]:
     parts = [part for part in info.types if not isinstance(part, inspect.NoneType)]
     if {type(part) for part in parts} >= {inspect.StrType, inspect.IntType, inspect.FloatType}:
-        yield Field("", path, (*QUANTITIES, None))
+        yield Field("", path, (*QUANTITIES, None), 3.0)
     elif {type(part) for part in parts} >= {inspect.StrType, inspect.IntType}:
-        yield Field("", path, (*INTEGERS, "1000000%", "-1%", "0%", "x%", "9" * 400 + "%", None))
+        yield Field("", path, (*INTEGERS, "1000000%", "-1%", "0%", "x%", "9" * 400 + "%", None), 3.0)
     else:
         for part in parts:
             yield from _walk(part, path)

@@ -45,6 +45,8 @@ _OWN_OBJECTS: Final = (
     *(("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
 )
 _LEVELS: Final = ("error", "critical")
+_SET_ASIDE: Final = "loop.object_set_aside"
+"""The loop went on, but a value was not bounded where it was read."""
 _WEIGHTS: Final = {"pods": 8, "nodes": 4, "provisioningrequests": 2, "podtemplates": 2, "tidbclusterautoscalers": 2}
 # Kubernetes would create that many objects too; here they would only take time.
 _MANY: Final = frozenset({"replicas", "parallelism", "completions", "target", "min", "max", "count"})
@@ -241,7 +243,7 @@ def _check(status: int, answer: Any) -> list[str]:
 def _find_problems(logs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for line in logs:
         error = line.get("exc_info")
-        if error or line["log_level"] in _LEVELS:
+        if error or line["log_level"] in _LEVELS or line["event"] == _SET_ASIDE:
             told = ", ".join(f"{name}={str(value)[-1500:]}" for name, value in line.items())
             stack = "".join(traceback.format_exception(error)[-4:]) if isinstance(error, BaseException) else ""
             yield f"{told}\n{stack}"

@@ -12,7 +12,7 @@ from tests.field_fuzz.field_table import list_fields
 from tests.field_fuzz.fuzzed_cluster import FuzzedCluster, FuzzedObject
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "field_fuzz"
-SHORT = 300
+SHORT = 200
 SLOW = 20_000
 LONG = 1_000_000
 PER_CLUSTER = 2_000

@@ -244,7 +244,10 @@ class Autoscaler:
             return result
         pods = self._filter_pods(loop)
         result = replace(
-            result, pods_by_state=pods.by_state, filtered_pods=pods.filtered_out, ignored_fields=pods.ignored_fields
+            result,
+            pods_by_state=pods.by_state,
+            filtered_pods=pods.filtered_out,
+            ignored_fields=(*loop.provider.ignored_fields, *pods.ignored_fields),
         )
         snapshot = self._build_snapshot(loop, pods, result)
         transaction = await self._begin_requests(loop, snapshot, pods)

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Query
+from plimsoll.nodes.actuation.drain import find_pods_to_evict
 from plimsoll.nodes.model.reasons import BAD_FIELD, BAD_OBJECT
 from plimsoll.objects.api.pods import Pod
 from plimsoll.simulation.ports import Plugins
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from plimsoll.core.plans import NotDone
+    from plimsoll.nodes.actuation.node_pods import PodsOfNode
     from tests.nodes.autoscaler.loop_scenarios import Json
 
 OPTIONS = {"scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "1s"}
@@ -108,6 +110,24 @@ def test_the_node_of_a_pod_that_a_rule_fails_on_stays(monkeypatch: pytest.Monkey
         assert list(world.outcome()["nodes"]) == ["g-1"]
         assert world.find_reasons("pod/default/odd")[0].reason.code == BAD_OBJECT
     assert any(line["event"] == "loop.object_set_aside" for line in logs)
+
+
+def test_a_removal_that_fails_on_a_pod_ends_alone(monkeypatch: pytest.MonkeyPatch):
+    """The plan accepted the node; the check before its deletion fails."""
+
+    def fail(found: PodsOfNode, *arguments: Any, **named: Any) -> Any:
+        if any(pod.metadata.name.startswith("odd") for pod in found.pods):
+            raise OverflowError("date value out of range")
+        return find_pods_to_evict(found, *arguments, **named)
+
+    monkeypatch.setattr("plimsoll.nodes.actuation.deletion_batch.find_pods_to_evict", fail)
+    odd = replica_set("odd", 1, cpu="100m")
+    fine = replica_set("fine", 1, cpu="3")
+    with SteppedCluster(nodeGroups=[group("g", target=4)]) as world:
+        world.take({"apply": [odd]}, {"schedule": True}, {"apply": [fine]}, {"schedule": True}, {"loop": 14})
+        [node] = [node for name, node in world.outcome()["pods"].items() if "odd" in name]
+        assert node in world.outcome()["nodes"]
+        assert len(world.outcome()["nodes"]) == 2, "the empty ones are gone"
 
 
 def test_a_node_that_a_rule_fails_on_stays(monkeypatch: pytest.MonkeyPatch):

@@ -25,6 +25,7 @@ from plimsoll.nodes.actuation.timing import Polling
 from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind
 from plimsoll.nodes.model.node_labels import find_karpenter_pool
 from plimsoll.nodes.model.results import FinishedRemoval, RemovalResult
+from plimsoll.nodes.observing.failing_objects import describe_failure, may_be_due_to_object
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.state.node_pods import SCALE_DOWN_DISABLED, NodeFlags
 from plimsoll.nodes.providers.values import NodeRef
@@ -238,6 +239,17 @@ class DeletionBatch:
             await self._end(deletion, _build_call_failure(results[deletion.name]))
 
     async def _prepare(self, deletion: NodeDeletion) -> DeletionFailure | None:
+        """Make the node ready for its deletion. One that a rule fails on stays, and the others go."""
+        try:
+            return await self._check_and_drain(deletion)
+        except Exception as error:
+            if not may_be_due_to_object(error):
+                raise
+            problem = describe_failure(error)
+            log.warning("removal.cannot_be_judged", node=deletion.name, problem=problem)
+            return DeletionFailure(reason=Reason(code=FAILED_TO_DELETE, message=problem))
+
+    async def _check_and_drain(self, deletion: NodeDeletion) -> DeletionFailure | None:
         """Check again, drain, and wait for delay-deletion annotations."""
         failure = await self._recheck(deletion)
         if failure is None:

@@ -10,7 +10,7 @@ from plimsoll.nodes.model.call_outcomes import FailureKind
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 
 if TYPE_CHECKING:
-    from plimsoll.core.plans import Reason
+    from plimsoll.core.plans import Reason, Ref
     from plimsoll.nodes.model.call_outcomes import CallFailed
     from plimsoll.nodes.model.scale_down_plan import NodeRemoval
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
@@ -34,9 +34,9 @@ class FilteredPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredField:
-    """A field or annotation of a pod whose value is out of range or cannot be read; the pod counts as without it."""
+    """A field whose value is out of range or cannot be read; the object counts as one without it."""
 
-    pod: Pod
+    ref: Ref
     field: str
     problem: str
 

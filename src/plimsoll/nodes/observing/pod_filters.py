@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard, Union
 from msgspec import structs
 
 from plimsoll.core.durations import add_seconds
-from plimsoll.core.plans import Reason
+from plimsoll.core.plans import Reason, Ref
 from plimsoll.core.value_parsing import find_problem, parse_duration_s, read_duration_s
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.model.pod_traits import find_consumed_request, is_daemon_pod, is_mirror_pod
@@ -147,7 +147,7 @@ class PodFilter:
             return
         if (problem := find_problem(parse_duration_s, written)) is not None:
             field = f"metadata.annotations[{SCALE_UP_DELAY}]"
-            self._ignored_fields[place] = IgnoredField(pod=pod, field=field, problem=problem)
+            self._ignored_fields[place] = IgnoredField(ref=_build_ref(pod), field=field, problem=problem)
 
     def _put(self, place: KeyTuple, result: FilterResult) -> None:
         for elsewhere in (self._pending, self._unprocessed, self._filtered_out):
@@ -164,6 +164,10 @@ class PodFilter:
             self._counted[place] = counted
         if counted is not before:
             self._changed_keys.add(place)
+
+
+def _build_ref(pod: Pod) -> Ref:
+    return Ref(kind="pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
 
 
 def _is_counted(result: FilterResult) -> TypeGuard[Pod]:

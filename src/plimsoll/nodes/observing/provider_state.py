@@ -17,6 +17,7 @@ from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE, ZONE
 from plimsoll.nodes.model.node_templates import PROFILE_LABEL
 from plimsoll.nodes.model.snapshot import CapacityType, GroupScaleDownOptions, MachineType, NodeGroup
+from plimsoll.nodes.observing.provider_bounds import bound_group, bound_machine_type
 from plimsoll.nodes.planning.state.group_sizes import find_size_bounds
 from plimsoll.nodes.providers.ports import NodeOwners, ZonedGroup
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, Span
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.cluster_state.templates import GroupTemplate, GroupTemplates
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.results import IgnoredField
     from plimsoll.nodes.providers.ports import Group as GroupPort
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.objects.api.nodes import Node
@@ -60,6 +62,8 @@ class ProviderState:
     has_instance: Mapping[str, bool] = field(default_factory=dict)
     machine_types: tuple[MachineType, ...] = ()
     gpu_label: str = ""
+    ignored_fields: tuple[IgnoredField, ...] = ()
+    """Answers that are out of range and were not used."""
 
     def build_observed_cluster(
         self, nodes: Sequence[Node], policy: Policy, *, unreadable: Sequence[BadObject] = ()
@@ -98,16 +102,21 @@ async def read_provider_state(
     found = GroupNodes(nodes=group_nodes(nodes, group_of), pods=pods, gpu_label=gpu_label)
     made = await _find_templates(ports, found, templates, now)
     types = await provider.machine_types()
-    groups = {
+    read = {
         name: await _read_group(provider, port, template=made.get(name), policy=policy, now=now)
         for name, port in sorted(ports.items())
     }
+    defaults = _build_default_options(policy)
+    groups = {name: bound_group(group, defaults) for name, group in read.items()}
+    offered = () if isinstance(types, NotImplementedByProvider) else types
+    sold = [bound_machine_type(machine_type) for machine_type in offered]
     return ProviderState(
-        groups=groups,
+        groups={name: group for name, (group, _) in groups.items()},
         group_of=group_of,
         has_instance=has_instance,
-        machine_types=() if isinstance(types, NotImplementedByProvider) else types,
+        machine_types=tuple(machine_type for machine_type, _ in sold),
         gpu_label=gpu_label,
+        ignored_fields=tuple(field for _, ignored in (*groups.values(), *sold) for field in ignored),
     )
 
 

@@ -186,7 +186,7 @@ def _list_bad_objects(loop: LoopResult) -> Iterator[NotDone]:
         listed.add("is left as it is", Reason(code=BAD_OBJECT, message=bad.problem), (ref,))
     for ignored in loop.ignored_fields:
         reason = Reason(code=BAD_FIELD, message=f"{ignored.field}: {ignored.problem}; it is ignored")
-        listed.add("has a field that cannot be used", reason, (_build_pod_ref(ignored.pod),))
+        listed.add("has a field that cannot be used", reason, (ignored.ref,))
     yield from listed
 
 
@@ -326,10 +326,6 @@ def _group_ref(name: str) -> Ref:
 
 def _cluster_ref(loop: LoopResult) -> Ref:
     return Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
-
-
-def _build_pod_ref(pod: Pod) -> Ref:
-    return Ref(kind="pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
 
 
 def _node_ref(name: str) -> Ref:
