@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -46,12 +47,24 @@ class ProxiedRequest(NamedTuple):
         return attributes_of(User(name="anybody"), Request.of(self.method, self.url))
 
 
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+Falsify = Callable[[str, Answer], Answer]
+"""Given the path of a GET and its answer; the same answer if it is not to be falsified."""
+
+
 class ProxyRecording:
     """What came by. `url` is where the proxy listens."""
 
     def __init__(self) -> None:
         self.url = ""
         self.asked: list[ProxiedRequest] = []
+        self.falsify: Falsify | None = None
+        """What to send in place of an answer that is no watch."""
+        self.falsified = 0
 
     @property
     def refused(self) -> list[ProxiedRequest]:
@@ -111,10 +124,18 @@ async def _forwarded(
     request: web.Request, session: ClientSession, server: str, seen: ProxyRecording
 ) -> web.StreamResponse:
     headers = {name: value for name, value in request.headers.items() if name.lower() not in _OURS}
+    may_falsify = seen.falsify is not None and request.method == "GET" and "watch" not in request.query
+    if may_falsify:
+        headers = {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
     url = f"{server}{request.raw_path}"
     try:
         async with session.request(request.method, url, headers=headers, data=await request.read()) as answer:
             seen.asked.append(ProxiedRequest(request.method, request.raw_path, answer.status))
+            if may_falsify and seen.falsify is not None:
+                true = Answer(answer.status, await answer.read())
+                sent = seen.falsify(request.path, true)
+                seen.falsified += sent != true
+                return web.Response(status=sent.status, body=sent.body, content_type="application/json")
             back = web.StreamResponse(status=answer.status)
             for name, value in answer.headers.items():
                 if name.lower() not in _OURS:

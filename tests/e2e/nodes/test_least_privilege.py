@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # What writes more than the rest: a count of removals, again and again the same event, answers to requests.
 FLAGS = ("--max-removals-per-hour=1000", "--record-duplicated-events", "--enable-provisioning-requests")
 # Who may list an object may read it: these are granted together, as Cluster Autoscaler's roles have it.
-READ_BY_LISTING = {"provisioningrequests", "provisioningclasses", "podtemplates"}
+READ_BY_LISTING = {"provisioningrequests", "provisioningclasses", "podtemplates", "pods"}
 LONG_AGO = "2020-01-01T00:00:00Z"
 ON_NODES_OF_THEIR_OWN = {
     "podAntiAffinity": {
