@@ -54,12 +54,13 @@ class SteppedCluster(World):
 
 
 def _fail_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, but it fails for the object of this name."""
+    """The function, but it fails for the object of this name that the server has."""
 
     def fails(*arguments: Any, **named: Any) -> Any:
         objects: Iterable[Any] = (getattr(argument, "pod", argument) for argument in (*arguments, *named.values()))
         for judged in objects:
-            if getattr(getattr(judged, "metadata", None), "name", "") == name:
+            metadata: Any = getattr(judged, "metadata", None)
+            if getattr(metadata, "name", "") == name and metadata.resource_version:
                 raise OverflowError("date value out of range")
         return function(*arguments, **named)
 
@@ -90,6 +91,7 @@ def test_a_pending_pod_that_a_rule_fails_on_is_left_alone(rule: str, monkeypatch
 
 
 def _break(monkeypatch: pytest.MonkeyPatch, rule: str, name: str) -> None:
+    """Let a rule fail for the object of this name."""
     monkeypatch.setattr(rule, _fail_for(name, pkgutil.resolve_name(rule)))
 
 
@@ -186,3 +188,49 @@ def test_a_pod_that_ends_after_the_end_of_time_stops_no_loop(grace_s: int):
         world.take({"delete": {"kind": "Pod", "name": "odd"}}, {"loop": 12})
         assert "g-1" not in world.outcome()["nodes"]
     assert not [line for line in logs if line.get("exc_info") or line["event"] == "loop.object_set_aside"]
+
+
+def test_a_request_that_a_rule_fails_on_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+    _break(monkeypatch, "plimsoll.nodes.requests.reader._Reader._build_view", "odd")
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t", "namespace": "default"}}
+    objects = [{**template, "template": {"spec": containers("3")}}, _request("odd"), _request("fine")]
+    options = {**OPTIONS, "enable-provisioning-requests": True, "provreq-provisioned-when": "requested"}
+    with SteppedCluster(nodeGroups=[group("g", target=0)], objects=objects, options=options) as world:
+        world.take({"loop": 3})
+        assert world.outcome()["nodeGroups"]["g"]["target"] == 1
+        assert world.find_reasons("provisioningrequest/default/odd")[0].reason.code == BAD_OBJECT
+
+
+def _request(name: str) -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+            "podSets": [{"count": 1, "podTemplateRef": {"name": "t"}}],
+        },
+    }
+
+
+def test_a_budget_that_a_rule_fails_on_protects_its_namespace(monkeypatch: pytest.MonkeyPatch):
+    """Whatever it selects: the pod could move to the other node, and stays."""
+    _break(monkeypatch, "plimsoll.nodes.planning.scaledown.pdbs._read_selector", "odd")
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "odd", "namespace": "default"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "another"}}},
+    }
+    for objects, nodes in (([], 1), ([budget], 2)):
+        with SteppedCluster(nodeGroups=[group("g", target=2)], objects=objects) as world:
+            small = replica_set("small", 2, cpu="100m", nodeSelector={})
+            spread = {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "small"}},
+            }
+            small["spec"]["template"]["spec"]["topologySpreadConstraints"] = [spread]
+            world.take({"apply": [small]}, {"schedule": True}, {"loop": 14})
+            assert len(world.outcome()["nodes"]) == nodes

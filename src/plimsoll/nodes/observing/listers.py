@@ -14,9 +14,10 @@ from plimsoll.nodes.observing.pod_owners import PodOwnerIndex
 from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.meta import LabelSelector, ObjectMeta
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
-from plimsoll.objects.api.policy import PodDisruptionBudget, PriorityClass
+from plimsoll.objects.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PriorityClass
 from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.objects.api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
 from plimsoll.scheduling import Storage
@@ -153,7 +154,15 @@ class ClusterListers:
         return self.nodes.cache.get(name)
 
     def list_budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        return self._budgets.cache.list()
+        """All budgets. One that cannot be decoded or judged may select any pod of its namespace, and allows nothing."""
+        unknown = (
+            PodDisruptionBudget(
+                metadata=ObjectMeta(namespace=bad.namespace, name=bad.name, uid=bad.uid),
+                spec=PodDisruptionBudgetSpec(selector=LabelSelector()),
+            )
+            for bad in self._budgets.cache.bad.values()
+        )
+        return (*self._budgets.cache.list(), *unknown)
 
     def read_owners(self) -> dict[ControllerKey, ControllerInfo]:
         """Existing controllers with their replicas, and deleted controllers that pods still name."""
@@ -176,7 +185,7 @@ class ClusterListers:
             bad_pods=tuple(self.pods.cache.bad.values()),
             bad_nodes=tuple(self.nodes.cache.bad.values()),
             daemon_sets=self._daemon_sets.cache.list(),
-            budgets=self._budgets.cache.list(),
+            budgets=self.list_budgets(),
             controllers=self.read_owners(),
             namespaces={namespace.metadata.name: namespace.metadata.labels for namespace in self._namespaces.cache},
             storage=Storage(
