@@ -229,3 +229,10 @@ def test_a_definition_with_a_webhook_that_is_there_already_can_be_changed(world:
     assert world.ask("PATCH", f"{CRDS}/widgets.ex.com", label, content=MERGE).status == 200
     back = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
     assert world.ask("PATCH", f"{CRDS}/widgets.ex.com", back, content=MERGE).status == 200
+
+
+@pytest.mark.parametrize("body", [{}, {"spec": None}, {"spec": {}}, {"spec": {"conversion": []}}, {"spec": []}])
+def test_a_definition_without_a_spec_is_refused_by_name(world: ApiServerHarness, body: dict[str, Any]):
+    reply = world.ask("POST", CRDS, {"metadata": {"name": "widgets.ex.com"}, **body})
+    assert reply.status in {400, 422}
+    assert "spec" in reply.message
