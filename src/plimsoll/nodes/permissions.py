@@ -21,6 +21,7 @@ from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, AUTOSCALER_RIVALS,
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.node_managers import NODE_MANAGERS, check_node_managers
 from plimsoll.nodes.observing.other_autoscalers import KARPENTER_LEASE
+from plimsoll.nodes.running_permissions import adapt_node_requirements, adapt_request_requirements
 
 LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
 """The ConfigMap with the last plan of each object."""
@@ -120,6 +121,7 @@ NODES: Final = Requirements(
         event_permission(Scope.EVERYWHERE),
     ),
     rivals=_RIVALS,
+    adapt=adapt_node_requirements,
 )
 
 REQUESTS: Final = Requirements(
@@ -142,4 +144,5 @@ REQUESTS: Final = Requirements(
     ),
     custom_resources=(_PROVISIONING_REQUESTS, _PROVISIONING_CLASSES),
     rivals=_RIVALS,
+    adapt=adapt_request_requirements,
 )

@@ -12,7 +12,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis import access_reviews, identities, servers, unreadable_objects
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level
 from plimsoll.kube.diagnosis.permissions import Namespaces, service_account_namespace
-from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext
+from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext, RunningContext
 from plimsoll.kube.diagnosis.served_apis import (
     check_definitions,
     check_groups,
@@ -91,7 +91,9 @@ async def _inside(
     client: Client, options: ExaminationOptions, *, reviewer: Reviewer, on_step: Callable[[str], None]
 ) -> list[Finding]:
     """The checks that need an identity that the server recognizes."""
-    requirements, namespaces = options.requirements, options.namespaces
+    namespaces = options.namespaces
+    on_step("which options are in force")
+    requirements = await _adapt_requirements(client, options)
     on_step("which APIs are served")
     served = await list_served_groups(client, (group for need in requirements for group in need.builtin_groups))
     findings = [check_groups(need, served) for need in requirements]
@@ -118,6 +120,14 @@ async def _inside(
     on_step("whether all objects can be read")
     return findings + await unreadable_objects.check_objects(
         client, unreadable_objects.list_targets(requirements, namespaces)
+    )
+
+
+async def _adapt_requirements(client: Client, options: ExaminationOptions) -> tuple[Requirements, ...]:
+    """The requirements under the options of the controllers that run here."""
+    context = RunningContext(own_namespace=options.namespaces.own, is_selected=options.are_selected)
+    return tuple(
+        [need if need.adapt is None else await need.adapt(client, need, context) for need in options.requirements]
     )
 
 

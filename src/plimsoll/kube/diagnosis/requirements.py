@@ -65,6 +65,14 @@ class RivalContext(Value):
     """The namespace that is watched; empty: all."""
 
 
+class RunningContext(Value):
+    """What is known before the options of a running controller are read."""
+
+    own_namespace: str
+    is_selected: bool = False
+    """Whether the user asks about this controller."""
+
+
 class Requirements(Value):
     """All requirements of one controller."""
 
@@ -73,6 +81,8 @@ class Requirements(Value):
     custom_resources: tuple[CustomResource, ...] = ()
     """The first is what the controller reconciles: it has work wherever there is such an object."""
     rivals: tuple[RivalCheck, ...] = ()
+    adapt: Callable[[Client, Requirements, RunningContext], Awaitable[Requirements]] | None = None
+    """Gives the requirements under the options of the running controller; None: they are always the same."""
     find_secret_namespaces: Callable[[dict[str, Any]], Iterable[str]] | None = None
     """The namespaces whose Secrets an object of the custom resources needs; None: every object needs those of its own.
 

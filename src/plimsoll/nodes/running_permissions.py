@@ -1,0 +1,93 @@
+"""The permissions that a running node autoscaler needs: those of its options, which its status ConfigMap shows.
+
+A dry run changes nothing. Without leader election there is no lease. The lease and the ConfigMaps may have other names,
+and be in another namespace. Without a status, the permissions of the defaults are needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.diagnosis.requirements import LEASES, READ
+from plimsoll.kube.errors import ApiCallFailed
+from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
+from plimsoll.nodes.reporting.status.configmap import read_options_annotation
+from plimsoll.objects.api.core import ConfigMap
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.permissions import Permission
+    from plimsoll.kube.diagnosis.requirements import Requirements, RunningContext
+    from plimsoll.nodes.config.policy import Operation, Policy
+
+STATUS_MAP: Final = "cluster-autoscaler-status"
+_REVIEWS: Final = ("authentication.k8s.io", "authorization.k8s.io")
+"""Needed in a dry run too: creating a review changes nothing."""
+
+
+async def adapt_node_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
+    policy = await _read_running_policy(client, context.own_namespace)
+    return needed if policy is None else adapt_to_policy(needed, policy)
+
+
+async def adapt_request_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
+    """Nothing is needed for ProvisioningRequests that are not enabled, unless the user asks about them."""
+    policy = await _read_running_policy(client, context.own_namespace)
+    if policy is None:
+        return needed
+    if not policy.requests.enabled and not context.is_selected:
+        return replace(needed, permissions=(), custom_resources=())
+    return adapt_to_policy(needed, policy)
+
+
+def adapt_to_policy(needed: Requirements, policy: Policy) -> Requirements:
+    """The requirements under these options."""
+    adapted = [_adapt(permission, policy.operation) for permission in needed.permissions]
+    return replace(needed, permissions=tuple(permission for permission in adapted if permission is not None))
+
+
+def _adapt(permission: Permission, operation: Operation) -> Permission | None:
+    """The permission under these options; None: it is not needed."""
+    if permission.group == LEASES:
+        return _adapt_lease(permission, operation)
+    if operation.dry_run and permission.group not in _REVIEWS:
+        verbs = tuple(verb for verb in permission.verbs if verb in READ)
+        permission = replace(permission, verbs=verbs)
+        if not verbs:
+            return None
+    if permission.namespace == KUBE_SYSTEM:
+        permission = replace(permission, namespace=operation.namespace)
+    if permission.names == (STATUS_MAP,):
+        return replace(permission, names=(operation.status_name,)) if operation.write_status else None
+    return permission
+
+
+def _adapt_lease(permission: Permission, operation: Operation) -> Permission | None:
+    if permission.names and AUTOSCALER_LEASE not in permission.names:
+        return None if operation.ignore_other_autoscalers else permission
+    if not operation.leader_elect or operation.dry_run:
+        return None
+    namespace = operation.lease_namespace or operation.namespace
+    names = (operation.lease_name,) if permission.names else ()
+    return replace(permission, namespace=namespace, names=names)
+
+
+async def _read_running_policy(client: Client, own_namespace: str) -> Policy | None:
+    """The options in force, as the running autoscaler shows them; None: it does not, or they cannot be read."""
+    for namespace in dict.fromkeys((own_namespace, KUBE_SYSTEM)):
+        try:
+            found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
+        except ApiCallFailed:
+            continue
+        options = read_options_annotation(found.metadata.annotations)
+        if options is not None:
+            try:
+                return read_options(options)
+            except InvalidInput:
+                return None
+    return None
