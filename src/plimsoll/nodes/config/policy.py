@@ -402,7 +402,7 @@ class AutoProvisioning:
         ("custom", "matched", "none"),
         description=(
             "Which taints created node groups get: custom one per toleration of their own that pods "
-            "have, matched only those that a pod also selects by label, none no taints."
+            "have, matched only those that a pod also selects by label, none no taints, not even those of accelerators."
         ),
     )
     taints_merge: bool = switch(

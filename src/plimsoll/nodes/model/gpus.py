@@ -19,6 +19,8 @@ GPU_LABELS: Final = (
     "nvidia.com/gpu.product",
 )
 """Labels that name the accelerator type of a node, by cloud."""
+ACCELERATOR_PRESENT: Final = "present"
+"""The value of the customary taint of a node with accelerators; its key is the name of the resource (GKE)."""
 _KNOWN: Final = frozenset({"google.com/tpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
 
 

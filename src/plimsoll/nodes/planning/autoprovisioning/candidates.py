@@ -39,6 +39,7 @@ from plimsoll.nodes.planning.autoprovisioning.requirements import (
     map_serving_taints,
     read_requirements,
 )
+from plimsoll.nodes.planning.autoprovisioning.taints import choose_accelerator_taints
 from plimsoll.nodes.planning.state.group_sizes import LARGEST_GROUP
 from plimsoll.nodes.planning.state.resource_limits import (
     CountedNode,
@@ -157,9 +158,22 @@ class _CompatiblePods:
     pod_groups: tuple[PodGroup, ...]
     taints: TaintSet
 
+    has_taints: bool = True
+    """Whether nap-taints lets new groups have taints."""
+
     @property
     def asks_for_gpus(self) -> bool:
         return any(is_gpu(name) for name in self.pod_groups[0].requirements.extended)
+
+    def choose_accelerator_taints(self, kind: MachineType) -> TaintSet:
+        """None for pods that request no accelerator: they use such machines only if no other would take them."""
+        if not self.has_taints or not self.asks_for_gpus:
+            return ()
+        return choose_accelerator_taints(
+            kind.capacity,
+            kind.taints,
+            lambda taint: all(pod_group.matcher.tolerates((taint,)) for pod_group in self.pod_groups),
+        )
 
 
 def _group_compatible(requirement_sets: RequirementSets, policy: Policy) -> list[_CompatiblePods]:
@@ -175,7 +189,11 @@ def _group_compatible(requirement_sets: RequirementSets, policy: Policy) -> list
         )
         groups.setdefault(key, []).append(pod_group)
     return [
-        _CompatiblePods(pod_groups=tuple(found), taints=serving[found[0].requirements.taints])
+        _CompatiblePods(
+            pod_groups=tuple(found),
+            taints=serving[found[0].requirements.taints],
+            has_taints=policy.nap.taints != "none",
+        )
         for found in groups.values()
     ]
 
@@ -203,8 +221,10 @@ class _Candidate:
         self.kind: MachineType = template.kind
         self.compatible = compatible
         self.demands = demands
-        self.taints = (*self.kind.taints, *compatible.taints)
-        bare = template.build_node("", "", GroupProfile(taints=compatible.taints))
+        self.group_taints = (*compatible.taints, *compatible.choose_accelerator_taints(self.kind))
+        """The taints of a group of this type, beside those that the machines bring."""
+        self.taints = (*self.kind.taints, *self.group_taints)
+        bare = template.build_node("", "", GroupProfile(taints=self.group_taints))
         self.fits = demands.find_fitting(self.kind.allocatable - daemons.compute_overhead(bare).demand)
         self._systems = [template.build_system_labels(zone) for zone in self.kind.zones or ("",)]
 
@@ -325,7 +345,7 @@ class _OptionBuilder:
         """Add the options of a choice; returns whether there are any."""
         named = choice.label_set
         self.label_sets.setdefault(json.dumps([named.labels, named.merged, named.served], sort_keys=True), named)
-        taints = candidate.compatible.taints
+        taints = candidate.group_taints
         profile = GroupProfile(labels=choice.labels, taints=taints, hash=hash_profile(choice.labels, taints))
         matter = any(pod_group.requirements.zones_matter for pod_group in choice.served)
         found = False

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.model.gpus import is_gpu
+from msgspec import structs
+
+from plimsoll.nodes.model.gpus import ACCELERATOR_PRESENT, is_gpu
 from plimsoll.nodes.model.taints import (
     BEING_DELETED,
     DELETION_CANDIDATE,
@@ -20,8 +22,9 @@ from plimsoll.nodes.model.taints import (
 from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from plimsoll.core.resources import ResourceVector
     from plimsoll.nodes.config.policy import PodRules
     from plimsoll.objects.api.affinity import Toleration
 
@@ -69,6 +72,23 @@ def choose_taints(
         # A node has one taint per key and effect. If a pod tolerates several values, the first one is used.
         found.setdefault((taint.key, taint.effect), taint)
     return tuple(sorted(found.values(), key=_order))
+
+
+def choose_accelerator_taints(
+    capacity: ResourceVector, provided: Iterable[Taint], accept: Callable[[Taint], bool]
+) -> TaintSet:
+    """The customary taints of a node with accelerators, such as `nvidia.com/gpu=present:NoSchedule`.
+
+    They keep pods off that request no accelerator. Pods that request one tolerate them if their authors or the
+    admission plugin ExtendedResourceToleration added the toleration. If `accept` says that some pod does not, the taint
+    is PreferNoSchedule: the pod can run there, and the scheduler avoids the node for others while it has a choice.
+    """
+    known = {taint.key for taint in provided}
+    found: list[Taint] = []
+    for name in sorted(name for name, amount in capacity.items() if amount and is_gpu(name) and name not in known):
+        hard = Taint(key=name, value=ACCELERATOR_PRESENT, effect="NoSchedule")
+        found.append(hard if accept(hard) else structs.replace(hard, effect="PreferNoSchedule"))
+    return tuple(found)
 
 
 def merge_taint_sets(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:

@@ -83,6 +83,8 @@ class PlacementView:
     def _open(self, number: int, rows: Flags) -> Places:
         """The open places, given the rows that take the class by the rules of the node."""
         problem = self.problem
+        if problem.reserved is not None and problem.reserved.kept_off[number]:
+            rows = rows & ~problem.reserved.rows
         options = problem.allowed[:, number].copy()
         batches: Flags = options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
         for key, names in self._find_avoided_domains(number).items():

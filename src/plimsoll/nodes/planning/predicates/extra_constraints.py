@@ -6,6 +6,7 @@ one class have the same requirements.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.nodes.model.gpus import count_gpus, is_gpu
 from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
+from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.autoprovisioning.label_sets import remove_machine_type
 from plimsoll.scheduling.pod_requests import pod_demand
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import AutoProvisioning, Policy
     from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption
     from plimsoll.nodes.planning.autoprovisioning.requirements import NodeRequirements, RequirementReader
-    from plimsoll.objects.api.nodes import Taint
+    from plimsoll.objects.api.nodes import Node, Taint
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import NodeState
     from plimsoll.solver.problem import Flags
 
 _COMMON: Final = "amd64"
@@ -118,6 +121,36 @@ def reserve_gpu_nodes(allowed: Flags, options: Sequence[ScaleUpOption], pods: Se
     return allowed & ~(with_gpus[:, None] & (asks_none & has_other)[None, :])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReservedNodes:
+    """Upcoming nodes that a soft taint keeps for pods with accelerator requests, and the pods that are kept off.
+
+    They were added for such pods. If others were planned onto them, the pods that they were added for would need more.
+    """
+
+    rows: Flags
+    """[N]"""
+    kept_off: Flags
+    """[C]: pods that request no accelerator and that a node without accelerators takes."""
+
+
+def find_reserved_nodes(
+    nodes: Sequence[NodeState], allowed: Flags, options: Sequence[ScaleUpOption], pods: Sequence[Pod]
+) -> ReservedNodes | None:
+    """`allowed` [options, pods] must already include the scheduling rules; None if there are no such nodes."""
+    rows = np.array([_is_reserved(state.node) for state in nodes], dtype=np.bool_)
+    if not rows.any():
+        return None
+    plain = np.array([count_gpus(option.capacity) == 0 for option in options], dtype=np.bool_)
+    asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)
+    return ReservedNodes(rows=rows, kept_off=allowed[plain].any(axis=0) & asks_none)
+
+
+def _is_reserved(node: Node) -> bool:
+    taints = node.spec.taints
+    return any(taint.effect == "PreferNoSchedule" and is_gpu(taint.key) for taint in taints) and is_upcoming(node)
+
+
 def _asks_for_gpus(pod: Pod) -> bool:
     try:
         return count_gpus(pod_demand(pod)) > 0
@@ -126,9 +159,11 @@ def _asks_for_gpus(pod: Pod) -> bool:
 
 
 def _taints_agree(profile: GroupProfile, requirements: NodeRequirements, *, merge: bool) -> bool:
-    if merge and profile.taints:
-        return set(profile.taints) <= set(requirements.taints)
-    return set(profile.taints) == set(requirements.taints)
+    """Whether the taints that come from tolerations agree; the rules check those of accelerators."""
+    taints = {taint for taint in profile.taints if not is_gpu(taint.key)}
+    if merge and taints:
+        return taints <= set(requirements.taints)
+    return taints == set(requirements.taints)
 
 
 def _collect_required_keys(pod: Pod) -> set[str]:

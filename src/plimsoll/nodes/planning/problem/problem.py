@@ -19,7 +19,11 @@ from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import get_pending_keys
-from plimsoll.nodes.planning.predicates.extra_constraints import find_allowed_options, reserve_gpu_nodes
+from plimsoll.nodes.planning.predicates.extra_constraints import (
+    find_allowed_options,
+    find_reserved_nodes,
+    reserve_gpu_nodes,
+)
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cache
 from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
+    from plimsoll.nodes.planning.predicates.extra_constraints import ReservedNodes
     from plimsoll.scheduling.storage import Storage
     from plimsoll.solver.problem import Flags, Floats, Ints
 
@@ -65,6 +70,8 @@ class ScaleUpProblem:
     """[T, R]: the capacity of an empty node."""
     allowed: Flags
     """[T, C]: whether a pod of the class may run on such a node, regardless of other pods."""
+    reserved: ReservedNodes | None
+    """Existing nodes that some classes are kept off, although the rules would allow them."""
     limits: LimitMatrix
     queue: tuple[QueuePosition, ...]
     """[P]: the queue position of each pending entry."""
@@ -103,6 +110,8 @@ class ScaleUpProblem:
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
         queue = queue_positions(table.pending)
         drivers = _find_limited_drivers(snapshot.view.storage, rules, option_rules)
+        allowed = _find_allowed(option_rules, option_set.options, snapshot, policy)
+        pods = [pod_class.pod for pod_class in table]
         return cls(
             snapshot=snapshot,
             policy=policy,
@@ -124,7 +133,8 @@ class ScaleUpProblem:
                     _count_attachable(option_rules, drivers),
                 )
             ),
-            allowed=_find_allowed(option_rules, option_set.options, snapshot, policy),
+            allowed=allowed,
+            reserved=find_reserved_nodes(arrays.states, allowed, option_set.options, pods),
             limits=build_limit_matrix(option_set.ceilings, option_set.options),
             queue=tuple(queue),
             class_order=order_classes(queue, table.class_of.tolist()),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.gpus import count_gpus
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Result, ScaleUpPlan, UnschedulablePods
@@ -48,7 +49,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
                 *explain_zones_of_scale_up(problem, placement, option),
             ),
         )
-        for option, patterns in named.patterns.items()
+        for option, patterns in sorted(named.patterns.items(), key=lambda entry: _has_accelerators(problem, entry[0]))
     )
     unschedulable = _explain_unschedulable(problem, scheduled, usable)
     cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups)
@@ -64,6 +65,11 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
         skipped_groups=problem.option_set.skipped_groups,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
     )
+
+
+def _has_accelerators(problem: ScaleUpProblem, option: int) -> bool:
+    """Such nodes are added last: pods that could run anywhere find other nodes before them."""
+    return count_gpus(problem.options[option].capacity) > 0
 
 
 def _classify_result(scale_ups: Sequence[GroupScaleUp], unschedulable: Sequence[UnschedulablePods]) -> Result:
