@@ -45,14 +45,28 @@ def container() -> dict[str, Any]:
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda path: path.name)
 def test_definitions_are_those_that_the_program_carries(definition: Path):
-    assert (DEPLOY / "crds" / definition.name).read_bytes() == definition.read_bytes()
+    [deployed] = (DEPLOY / "crds").rglob(definition.name)
+    assert deployed.read_bytes() == definition.read_bytes()
 
 
 def test_every_definition_is_installed_but_the_one_that_tidb_operator_brings():
-    (listed,) = documents("crds/kustomization.yaml")
-    assert sorted(listed["resources"]) == [
-        definition.name for definition in DEFINITIONS if definition.name != "tidbclusters.yaml"
-    ]
+    installed = {path.name for path in (DEPLOY / "crds").glob("*.yaml")}
+    assert {path.name for path in DEFINITIONS} - installed == {"tidbclusters.yaml"}
+
+
+@pytest.mark.parametrize("kustomization", sorted(DEPLOY.rglob("kustomization.yaml")), ids=lambda path: path.parent.name)
+def test_deleting_an_overlay_deletes_no_definition(kustomization: Path):
+    assert "CustomResourceDefinition" not in {body["kind"] for body in built(kustomization.parent)}
+
+
+def built(overlay: Path) -> list[dict[str, Any]]:
+    """All objects of an overlay and of those it is made from, as `kubectl delete -k` finds them."""
+    (kustomization,) = yaml.safe_load_all((overlay / "kustomization.yaml").read_text())
+    found: list[dict[str, Any]] = []
+    for name in kustomization["resources"]:
+        path = (overlay / name).resolve()
+        found += built(path) if path.is_dir() else list(yaml.safe_load_all(path.read_text()))
+    return found
 
 
 def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():

@@ -19,7 +19,6 @@ NO_LIMIT: Final = 2**31 - 1
 """The number by which Kubernetes and Cluster Autoscaler write "no limit"."""
 _BINARY: Final = ((1 << 50, "Pi"), (1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
-_CENT: Final = 0.01
 
 
 def format_amount(resource: str, amount: int) -> str:
@@ -34,14 +33,9 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def format_money(amount: float, currency: str = DEFAULT_CURRENCY) -> str:
-    """Cents, and more digits only for prices below a cent: 11.29 USD, 0.0034 USD."""
-    digits = 4 if 0 < abs(amount) < _CENT else 2
+    """An amount with its currency: 11.29 USD. Below 1 it has four digits, because clouds give prices so: 0.0425 USD."""
+    digits = 4 if 0 < abs(amount) < 1 else 2
     return f"{amount:,.{digits}f} {currency}"
-
-
-def format_price(per_hour: float, currency: str = DEFAULT_CURRENCY) -> str:
-    """The price of a machine per hour: 0.0425 USD/h. Prices have four digits, because clouds give them so."""
-    return f"{per_hour:,.4f} {currency}/h"
 
 
 def format_limit(limit: int) -> str:

@@ -40,7 +40,7 @@ _NAMES: Final = "names"
 # ---- why
 
 
-def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator[str]:
+def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime, width: int = _WIDTH) -> Iterator[str]:
     """One block per decision, in the given order: time, actions, omissions, and the tree of reasons."""
     for number, decision in enumerate(decisions):
         if number:
@@ -54,12 +54,12 @@ def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime) -> Iterator
                 f" {key}={value}" for key, value in sorted(action.arguments.items())
             )
             outcome = ended.get(msgspec.json.encode(action))
-            yield from _wrap(f"{what}: {_result(outcome)}", _STEP)
-            yield from _reason_lines(action.reason, _STEP * 2)
+            yield from _wrap(f"{what}: {_result(outcome)}", _STEP, width)
+            yield from _reason_lines(action.reason, _STEP * 2, width)
         for not_done in decision.not_done:
             others = f" (and {not_done.unnamed} more like it)" if not_done.unnamed else ""
-            yield from _wrap(f"{not_done.what}{others}", _STEP)
-            yield from _reason_lines(not_done.reason, _STEP * 2)
+            yield from _wrap(f"{not_done.what}{others}", _STEP, width)
+            yield from _reason_lines(not_done.reason, _STEP * 2, width)
 
 
 def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
@@ -67,26 +67,27 @@ def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
     return [_plain(decision) for decision in decisions]
 
 
-def _reason_lines(reason: Reason, indent: str) -> Iterator[str]:
-    yield from _wrap(reason.message, indent)
+def _reason_lines(reason: Reason, indent: str, width: int) -> Iterator[str]:
+    yield from _wrap(reason.message, indent, width)
     names = reason.facts.get(_NAMES)
     if isinstance(names, list) and names:
-        more = max(_whole(reason.facts.get("groups")) - len(names), 0)
+        groups = _whole(reason.facts.get("groups")) - _whole(reason.facts.get("machineTypes"))
+        more = max(groups - len(names), 0)
         line = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
-        yield from _wrap(line, indent + _STEP)
+        yield from _wrap(line, indent + _STEP, width)
     for cause in reason.because:
-        yield from _reason_lines(cause, indent + _STEP)
+        yield from _reason_lines(cause, indent + _STEP, width)
 
 
 def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _wrap(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str, width: int) -> list[str]:
     """Words are not broken, so that names can be copied whole."""
     return textwrap.wrap(
         harmless(text),
-        max(_WIDTH, len(indent) + 40),
+        max(width, len(indent) + 40),
         initial_indent=indent,
         subsequent_indent=indent + _STEP,
         break_long_words=False,

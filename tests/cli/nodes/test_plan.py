@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -164,11 +165,29 @@ class TestOtherForms:
         lines = told(story(pods=[*story()["pods"], big])).splitlines()
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
         assert "10 of 12 pods are placed: 10 on 2 new nodes" in lines
-        assert "costs 0.5500 per hour, the minimum for the pods on new nodes" in lines
+        assert "costs 0.5500 USD per hour, the least possible for the pods on new nodes" in lines
         assert lines[-2:] == [
             "2 pods left: default/big (2)",
             "  Insufficient cpu (small, large): cpu 20 requested, the largest is large with 8",
         ]
+
+    def test_a_gap_that_people_do_not_see_is_none(self):
+        assert "the least possible" in told(story())
+        assert "per hour, at most" not in told(story())
+
+    def test_prices_have_the_currency_that_the_file_names(self):
+        types = [{**machine, "currency": "EUR"} for machine in story()["machineTypes"]]
+        assert "costs 0.5500 EUR per hour" in told(story(machineTypes=types))
+
+    def test_catalogues_are_merged(self):
+        def count_types(*catalogues: str) -> set[str]:
+            options = [word for name in catalogues for word in ("--catalogue", name)]
+            big = {"name": "big", "count": 1, "template": {"spec": spec(5000)}}
+            [left] = answer(story(pods=[big]), *options)["scaleUp"]["remaining"]
+            return set(re.findall(r"\d+ machine types", left["reasons"][0]))
+
+        assert count_types("gce-n1", "aws-m6i-c6i-r6i") != count_types("aws-m6i-c6i-r6i")
+        assert count_types("gce-n1", "aws-m6i-c6i-r6i") == count_types("aws-m6i-c6i-r6i", "gce-n1")
 
     def test_prices_that_nobody_gave_are_called_estimated(self):
         types = [{"name": "small", "cpu": 4, "memory": "16Gi"}]
@@ -201,7 +220,7 @@ class TestOtherForms:
         lines = told(story(options={}, nodeGroups=groups, pods=pods)).splitlines()
         assert lines[1].startswith("a-very-long-name-of-a…up-in-some-account-00   ")
         assert max(map(len, lines)) < 120
-        assert "and 10 nodes in 10 more groups for 10.0000 per hour; -o json lists them all" in lines
+        assert "and 10 nodes in 10 more groups for 10.00 USD per hour; -o json lists them all" in lines
         assert "40 of 40 pods are placed: 40 on 40 new nodes" in lines
 
     def test_nothing_to_do(self):
@@ -267,8 +286,8 @@ class TestExplain:
     def test_type_by_type(self):
         lines = told(self.STORY, "--explain", "six-0").splitlines()
         assert lines[0].startswith("default/six: 1 pod, 1 on new nodes of ")
-        rows = [line.split(maxsplit=5) for line in lines if line.startswith("new group")]
-        assert {row[2]: row[5] for row in rows} == {
+        rows = [re.split(r" {2,}", line) for line in lines if line.startswith("new group")]
+        assert {row[1]: row[4] for row in rows} == {
             "large": "fits",
             "small": "Insufficient cpu: cpu needs 6, 4 left",
         }

@@ -169,4 +169,4 @@ def test_a_cluster_that_does_not_know_requests_is_told_what_to_install(
     world.ask("DELETE", f"{definitions}/provisioningrequests.autoscaling.x-k8s.io")
     ended = plimsoll("requests", "list")
     assert ended.returncode == 3
-    assert "kubectl apply -k deploy/crds" in ended.stderr
+    assert "kubectl apply -f deploy/crds" in ended.stderr

@@ -141,7 +141,7 @@ def test_new_errors_while_growing_are_told_and_back_the_group_off():
         "source errors: no more of these"
     )
     found = registry.assess_health(at(10)).groups["g"]
-    assert found.not_usable == "in backoff until 12:05:10"
+    assert found.not_usable == "in backoff until 12:05:10 UTC"
     assert found.scale_up_request is not None
     assert found.scale_up_request.increase == 1
 
@@ -308,9 +308,9 @@ def test_a_refused_call_backs_the_group_off():
     registry.observe(world(2, *ready_nodes(2)), NOON)
     registry.register_failed_scale_up("g", REFUSED, NOON)
     found = registry.assess_health(at(300)).groups["g"]
-    assert found.not_usable == "in backoff until 12:05"
+    assert found.not_usable == "in backoff until 12:05 UTC"
     assert found.reason is not None
-    assert found.reason.message == "group g is in backoff until 12:05 after Other.PERMISSIONS: not allowed"
+    assert found.reason.message == "group g is in backoff until 12:05 UTC after Other.PERMISSIONS: not allowed"
     assert registry.assess_health(at(301)).groups["g"].not_usable == ""
 
 
@@ -330,7 +330,7 @@ def test_a_stock_out_is_kept_for_the_machine_type_and_not_forgotten_with_the_gro
     registry.register_failed_scale_up("g", STOCKOUT, NOON)
     registry.observe(ObservedCluster(), at(10))
     assert registry.assess_health(at(10)).explain_not_created() == {
-        ("n1-standard-4", "z1", ""): "in backoff until 12:05"
+        ("n1-standard-4", "z1", ""): "in backoff until 12:05 UTC"
     }
     assert registry.assess_health(at(301)).explain_not_created() == {}
 

@@ -10,6 +10,7 @@ import typer
 
 from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value, read_file
 from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.core.formatting import format_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _lines(story: ScenarioResult) -> Iterator[str | Table]:
     yield Table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
-            (name, group["target"], group["min"], group["max"], group["machineType"] or "-")
+            (name, group["target"], group["min"], format_limit(group["max"]), group["machineType"] or "-")
             for name, group in outcome["nodeGroups"].items()
         ],
     )

@@ -16,7 +16,7 @@ from plimsoll.cli.shared.connection import (
     ServerOption,
     run_with_client,
 )
-from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
+from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value, find_text_width
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason, Ref
@@ -102,7 +102,8 @@ def why(
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless, why_lines
 
-            echo_parts(why_lines(decisions, now=RealClock().now()), title=harmless(str(ref)))
+            lines = why_lines(decisions, now=RealClock().now(), width=find_text_width())
+            echo_parts(lines, title=harmless(str(ref)))
         case Output.NAME:
             for decision in decisions:
                 typer.echo(decision.ref if decision.number is None else f"entry/{decision.number}")

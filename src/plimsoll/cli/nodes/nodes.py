@@ -17,6 +17,8 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
+from plimsoll.cli.shared.watching import WatchOption, watch_changes
+from plimsoll.core.formatting import format_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.core import ConfigMap
 
 STATUS_MAP = "cluster-autoscaler-status"
-_NO_LIMIT = 2**31 - 1
 
 app = typer.Typer(help="Status and options of the node autoscaler.", no_args_is_help=True)
 
@@ -53,6 +54,7 @@ def status(
     name: Annotated[
         str, typer.Option("--status-config-map-name", help="Name of the status ConfigMap.", metavar="NAME")
     ] = STATUS_MAP,
+    watch: WatchOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -65,14 +67,26 @@ def status(
     Examples:
       plimsoll nodes status
       plimsoll nodes status --context prod -o json
+      plimsoll nodes status --watch
     """
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+
+    def read() -> tuple[ConfigMap, RuntimeConfig]:
+        found, steering = _read(connection, namespace, name, output)
+        if found is None:
+            raise _no_status_error(namespace, name, steering)
+        return found, steering
+
+    if watch:
+        watch_changes(read, lambda found: _print_status(*found, output))
+    else:
+        _print_status(*read(), output)
+
+
+def _print_status(found: ConfigMap, steering: RuntimeConfig, output: Output) -> None:
     from plimsoll.nodes.reporting.status.reader import build_status_report
     from plimsoll.runtime.clocks import RealClock
 
-    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    found, steering = _read(connection, namespace, name, output)
-    if found is None:
-        raise _no_status_error(namespace, name, steering)
     report = build_status_report(found, steering, now=RealClock().now())
     match output:
         case Output.TABLE:
@@ -219,7 +233,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
             group["name"],
             group["min"],
             group["target"],
-            "no limit" if group["max"] == _NO_LIMIT else group["max"],
+            format_limit(group["max"]),
             group["nodes"]["ready"],
             group["health"],
             group["scaleUp"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_parts, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -36,9 +37,14 @@ def plan(
         str, typer.Option("--expander", help="Expander chain: cost, least-waste, priority,cost, ...", metavar="CHAIN")
     ] = "",
     catalogue: Annotated[
-        str,
-        typer.Option("--catalogue", help="Machine types: a shipped catalogue or a file.", metavar="FILE"),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--catalogue",
+            help="Machine types: a shipped catalogue or a file; may be repeated.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     prove: Annotated[bool, typer.Option("--prove", help="Search longer for a better plan and lower bound.")] = False,
     explain: Annotated[
         str,
@@ -65,15 +71,16 @@ def plan(
     from plimsoll.simulation.plan.inputs import read_plan_input
 
     files = [(name, read_file(name)) for name in filenames]
-    given = read_plan_input(files, catalogue=catalogue)
+    given = read_plan_input(files, catalogues=catalogue or ())
     for warning in given.warnings:
         typer.echo(f"warning: {warning}", err=True)
     policy = _policy(given, expander, makes_groups=bool(catalogue))
     wanted = _key_of(given, explain) if explain else ""
-    planned = _build_plan(given, policy, prove=prove)
-    answer = verify_proposal(planned.proposal)
+    with SlowNotice(_describe_work(given), is_silent=output in {Output.JSON, Output.YAML}):
+        planned = _build_plan(given, policy, prove=prove)
+        answer = verify_proposal(planned.proposal)
     if wanted:
-        _explain(planned.proposal, answer, wanted, output)
+        _explain(planned.proposal, answer, wanted, output, given.currency)
     elif output is Output.TABLE:
         from plimsoll.cli.nodes.plan_tables import format_plan, format_requests
 
@@ -88,6 +95,12 @@ def plan(
     else:
         answers = _request_answers(given, answer, planned.checks, policy)
         echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
+
+
+def _describe_work(given: PlanInput) -> str:
+    snapshot = given.snapshot
+    pods = sum(pending.count for pending in snapshot.pending)
+    return f"planning {pods} pods, {len(snapshot.view.nodes)} nodes, {len(snapshot.machine_types)} machine types"
 
 
 def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
@@ -212,7 +225,7 @@ def _request_answers(
 # ---- explanations
 
 
-def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) -> None:
+def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output, currency: str) -> None:
     from plimsoll.cli.nodes.plan_tables import format_explanation
     from plimsoll.nodes.planning.explain.pod import explain_pod
 
@@ -224,7 +237,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
         for group in fitting:
             typer.echo(f"nodegroup/{group}")
     else:
-        echo_parts(format_explanation(found))
+        echo_parts(format_explanation(found, currency))
 
 
 def _key_of(given: PlanInput, wanted: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.cli.shared.output import Table
+from plimsoll.core.formatting import format_money
 from plimsoll.nodes.planning.explain.new_groups import NEW_GROUP
 
 if TYPE_CHECKING:
@@ -18,16 +19,14 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 _ROWS: Final = 30
 _WIDEST: Final = 44
-_LEAST: Final = "the minimum for the pods on new nodes"
-_EXACT: Final = 1e-6
-"""A smaller gap is rounding."""
-_SHOWN: Final = 0.005
-"""Per cent: a smaller gap would be shown as zero."""
+_LEAST: Final = "the least possible for the pods on new nodes"
+_EXACT: Final = 1e-4
+"""A smaller gap between cost and lower bound is less than people see: 4.7799 is as good as 4.78."""
 
 
 def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
     """What is added, what it costs, which pods remain."""
-    yield from _scale_up_table(answer.scale_ups)
+    yield from _scale_up_table(answer.scale_ups, given.currency)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _summarise_placed(answer, waiting)
@@ -53,7 +52,7 @@ def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[st
         yield "there is nothing to add: give nodeGroups, machineTypes or --catalogue"
 
 
-def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
+def _scale_up_table(scale_ups: Sequence[GroupScaleUp], currency: str) -> Iterator[str | Table]:
     from plimsoll.nodes.reporting.plan_json import machine_type_of
 
     rows = [
@@ -63,7 +62,7 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
             scale_up.option.zone or "-",
             f"{scale_up.before} -> {scale_up.after}" + (" (new)" if not scale_up.option.exists else ""),
             sum(pattern.nodes * sum(pattern.pods.values()) for pattern in scale_up.patterns),
-            f"{scale_up.added * scale_up.option.price_per_hour:.4f}",
+            format_money(scale_up.added * scale_up.option.price_per_hour, currency),
         )
         for scale_up in scale_ups
     ]
@@ -72,7 +71,8 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp]) -> Iterator[str | Table]:
         more = scale_ups[_ROWS:]
         cost = sum(scale_up.added * scale_up.option.price_per_hour for scale_up in more)
         nodes = sum(scale_up.added for scale_up in more)
-        yield f"and {_count(nodes, 'node')} in {len(more)} more groups for {cost:.4f} per hour; -o json lists them all"
+        price = format_money(cost, currency)
+        yield f"and {_count(nodes, 'node')} in {len(more)} more groups for {price} per hour; -o json lists them all"
     causes = [cause for scale_up in scale_ups for cause in scale_up.reason.because]
     why = [*dict.fromkeys(str(cause) for cause in causes if cause.code == NEW_GROUP)]
     if why:
@@ -103,13 +103,13 @@ def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
     guessed = f"; estimated, no price is given for {_join_first(unknown)}" if unknown else ""
     if not cost:
         return f"costs nothing{guessed}"
+    costs = f"costs {format_money(cost, given.currency)} per hour"
     if cost - bound <= _EXACT * cost:
-        return f"costs {cost:.4f} per hour, {_LEAST}{guessed}"
+        return f"{costs}, {_LEAST}{guessed}"
     if not bound:
-        return f"costs {cost:.4f} per hour{guessed}"
+        return f"{costs}{guessed}"
     percent = 100 * (cost / bound - 1)
-    gap = f"at most {percent:.2f} %" if percent >= _SHOWN else "less than 0.01 %"
-    return f"costs {cost:.4f} per hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
+    return f"{costs}, at most {percent:.2f} % above {_LEAST} ({format_money(bound, given.currency)}){guessed}"
 
 
 def _without_price(given: PlanInput, scale_ups: Sequence[GroupScaleUp]) -> list[str]:
@@ -170,7 +170,7 @@ def _with_count(name: str, count: int) -> str:
 # ---- why not
 
 
-def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
+def format_explanation(found: Mapping[str, Any], currency: str) -> Iterator[str | Table]:
     """What the plan does for the pods, then what fits and what does not."""
     yield f"{found['pod']}: {_outcome(found)}"
     if "problem" in found:
@@ -183,7 +183,7 @@ def format_explanation(found: Mapping[str, Any]) -> Iterator[str | Table]:
             "new group" if not option["exists"] else _shorten(option["group"]),
             option["machineType"] or "-",
             option["zone"] or "-",
-            f"{option['pricePerHour']:.4f}",
+            format_money(option["pricePerHour"], currency),
             "fits" if option["fits"] else "; ".join(option["reasons"]),
         )
         for option in found["offers"]

@@ -17,6 +17,7 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import STDIN, Output, OutputOption, Table, echo_parts, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def replay(
 
     try:
         recording = read_recording(read_file(file))
-        loop = replay.replay_recording(recording)
+        with SlowNotice(f"replaying {file}", is_silent=output in {Output.JSON, Output.YAML}):
+            loop = replay.replay_recording(recording)
         before, now = recording.part(replay.PLAN), replay.result_to_json(loop)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.cli.shared.output import Table
+from plimsoll.core.formatting import format_money
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ def format_request_table(found: list[Json], *, everywhere: bool) -> Table:
             request["pods"],
             request["state"],
             _nodes(request),
-            request["costPerHour"] or "-",
+            _format_cost(request["costPerHour"]) or "-",
             _age(request["ageSeconds"]),
             _shorten(request["message"]),
         )
@@ -52,8 +53,9 @@ def format_request(report: Json) -> Iterator[str | Table]:
     if report["nodeGroups"]:
         yield f"nodes        {_nodes(report)}"
     if report["costPerHour"]:
-        bound = report["costLowerBoundPerHour"]
-        yield f"cost         {report['costPerHour']} per hour; the lower bound is {bound}"
+        bound = _format_cost(report["costLowerBoundPerHour"])
+        least = f"; at least {bound} is needed" if bound else ""
+        yield f"cost         {_format_cost(report['costPerHour'])} per hour{least}"
     if report["bookedUntil"]:
         yield f"booked       until {report['bookedUntil']}"
     yield from _blocking(report["blocking"])
@@ -63,6 +65,14 @@ def format_request(report: Json) -> Iterator[str | Table]:
         for condition in report["conditions"]
     ]
     yield Table(("CONDITION", "STATUS", "REASON", "SINCE"), rows)
+
+
+def _format_cost(written: Any) -> str:
+    """A cost from the status of a request, which may have been edited."""
+    try:
+        return format_money(float(written)) if written not in {None, ""} else ""
+    except (TypeError, ValueError):
+        return str(written)
 
 
 def _blocking(blocking: Any) -> Iterator[str]:

@@ -17,6 +17,7 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
+from plimsoll.cli.shared.watching import ChangedRows, WatchOption, watch_changes
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -66,6 +67,7 @@ def list_requests(
     namespace: NamespaceOption = "",
     server: ServerOption = "",
     everywhere: Annotated[bool, typer.Option("-A", "--all-namespaces", help="List all namespaces.")] = False,
+    watch: WatchOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
@@ -78,16 +80,31 @@ def list_requests(
     Examples:
       plimsoll requests list
       plimsoll requests list -A -o json
+      plimsoll requests list --watch
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    found = _list_reports(
-        connection, "" if everywhere else _namespace_of(connection), is_silent=_is_for_programs(output)
-    )
+    where = "" if everywhere else _namespace_of(connection)
+    changed = ChangedRows()
+
+    def read() -> list[Json]:
+        return _list_reports(connection, where, is_silent=_is_for_programs(output))
+
+    def show(found: list[Json]) -> None:
+        _print_list(found, output, everywhere=everywhere, changed=changed if watch else None)
+
+    if watch:
+        watch_changes(read, show)
+    else:
+        show(read())
+
+
+def _print_list(found: list[Json], output: Output, *, everywhere: bool, changed: ChangedRows | None) -> None:
     match output:
         case Output.TABLE:
             from plimsoll.journal.rendering import harmless
 
-            echo_parts([format_request_table(found, everywhere=everywhere)], clean=harmless)
+            table = format_request_table(found, everywhere=everywhere)
+            echo_parts([table] if changed is None else changed.select(table), clean=harmless)
             if not found:
                 typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A lists all namespaces"))
         case Output.NAME:
@@ -214,7 +231,7 @@ def _list_reports(connection: Connection, namespace: str, *, is_silent: bool) ->
         except NotFound as error:
             raise NothingKnown(
                 "the cluster has no ProvisioningRequest resource",
-                hint="install it with kubectl apply -k deploy/crds, and run the autoscaler with "
+                hint="install it with kubectl apply -f deploy/crds, and run the autoscaler with "
                 "--enable-provisioning-requests",
             ) from error
         line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))

@@ -7,6 +7,7 @@ Output to a pipe or a file is plain text. Tables and colours of rich are used on
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 STDIN = "-"
+_PIPE_WIDTH: Final = 110
+_LEAST_WIDTH: Final = 40
 _GOOD: Final = "green"
 _BAD: Final = "bold red"
 _DOUBTFUL: Final = "yellow"
@@ -103,6 +106,13 @@ def uses_colour(stream: TextIO | None) -> bool:
     return (
         stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     )
+
+
+def find_text_width() -> int:
+    """The width for lines of text: that of the terminal, within what is readable; a pipe has a fixed one."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _PIPE_WIDTH
+    return min(max(shutil.get_terminal_size().columns, _LEAST_WIDTH), _PIPE_WIDTH)
 
 
 def echo_parts(parts: Iterable[str | Table], *, clean: Callable[[str], str] = str, title: str = "") -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def simulate(
         is_tidb_skewed=skewed_tidb,
     )
     run = SimulationInput(setting=setting, curve=_curve(load), step_s=_seconds(step, path="--step", least=1.0))
-    outcomes = _simulate_components(run, price, load=load)
+    with SlowNotice(f"simulating {load}", is_silent=output is SimulationOutput.JSON):
+        outcomes = _simulate_components(run, price, load=load)
     if plot:
         _write(plot, _draw(plot, outcomes, title=_title(setting, load)))
     if output is SimulationOutput.JSON:

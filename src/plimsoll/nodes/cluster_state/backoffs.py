@@ -97,5 +97,5 @@ class Backoffs(Generic[Key]):
 
 
 def format_clock_time(moment: datetime) -> str:
-    """02:10, or 02:10:05 if the seconds are not 0."""
-    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
+    """02:10 UTC, or 02:10:05 UTC if the seconds are not 0."""
+    return f"{moment:%H:%M:%S} UTC" if moment.second else f"{moment:%H:%M} UTC"

@@ -41,7 +41,7 @@ _POOL_LABELS: Final = (
 """How managed clusters write on a node which group it belongs to."""
 
 
-def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> Scenario:
+def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[str] = ()) -> Scenario:
     """One scenario of all of them; raises `InvalidInput` with the place of what is wrong. Steps are left out."""
     merged: Json = {}
     for source, data in files:
@@ -53,7 +53,7 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") 
             _check_integers(documents, source)
         for document in documents:
             _merge(merged, document, source=source)
-    if catalogue:
+    for catalogue in catalogues:
         merged.setdefault("machineTypes", []).extend(_types_of(catalogue, merged))
     merged.pop("steps", None)
     if isinstance(merged.get("objects"), list):
@@ -150,7 +150,7 @@ def _identity(body: Any) -> tuple[str, ...] | None:
 
 
 def _types_of(name: str, merged: Json) -> list[Json]:
-    """Of a catalogue, without those that a file describes itself."""
+    """Of a catalogue, without those that a file or an earlier catalogue describes."""
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
     own = {entry["name"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)}

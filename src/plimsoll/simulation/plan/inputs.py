@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.formatting import DEFAULT_CURRENCY
 from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
@@ -74,11 +75,13 @@ class PlanInput:
     """Unreadable objects and their effect on the plan, and requests that are not answered."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Pending pods that are not planned, and why."""
+    currency: str = DEFAULT_CURRENCY
+    """That of the prices."""
 
 
-def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> PlanInput:
+def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[str] = ()) -> PlanInput:
     """From the files of the command line, taken together; raises `InvalidInput` with the place of what is wrong."""
-    return build_plan_input(read_plan_files(files, catalogue=catalogue))
+    return build_plan_input(read_plan_files(files, catalogues=catalogues))
 
 
 def build_plan_input(scenario: Scenario) -> PlanInput:
@@ -88,6 +91,13 @@ def build_plan_input(scenario: Scenario) -> PlanInput:
 
 
 # ---- one scenario
+
+
+def _find_currency(scenario: Scenario) -> str:
+    """The currency that the prices name; several are all named, because their amounts are added up."""
+    entries = (*scenario.machine_types, *(group.spec for group in scenario.node_groups))
+    named = {str(entry["currency"]) for entry in entries if entry.get("currency")}
+    return "/".join(sorted(named)) or DEFAULT_CURRENCY
 
 
 class _Reading:
@@ -146,6 +156,7 @@ class _Reading:
             priorities=self._group_priorities(),
             warnings=(*map(_warning, self._bad.values()), *requests.warnings),
             set_aside=self._set_aside,
+            currency=_find_currency(self._scenario),
         )
 
     def _group_priorities(self) -> dict[int, tuple[str, ...]]:

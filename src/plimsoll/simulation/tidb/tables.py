@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import format_money
+
 if TYPE_CHECKING:
     from plimsoll.simulation.tidb.simulator import SimulatedDecision
     from plimsoll.simulation.tidb.summary import Summary
@@ -30,7 +32,7 @@ def format_summary(one: Summary) -> tuple[str, ...]:
         f"{one.fewest_instances} to {one.peak_instances}",
         f"{one.instance_hours:.1f}",
         f"{one.core_hours:.1f}",
-        "-" if one.cost is None else f"{one.cost:.2f}",
+        "-" if one.cost is None else format_money(one.cost),
         f"{one.scale_outs}/{one.scale_ins}",
         f"{one.above_max_s / 60:.1f} min",
         f"{one.unserved_core_hours:.2f} core h",
@@ -50,4 +52,4 @@ def format_clock(seconds: float) -> str:
 
 
 def _with_cost(cost: float | None) -> str:
-    return "" if cost is None else f", {cost:.2f}"
+    return "" if cost is None else f", {format_money(cost)}"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.formatting import format_money
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.config.node_disruption_budgets import DEFAULT_BUDGETS, EMPTY, UNDERUTILIZED
 from plimsoll.nodes.model.planner_cache import PlannerCache
@@ -330,7 +331,9 @@ class _Consolidator:
 
     def _explain_unremovable(self, row: int) -> Reason:
         if not self._worth_it[row]:
-            message = f"saves {self._price[row]:.4g} an hour, too little for {self._problem.moving[row]} pods"
+            message = (
+                f"saves {format_money(self._price[row])} per hour, too little for {self._problem.moving[row]} pods"
+            )
             return Reason(code=NOT_WORTH_IT, message=message)
         if not self._limits.allows(row):
             return Reason(code=LIMITED, message=self._limits.find_exhausted_limit(row))
@@ -339,7 +342,7 @@ class _Consolidator:
     def _build_removal(self, row: int) -> NodeRemoval:
         moves = self._moves[row]
         name = self._problem.arrays.names[row]
-        message = f"saves {self._price[row]:.4g} an hour for {len(moves)} pods moved"
+        message = f"saves {format_money(self._price[row])} per hour for {len(moves)} pods moved"
         return NodeRemoval(
             node=name,
             group=self._checker.snapshot.group_of.get(name, ""),

@@ -107,7 +107,7 @@ def _build_reason(found: Sequence[_Rejection], pod: Pod, demand: ResourceVector,
     facts: dict[str, Any] = {"groups": len(found), "counts": counts}
     groups = [rejection.name for rejection in found if rejection.is_group]
     if len(groups) > NAMED:
-        facts["names"] = groups[:LISTED]
+        facts |= {"names": groups[:LISTED], "machineTypes": len(found) - len(groups)}
     match found[0].refusal.plugin:
         case "NodeResourcesFit":
             detail = _describe_shortage(found, demand, [*counts], facts)
