@@ -41,6 +41,10 @@ _SLOW_AFTER_S: Final = 10.0
 _PROGRESS_EVERY_S: Final = 30.0
 """Readers take a status for outdated after a minute."""
 
+MOST_AT_ONCE: Final = 20
+"""So many iterations that acted follow each other at once; then one scan interval passes. A provider that accepts the
+same scale-up again and again, because its sizes are wrong, is not called without a pause."""
+
 ReportProgress = Callable[["datetime"], Awaitable[None]]
 """Receives the start of the loop iteration that is under way."""
 
@@ -71,6 +75,8 @@ class LoopTimer:
         self._clock = clock
         self._report_progress = report_progress
         self._wake = asyncio.Event()
+        self._at_once = 0
+        """Loop iterations that followed each other without a pause."""
         self._requests_wait = False
         """Whether ProvisioningRequests had no capacity in the last iteration."""
         self._freed: asyncio.TimerHandle | None = None
@@ -113,9 +119,11 @@ class LoopTimer:
 
     async def _wait(self, result: LoopResult) -> None:
         operation = result.policy.operation
-        if result.did_something:
+        self._at_once = self._at_once + 1 if result.did_something else 0
+        if result.did_something and self._at_once < MOST_AT_ONCE:
             await asyncio.sleep(0)
             return
+        self._at_once = 0
         wait_s = operation.scan_interval_s
         if result.scale_up.skipped is not None and result.scale_up.skipped.code == PODS_TOO_NEW:
             # New pods are only waited for until they have settled, not for a whole scan interval.

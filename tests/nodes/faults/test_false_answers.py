@@ -14,6 +14,7 @@ from plimsoll.kube.informer.reflector.list_verifier import ListVerifier
 from plimsoll.local.apiserver.storage.objects import Key
 from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.node_pods import ListedPods
+from plimsoll.nodes.controller import MOST_AT_ONCE
 from tests.faults.faulty_transport import Lie, Read
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned
 from tests.nodes.faults.grid import CLOCK_AHEAD, FAULTS, READS, Cell, list_cells, run_cell
@@ -164,3 +165,13 @@ def test_a_provider_that_lists_no_instances_is_not_believed():
 
 def test_a_clock_that_jumps_deletes_nothing():
     assert run_cell(Cell(Read("list", "nodes"), CLOCK_AHEAD)).wrongful == ()
+
+
+def test_a_provider_with_wrong_sizes_is_not_called_without_a_pause():
+    with AuditedCluster() as cluster:
+        cluster.minutes(0.75)
+        cluster.faults.start(Read("provider", "target_size"), Lie.HALF)
+        cluster.take({"apply": [owned("more", 2, cpu="2600m")]})
+        cluster.minutes(1)
+        assert cluster.audit.wrongful == []
+        assert len(cluster.summaries()) < 20 * MOST_AT_ONCE, "it ends at all"
