@@ -18,6 +18,7 @@ from msgspec import inspect
 import plimsoll
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from tests.field_fuzz.base_objects import BASE_OBJECTS
+from tests.tidb.field_table import KINDS as TIDB_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,9 +83,17 @@ def _fields_of(kind: str) -> Iterator[Field]:
     for field in _walk(inspect.type_info(struct), ()):
         if field.path[0] not in _SKIPPED:
             yield field._replace(kind=kind)
+    for written, values in TIDB_KINDS.get(kind, {}).items():
+        yield Field(kind, _split_path(written), values, 3.0)
     for key in list_keys():
         yield Field(kind, ("metadata", "annotations", key), TEXTS, 0.5)
         yield Field(kind, ("metadata", "labels", key), TEXTS, 0.1)
+
+
+def _split_path(written: str) -> Path_:
+    """Of `spec.tikv.replicas`; the key of an annotation is not split."""
+    head, annotations, key = written.partition("metadata.annotations.")
+    return ("metadata", "annotations", key) if annotations and not head else tuple(written.split("."))
 
 
 def _walk(info: inspect.Type, path: Path_) -> Iterator[Field]:

@@ -40,6 +40,13 @@ _LIVE_OBJECTS: Final = 60
 _BATCH: Final = 20
 _BATCH_S: Final = 15.0
 _PATCHES: Final = 0.2
+_PLACES: Final[tuple[Json, ...]] = (
+    {"nodeName": "g-0"},
+    {"nodeName": "g-1"},
+    containers("100m"),  # fits on a node
+    containers("3"),  # may need a new one
+    containers("64"),  # stays pending
+)
 _OWN_OBJECTS: Final = (
     *(("nodes", "g-0"), ("nodes", "g-1"), ("nodegroups", "g"), ("machines", "g-0"), ("podtemplates", "template")),
     *(("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
@@ -169,8 +176,8 @@ class FuzzedCluster(World):
         metadata = body["metadata"] = {"name": f"f{self._count}", "labels": {"app": f"fuzz{self._count % 3}"}}
         if resource.namespaced:
             metadata["namespace"] = NAMESPACE
-        if plural == "pods" and self._chance.random() < 0.5:
-            body["spec"]["nodeName"] = self._chance.choice(("g-0", "g-1"))
+        if plural == "pods":
+            body["spec"] |= self._chance.choice(_PLACES)
         for _ in range(self._chance.choice((1, 1, 1, 2, 3))):
             field = self._choose_field(plural)
             body = put(body, field.path, self._value_of(field))
