@@ -62,7 +62,9 @@ class PlanDeduplicator:
             return (plan, outcomes) if plan.actions or plan.not_done else None
         fresh = settled_refs | {ref for ref, gists in said.items() if before.get(ref) != gists}
         actions = tuple(
-            action for action in plan.actions if results.get(id(action)) not in _REPEATED or action.target in fresh
+            action
+            for action in plan.actions
+            if results.get(id(action)) not in _REPEATED or _subject_of(action) in fresh
         )
         not_done = tuple(kept for done in plan.not_done if (kept := _fresh_part(done, fresh)) is not None)
         if not actions and not not_done:
@@ -85,12 +87,18 @@ def _fresh_part(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
 def _gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
     found: dict[Ref, list[Gist]] = {}
     for action in plan.actions:
-        found.setdefault(action.target, []).append(_gist_of_action(action, results.get(id(action))))
+        found.setdefault(_subject_of(action), []).append(_gist_of_action(action, results.get(id(action))))
     for not_done in plan.not_done:
         gist = (not_done.what, *_gist(not_done.reason))
         for ref in not_done.about:
             found.setdefault(ref, []).append(gist)
     return found
+
+
+def _subject_of(action: Action) -> Ref:
+    """What an action is compared by: its target, or the machine type of a new group, whose name differs every time."""
+    machine_type = action.arguments.get("machineType")
+    return structs.replace(action.target, name=f"new {machine_type}") if machine_type else action.target
 
 
 def _gist_of_action(action: Action, result: Result | None) -> Gist:

@@ -44,9 +44,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return found
 
     monkeypatch.setattr("plimsoll.cli.nodes.recording._run_one_loop", one_turn)
-    monkeypatch.setattr(
-        "plimsoll.cli.nodes.recording._read_active_options", lambda *_: {"max-cpu": 10, "max-memory": 5}
-    )
+    monkeypatch.setattr("plimsoll.cli.nodes.recording.read_active_options", lambda *_: {"max-cpu": 10, "max-memory": 5})
     return asked
 
 

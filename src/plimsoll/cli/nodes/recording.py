@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plimsoll.cli.nodes.active_options import read_active_options
 from plimsoll.cli.nodes.run import read_config, read_flags
 from plimsoll.cli.shared.connection import (
     SYSTEM_NAMESPACE,
@@ -14,7 +15,6 @@ from plimsoll.cli.shared.connection import (
     ControllerNamespaceOption,
     KubeconfigOption,
     ServerOption,
-    run_with_client,
 )
 from plimsoll.cli.shared.output import STDIN, Output, OutputOption, Table, echo_parts, echo_value, read_file
 from plimsoll.cli.shared.slow_notice import SlowNotice
@@ -22,7 +22,6 @@ from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
     from plimsoll.journal.recordings import Recording
-    from plimsoll.kube.client import Client
     from plimsoll.nodes.loop_result import LoopResult
 
 _DIFFERENCES_SHOWN = 20
@@ -73,7 +72,7 @@ def record(
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     given = {**read_config(config), **dict(read_flags(words.args))}
-    in_force = _read_active_options(connection, namespace, output)
+    in_force = read_active_options(connection, namespace, output)
     recording = _record_snapshot(connection, {**in_force, **given, "namespace": namespace}, keep_names=keep_names)
     from plimsoll.journal.recordings import write_recording
 
@@ -125,23 +124,6 @@ def replay(
 
 
 # ---- recording
-
-
-def _read_active_options(connection: Connection, namespace: str, output: Output) -> dict[str, Any]:
-    """The options that a running autoscaler reports in its status; empty if there is none."""
-    from plimsoll.cli.nodes.nodes import STATUS_MAP
-    from plimsoll.kube.errors import NotFound
-    from plimsoll.nodes.reporting.status.configmap import read_options_annotation
-    from plimsoll.objects.api.core import ConfigMap
-
-    async def work(client: Client) -> dict[str, Any]:
-        try:
-            found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
-        except NotFound:
-            return {}
-        return read_options_annotation(found.metadata.annotations) or {}
-
-    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def _record_snapshot(connection: Connection, options: dict[str, Any], *, keep_names: bool) -> Recording:

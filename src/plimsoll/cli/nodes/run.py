@@ -63,7 +63,28 @@ def nodes(
         return
     given = {**read_config(config), **dict(read_flags(context_of_command.args))}
     log_to_stderr() if once else log_events_to_stderr()
-    _run(_settings(Connection(kubeconfig=kubeconfig, context=context, server=server), given, data), once, output)
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    given = {**_read_running_options(connection, given, output), **given}
+    _run(_settings(connection, given, data), once, output)
+
+
+def _read_running_options(connection: Connection, given: dict[str, Any], output: Output) -> dict[str, Any]:
+    """For a dry run, the options of the autoscaler whose actions it predicts; empty if none runs."""
+    from plimsoll.cli.nodes.active_options import read_active_options, select_planning_options
+    from plimsoll.nodes.config.options import read_options
+
+    operation = read_options(given, path="flags").operation
+    if not operation.dry_run:
+        return {}
+    chosen = Connection(
+        kubeconfig=connection.kubeconfig or operation.kubeconfig,
+        context=connection.context,
+        server=connection.server or operation.kubernetes,
+    )
+    found = select_planning_options(read_active_options(chosen, operation.namespace, output))
+    if found and output is Output.TABLE:
+        typer.echo("the options are those of the running autoscaler; flags take precedence", err=True)
+    return found
 
 
 def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:

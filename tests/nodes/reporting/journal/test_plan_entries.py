@@ -245,6 +245,17 @@ def test_an_action_that_is_held_back_again_and_again_is_written_once():
     assert news_of(dry, dry) == [["nodegroup/g"], None]
 
 
+def test_a_new_group_that_is_held_back_is_written_once_although_its_name_differs_every_time():
+    brake = Reason(code="DryRun", message="dry run")
+    held = [scale_up(option(name, exists=False)) for name in ("nap-a", "nap-b")]
+    loops = [
+        loop_result(scale_up=ScaleUpPart(plan=planned(grown), results=(scale_up_result(grown, held_back=brake),)))
+        for grown in held
+    ]
+
+    assert news_of(*loops) == [["nodegroup/nap-a"], None]
+
+
 def test_everything_in_force_is_said_again_after_six_hours():
     almost, after = 6 * 3600 - 10, 6 * 3600
     turns = (keeping(60), keeping(60, seconds=almost), keeping(60, seconds=after), keeping(60, seconds=after + 10))
