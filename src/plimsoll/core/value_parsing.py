@@ -25,6 +25,8 @@ _MOST: Final = 1 << 53
 """Counts beyond this are typing mistakes, and would not survive a JSON reader."""
 LONGEST_S: Final = (2**63 - 1) / 1e9
 """Go's longest duration, 292 years: a longer one is no duration there either."""
+HIGHEST_PRICE: Final = 1e6
+"""Per machine and hour. Sums of higher prices over a whole cluster would no longer be exact."""
 LARGEST_NUMBER: Final = 1e15
 """Numbers beyond this are typing mistakes: prices, shares and seconds are smaller, and sums of them stay exact."""
 

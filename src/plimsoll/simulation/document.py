@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.value_parsing import LARGEST_NUMBER
 from plimsoll.objects.api.meta import Time
 
 if TYPE_CHECKING:
@@ -142,11 +143,12 @@ class DocumentValue:
         self.wrong(f"must be a whole number of at least {least}, is {describe_value(self.value)}")
         return least
 
-    def number(self) -> float:
+    def number(self, *, most: float = LARGEST_NUMBER) -> float:
         value = self.value
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
             return float(value)
-        self.wrong(f"must be a number of at least 0, is {describe_value(value)}")
+        limit = f" and at most {most:g}" if isinstance(value, int | float) and value > most else ""
+        self.wrong(f"must be a number of at least 0{limit}, is {describe_value(value)}")
         return 0.0
 
     def seconds(self) -> float:

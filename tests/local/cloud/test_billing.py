@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
-from plimsoll.objects.api.simulated_cloud import Machine
+from plimsoll.local.cloud.billing import costs_by_group
+from plimsoll.objects.api.simulated_cloud import CloudStatus, Machine, Spending
 from tests.local.cloud.builders import CloudCluster
 
 
@@ -61,3 +63,21 @@ def test_what_is_settled_is_forgotten_when_the_machine_is_gone():
         world.do(world.cloud.delete_nodes("g", ["g-1"]))
         # The last one settled is only known to be gone when the next one is.
         assert len(world.get_cloud().status.settled) == 1
+
+
+def test_a_price_that_cannot_be_true_costs_nothing():
+    with CloudCluster() as world:
+        world.group("g", target=1, price=1e308)
+        world.group("h", target=1)
+        world.after(3600)
+        assert costs(world) == {("g", "USD"): (Decimal(1), Decimal(0)), ("h", "USD"): (Decimal(1), Decimal("0.1"))}
+
+
+def test_books_that_the_cloud_cannot_have_written_count_as_empty():
+    odd = tuple(
+        Spending(group="g", currency="USD", machine_seconds=text, amount=text)
+        for text in ("x", "NaN", "-Infinity", "1e308", "-1", "")
+    )
+    fine = Spending(group="g", currency="USD", machine_seconds="3600", amount="0.5")
+    (cost,) = costs_by_group(CloudStatus(spent=(*odd, fine)), (), now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert (cost.machine_hours, cost.amount) == (Decimal(1), Decimal("0.5"))

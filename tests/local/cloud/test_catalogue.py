@@ -149,3 +149,10 @@ def test_the_definitions_refuse_what_makes_no_sense(body: dict[str, Any], path: 
     admission = compile_definition(definition).version("v1alpha1").admit_create(body)
     # The first is the field's; "some rules were not checked" and the like may follow.
     assert [error.path or "<nil>" for error in admission.errors][:1] == ([path] if path else [])
+
+
+def test_a_price_out_of_range_is_named():
+    with pytest.raises(
+        InvalidInput, match=r"machineTypes\[0\]\.price: 1e\+308 is out of range; the most is 1e\+06 per hour"
+    ):
+        read_catalogue(catalogue({**SMALL, "price": 1e308}), source="test")

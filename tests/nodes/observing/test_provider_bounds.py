@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.core.value_parsing import LONGEST_S
+from plimsoll.core.value_parsing import HIGHEST_PRICE, LONGEST_S
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.model.snapshot import MachineType
-from plimsoll.nodes.observing.provider_bounds import HIGHEST_PRICE, bound_group, bound_machine_type
+from plimsoll.nodes.observing.provider_bounds import bound_group, bound_machine_type
 from plimsoll.nodes.observing.provider_state import NodeGroupState
 from plimsoll.nodes.providers.values import GroupOptions, Instance
 

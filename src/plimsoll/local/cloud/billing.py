@@ -8,9 +8,10 @@ it.
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.value_parsing import HIGHEST_PRICE
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _HOUR_S: Final = Decimal(3600)
 _BOOKED: Final = Decimal("1e-12")
+_LARGEST: Final = Decimal("1e14")
+"""Larger sums could not be written to a trillionth with the 28 digits of a Decimal."""
 _SHOWN: Final = Decimal("1e-6")
 
 
@@ -52,8 +55,23 @@ def cost_of(machine: Machine, *, now: datetime) -> Cost:
     if started is not None and ended > started:
         lived = ended - started
         seconds = Decimal(lived.days * 86_400 + lived.seconds) + Decimal(lived.microseconds).scaleb(-6)
-    amount = (Decimal(str(machine.spec.price or 0)) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
+    amount = (_price_of(machine) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
     return Cost(group=machine.spec.group, currency=machine.spec.currency, machine_seconds=seconds, amount=amount)
+
+
+def _price_of(machine: Machine) -> Decimal:
+    """A price that cannot be true is unknown, and costs nothing."""
+    price = machine.spec.price or 0.0
+    return Decimal(str(price)) if 0 <= price <= HIGHEST_PRICE else Decimal(0)
+
+
+def _read_amount(text: str) -> Decimal:
+    """An amount of the books; 0 for one that the cloud cannot have written."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        return Decimal(0)
+    return amount if amount.is_finite() and 0 <= amount < _LARGEST else Decimal(0)
 
 
 def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: datetime) -> tuple[Cost, ...]:
@@ -62,8 +80,8 @@ def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: dat
         Cost(
             group=spending.group,
             currency=spending.currency,
-            machine_seconds=Decimal(spending.machine_seconds),
-            amount=Decimal(spending.amount),
+            machine_seconds=_read_amount(spending.machine_seconds),
+            amount=_read_amount(spending.amount),
         )
         for spending in status.spent
     ]

@@ -14,6 +14,7 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.core.quantity import Quantity
+from plimsoll.core.value_parsing import HIGHEST_PRICE
 from plimsoll.core.values import Value
 from plimsoll.objects.api.simulated_cloud import MachineType
 from plimsoll.objects.schema.admission.pruning import prune
@@ -96,6 +97,9 @@ def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
         amounts = {f"{path}.cpu": machine_type.cpu, f"{path}.memory": machine_type.memory}
         amounts |= {f"{path}.allocatable.{resource}": amount for resource, amount in machine_type.allocatable.items()}
         errors += _amount_errors(amounts)
+        if machine_type.price is not None and not 0 <= machine_type.price <= HIGHEST_PRICE:
+            problem = f"{machine_type.price:g} is out of range; the most is {HIGHEST_PRICE:g} per hour"
+            errors.append(InvalidInput(problem, path=f"{path}.price"))
     return errors
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.plans import Ref
-from plimsoll.core.value_parsing import LONGEST_S
+from plimsoll.core.value_parsing import HIGHEST_PRICE, LONGEST_S
 from plimsoll.nodes.model.results import IgnoredField
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.values import GroupOptions
 
 LARGEST_SIZE: Final = 2**31 - 1
-HIGHEST_PRICE: Final = 1e6
-"""Per hour. Sums over a whole cluster of higher prices would no longer be exact."""
 _TIMES: Final = ("unneeded_s", "unready_s", "provision_s", "startup_s")
 _SHARES: Final = ("utilization_threshold", "gpu_utilization_threshold")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.core.quantity import Quantity
+from plimsoll.core.value_parsing import HIGHEST_PRICE
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityType
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.runtime.virtual_run import DEFAULT_START
@@ -205,7 +206,7 @@ def _machine_type_in(given: DocumentValue) -> Json:
     if "pods" in fields:
         body["pods"] = fields["pods"].whole()
     if "price" in fields:
-        body["price"] = fields["price"].number()
+        body["price"] = fields["price"].number(most=HIGHEST_PRICE)
     if "labels" in fields:
         body["labels"] = fields["labels"].texts()
     if "gpu" in fields:
@@ -228,7 +229,7 @@ def _group_in(given: DocumentValue, types: set[str]) -> GroupEntry:
             spec[name] = fields[name].flag()
     for name in ("price", "bootSeconds"):
         if name in fields:
-            spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number()
+            spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number(most=HIGHEST_PRICE)
     if "currency" in fields:
         spec["currency"] = fields["currency"].text()
     if zones := _zones_in(fields):
