@@ -57,7 +57,7 @@ class Application:
         warnings: list[str] = []
         try:
             await self.start()
-            answered = await self._answered(request, warnings)
+            answered = await self._answer(request, warnings)
         except status_errors.StatusError as refusal:
             answered = presentation.encode_error(request, refusal)
         except TooLarge as error:
@@ -74,7 +74,7 @@ class Application:
             answered = answered._replace(headers=(*answered.headers, *warning_headers(warnings)))
         return answered
 
-    async def _answered(self, request: Request, warnings: list[str]) -> Response:
+    async def _answer(self, request: Request, warnings: list[str]) -> Response:
         server = self.server
         user = server.authenticator.authenticate(request)
         self._authorise(attributes_of(user, request))

@@ -44,7 +44,7 @@ class DataDirectory:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        with _explained(self.root, "cannot be used as data directory"):
+        with _explain_errors(self.root, "cannot be used as data directory"):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._close_to_others()
             (self.root / _SECRETS).mkdir(mode=0o700, exist_ok=True)
@@ -63,7 +63,7 @@ class DataDirectory:
         stored = [self.root / f"{DATA_FILE}{suffix}" for suffix in ("", "-wal", "-shm")]
         for place, closed in ((self.root, 0o700), (self.root / _SECRETS, 0o700), *((file, 0o600) for file in stored)):
             if place.exists() and (mode := place.stat().st_mode & 0o777) & 0o077:
-                with _explained(place, f"is open to others (mode {mode:04o}) and cannot be closed to them"):
+                with _explain_errors(place, f"is open to others (mode {mode:04o}) and cannot be closed to them"):
                     place.chmod(closed)
                 log.warning("data_directory.closed_to_others", path=str(place), mode=f"{mode:04o}", now=f"{closed:04o}")
 
@@ -98,19 +98,19 @@ class DataDirectory:
         try:
             for suffix in ("", "-wal", "-shm"):
                 file = self.root / f"{DATA_FILE}{suffix}"
-                with _explained(file, "cannot be removed"):
+                with _explain_errors(file, "cannot be removed"):
                     file.unlink(missing_ok=True)
         finally:
             lock.release()
 
     def admin_token(self, entropy: Entropy) -> str:
         """The administrator's token, made at the first start. A person may have put one there instead."""
-        return self._kept_or_made(self.root / _TOKEN_FILE, entropy)
+        return self._read_or_create(self.root / _TOKEN_FILE, entropy)
 
     def signing_key(self, entropy: Entropy) -> bytes:
-        return self._kept_or_made(self.root / _SIGNING_KEY_FILE, entropy).encode("ascii")
+        return self._read_or_create(self.root / _SIGNING_KEY_FILE, entropy).encode("ascii")
 
-    def _kept_or_made(self, file: Path, entropy: Entropy) -> str:
+    def _read_or_create(self, file: Path, entropy: Entropy) -> str:
         kept = self._read(file)
         if kept is None:
             made = entropy.token()
@@ -137,14 +137,14 @@ class DataDirectory:
     def write_secret(self, name: str, content: bytes) -> None:
         self._write(self.secret_file(name), content)
 
-    def damaged(self, name: str, problem: str) -> StoreCorrupt:
+    def build_damaged_error(self, name: str, problem: str) -> StoreCorrupt:
         file = self.secret_file(name)
         return StoreCorrupt(file, f"{problem}; remove it, and a new one is made")
 
     # ---- files
 
     def _read(self, file: Path) -> bytes | None:
-        with _explained(file, "cannot be read"):
+        with _explain_errors(file, "cannot be read"):
             try:
                 content = file.read_bytes()
             except FileNotFoundError:
@@ -156,7 +156,7 @@ class DataDirectory:
     def _write(self, file: Path, content: bytes) -> None:
         """Readers see the old content or the new one, also after a crash."""
         beside = file.with_name(f".{file.name}.new")
-        with _explained(file, "cannot be written"):
+        with _explain_errors(file, "cannot be written"):
             with suppress(FileNotFoundError):  # left by a crash, or put there by somebody as a link
                 beside.unlink()
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -177,7 +177,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextmanager
-def _explained(file: Path, what: str) -> Iterator[None]:
+def _explain_errors(file: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

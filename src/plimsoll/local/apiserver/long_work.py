@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from plimsoll.local.apiserver.storage import LARGEST_OBJECT_BYTES, TooLarge, encoded_size
+from plimsoll.local.apiserver.storage import LARGEST_OBJECT_BYTES, TooLarge, compute_encoded_size
 from plimsoll.runtime.garbage_collection import SELDOM_COLLECTING
 
 if TYPE_CHECKING:
@@ -62,5 +62,5 @@ def check_size(obj: Any, size_bytes: int) -> None:
 
     `size_bytes` is that of the request: defaults make an object larger, but a short text does not become a large one.
     """
-    if size_bytes > LARGEST_SHORT_BYTES and encoded_size(obj) > LARGEST_OBJECT_BYTES:
+    if size_bytes > LARGEST_SHORT_BYTES and compute_encoded_size(obj) > LARGEST_OBJECT_BYTES:
         raise TooLarge

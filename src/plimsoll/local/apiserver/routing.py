@@ -74,14 +74,14 @@ def asks_to_watch(request: Request) -> bool:
 
 def attributes_of(user: User, request: Request) -> Attributes:
     """The attributes for authorisation, read from the path alone: a forbidden request must not reveal what exists."""
-    found = _addressed(request.path)
+    found = _parse_address(request.path)
     if found is None:
         verb = request.method.lower()
         return Attributes(user=user, verb=verb, path=request.path, is_resource_request=False)
     group, version, address = found
     name, verb = address.name, _verb(address, request)
     if verb in {"list", "watch", "deletecollection"} and not name:
-        name = _selected_name(request)
+        name = _find_selected_name(request)
     return Attributes(
         user=user,
         verb=verb,
@@ -106,7 +106,7 @@ def _verb(address: _Address, request: Request) -> str:
     return "watch" if verb == "list" and _has_watch_parameter(request) else verb
 
 
-def _selected_name(request: Request) -> str:
+def _find_selected_name(request: Request) -> str:
     """A list of one object by its name counts as a request for that object."""
     selector = request.parameter("fieldSelector")
     if not selector:
@@ -122,7 +122,7 @@ def route(registry: ResourceRegistry, request: Request) -> ResourceRoute | Respo
 
     Raises the 404 and 405 errors.
     """
-    found = _addressed(request.path)
+    found = _parse_address(request.path)
     if found is None:
         return None
     group, version, address = found
@@ -133,10 +133,10 @@ def route(registry: ResourceRegistry, request: Request) -> ResourceRoute | Respo
         if _is_custom(registry, group):
             return PAGE_NOT_FOUND
         raise status_errors.unknown_resource()
-    return _routed(resource, address, request)
+    return _route(resource, address, request)
 
 
-def _routed(resource: ServedResource, address: _Address, request: Request) -> ResourceRoute:
+def _route(resource: ServedResource, address: _Address, request: Request) -> ResourceRoute:
     subresource = "/".join(address.rest)
     if subresource and address.watches:
         raise status_errors.unknown_resource()
@@ -173,7 +173,7 @@ def _is_watch_path(segments: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _addressed(path: str) -> tuple[str, str, _Address] | None:
+def _parse_address(path: str) -> tuple[str, str, _Address] | None:
     """Group, version and address of a path to a resource. Every request asks twice, and many go to few places."""
     found = resource_path(path)
     return None if found is None else (found[0], found[1], _address(found[2]))

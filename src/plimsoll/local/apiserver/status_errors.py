@@ -45,7 +45,7 @@ def failure(
     return StatusError({**status, "code": code}, headers=headers)
 
 
-def named(name: str, *, group: str, kind: str, **more: Any) -> Json:
+def build_details(name: str, *, group: str, kind: str, **more: Any) -> Json:
     """The `details` that name an object; empty parts are left out, as Go does."""
     return {key: value for key, value in {"name": name, "group": group, "kind": kind, **more}.items() if value}
 
@@ -54,7 +54,7 @@ def bad_request(message: str) -> StatusError:
     return failure(400, "BadRequest", message)
 
 
-def refused_host(refusal: HostRefusal) -> StatusError:
+def refuse_host(refusal: HostRefusal) -> StatusError:
     """The Status for a request whose Host or Origin is not served."""
     if refusal.status == HTTPStatus.BAD_REQUEST:
         return bad_request(refusal.message)
@@ -71,7 +71,9 @@ def forbidden(message: str, *, details: Json) -> StatusError:
 
 def not_found(name: str, *, group: str, resource: str) -> StatusError:
     full = f"{resource}.{group}" if group else resource
-    return failure(404, "NotFound", f'{full} "{name}" not found', details=named(name, group=group, kind=resource))
+    return failure(
+        404, "NotFound", f'{full} "{name}" not found', details=build_details(name, group=group, kind=resource)
+    )
 
 
 def unknown_resource() -> StatusError:
@@ -85,7 +87,7 @@ def method_not_allowed() -> StatusError:
 
 def already_exists(name: str, *, group: str, resource: str) -> StatusError:
     full = f"{resource}.{group}" if group else resource
-    details = named(name, group=group, kind=resource)
+    details = build_details(name, group=group, kind=resource)
     return failure(409, "AlreadyExists", f'{full} "{name}" already exists', details=details)
 
 
@@ -95,7 +97,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 def conflict(name: str, *, group: str, resource: str, why: str = MODIFIED) -> StatusError:
     full = f"{resource}.{group}" if group else resource
     message = f'Operation cannot be fulfilled on {full} "{name}": {why}'
-    return failure(409, "Conflict", message, details=named(name, group=group, kind=resource))
+    return failure(409, "Conflict", message, details=build_details(name, group=group, kind=resource))
 
 
 def invalid(name: str, *, group: str, kind: str, errors: Sequence[FieldError]) -> StatusError:

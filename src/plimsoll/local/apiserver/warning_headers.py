@@ -17,7 +17,7 @@ def warning_headers(warnings: Iterable[str]) -> list[tuple[str, str]]:
     texts = [text for text in dict.fromkeys(warnings) if text]
     if sum(map(len, texts)) > _MOST_IN_ALL:
         texts = _cut(texts)
-    return [("Warning", f"299 - {_quoted(text)}") for text in texts]
+    return [("Warning", f"299 - {_quote(text)}") for text in texts]
 
 
 def _cut(texts: list[str]) -> list[str]:
@@ -41,5 +41,5 @@ def _cut(texts: list[str]) -> list[str]:
     return cut
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
-from plimsoll.local.apiserver.status_errors import refused_host
+from plimsoll.local.apiserver.status_errors import refuse_host
 from plimsoll.local.tidb.simulated import METRICS
 from plimsoll.web.bodies import BodyRefused, read_body
 from plimsoll.web.guards import HostGuard, HostNames, TokenGuard
@@ -31,7 +31,7 @@ def guard_server(application: ASGIApp, *, token: str) -> ASGIApp:
 
 
 def _refuse_host(refusal: HostRefusal) -> PageResponse:
-    return json_response(refused_host(refusal).status, refusal.status)
+    return json_response(refuse_host(refusal).status, refusal.status)
 
 
 class SimulatedServers:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.crds.names import accepted_names_status
+from plimsoll.local.apiserver.crds.names import build_accepted_names_status
 from plimsoll.local.apiserver.storage import Key, Put
 from tests.local.apiserver.builders import MERGE, ApiServerHarness, definition
 
@@ -173,9 +173,9 @@ def test_what_a_server_left_half_done_is_finished_by_the_next(world: ApiServerHa
 
 
 def test_names_that_were_accepted_stay_accepted():
-    settled = accepted_names_status({"spec": definition()["spec"], "status": {}}, [], now="2026-01-01T00:00:00Z")
+    settled = build_accepted_names_status({"spec": definition()["spec"], "status": {}}, [], now="2026-01-01T00:00:00Z")
     rival = {"spec": definition()["spec"], "status": settled}
-    again = accepted_names_status(
+    again = build_accepted_names_status(
         {"spec": definition()["spec"], "status": settled}, [rival], now="2026-01-02T00:00:00Z"
     )
     assert conditions({"status": again})["Established"] == ("True", "InitialNamesAccepted")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.crds.names import accepted_names_status
+from plimsoll.local.apiserver.crds.names import build_accepted_names_status
 from plimsoll.local.apiserver.storage import Key, Put
 from tests.local.apiserver.builders import MERGE, ApiServerHarness, definition
 
@@ -94,7 +94,7 @@ def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: A
     stored = world.server.store.get(key)
     assert stored is not None
     body = {**stored.body()}
-    body["status"] = accepted_names_status({**body, "status": {}}, [], now="2026-01-01T00:00:00Z")
+    body["status"] = build_accepted_names_status({**body, "status": {}}, [], now="2026-01-01T00:00:00Z")
     assert conditions(body)["Established"][0] == "True"
     world.run.until(world.server.store.update(key, lambda _: Put(body)))
     world.application = Application(world.server)

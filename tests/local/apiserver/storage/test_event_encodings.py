@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
+from plimsoll.local.apiserver.storage.objects import Traits, build_stored, stamp
 from plimsoll.local.apiserver.storage.watch_cache.events import EncodingCache, Event, EventType
 from tests.local.apiserver.storage.builders import key, pod
 
 
 def deleted(memory: EncodingCache, *, size: int = 1_000) -> Event:
-    last = stored(Traits("pods"), key(), body=stamped(pod(text="x" * size), 2), revision=2)
+    last = build_stored(Traits("pods"), key(), body=stamp(pod(text="x" * size), 2), revision=2)
     return Event(EventType.DELETED, 3, last, memory)
 
 
@@ -25,7 +25,7 @@ def test_more_than_the_bound_is_given_out_all_the_same():
     assert event.object.body()["metadata"]["resourceVersion"] == "3"
     assert event.wire.startswith(b'{"type":"DELETED"')
     event.keep_encoding("name", b"web" * 10)
-    assert event.kept_encoding("name") is None
+    assert event.get_encoding("name") is None
 
 
 def test_an_event_that_everybody_let_go_of_is_not_held():

@@ -58,5 +58,5 @@ class Validator(Protocol):
 def forbidden(attempt: AdmissionAttributes, why: str, **details: Any) -> status_errors.StatusError:
     """The 403 of an admission plugin."""
     resource, name = attempt.resource, attempt.shown_name
-    named = status_errors.named(name, group=resource.group, kind=resource.plural, **details)
+    named = status_errors.build_details(name, group=resource.group, kind=resource.plural, **details)
     return status_errors.forbidden(f'{resource.full_name} "{name}" is forbidden: {why}', details=named)

@@ -50,11 +50,11 @@ class Admission:
             (DefaultStorageClass(store), frozenset({"persistentvolumeclaims"})),
             (StorageProtection(), frozenset({"persistentvolumeclaims", "persistentvolumes"})),
         )
-        self._mutators_of = lru_cache(maxsize=256)(self._concerned_with)
+        self._mutators_of = lru_cache(maxsize=256)(self._list_mutators_of)
         self._validators: tuple[Validator, ...] = (Escalation(authorizer), limits, priorities)
         self._quotas = ResourceQuotas(store, clock)
 
-    def _concerned_with(self, stored_as: str) -> tuple[Mutator, ...]:
+    def _list_mutators_of(self, stored_as: str) -> tuple[Mutator, ...]:
         return tuple(
             mutator for mutator, resources in self._mutators if resources is _EVERYTHING or stored_as in resources
         )

@@ -44,7 +44,7 @@ class ServiceAccount:
             raise forbidden(attempt, f'{where}: serviceaccount "{name}" not found')
         # Go writes the name under its old spelling, too.
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-        self._give(spec, self._store.shared_body(account))
+        self._give(spec, self._store.get_shared_body(account))
 
     def _give(self, spec: Json, account: Json) -> None:
         wanted = spec.get("automountServiceAccountToken")

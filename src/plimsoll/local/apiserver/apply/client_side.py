@@ -22,7 +22,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LARGEST_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 
-def allowed_conflicts(live: dict[str, Any], *, api_version: str, atom: Atom) -> FieldSet | None:
+def find_allowed_conflicts(live: dict[str, Any], *, api_version: str, atom: Atom) -> FieldSet | None:
     """The fields that client-side apply owns; None without the annotation."""
     last = _last_applied(live)
     if last is None or last.get("apiVersion") != api_version:
@@ -36,7 +36,7 @@ def with_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[st
     annotations = _annotations(value)
     if not annotations.get(LAST_APPLIED):
         return value
-    renewed = {**annotations, LAST_APPLIED: _written(applied)}
+    renewed = {**annotations, LAST_APPLIED: _write(applied)}
     if (
         sum(len(str(key).encode()) + len(str(text).encode()) for key, text in renewed.items())
         > _LARGEST_ANNOTATIONS_BYTES
@@ -45,7 +45,7 @@ def with_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[st
     return {**value, "metadata": {**value["metadata"], "annotations": renewed}}
 
 
-def _written(applied: dict[str, Any]) -> str:
+def _write(applied: dict[str, Any]) -> str:
     annotations = {name: text for name, text in _annotations(applied).items() if name != LAST_APPLIED}
     metadata = {name: item for name, item in applied.get("metadata", {}).items() if name != "annotations"}
     if annotations:

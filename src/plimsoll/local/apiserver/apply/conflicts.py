@@ -33,7 +33,7 @@ def internal_error(message: str) -> ApplyRefused:
 def conflict(conflicts: Conflicts) -> ApplyRefused:
     """409 with one cause a field: managers in order of their names, fields in the order of the set."""
     listed = [
-        (_named(identity), path_text(path))
+        (_format_manager(identity), path_text(path))
         for identity in sorted(conflicts.by_manager)
         for path in conflicts.by_manager[identity].paths()
     ]
@@ -55,7 +55,7 @@ def _summary(listed: list[tuple[str, str]]) -> str:
     return f"Apply failed with {len(listed)} conflicts: " + "\n".join(lines)
 
 
-def _named(identity: ManagerIdentity) -> str:
+def _format_manager(identity: ManagerIdentity) -> str:
     name = go_text.quote(identity.manager)
     if identity.subresource:
         name = f"{name} with subresource {go_text.quote(identity.subresource)}"

@@ -14,7 +14,7 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply import conflicts, managed_fields
-from plimsoll.local.apiserver.apply.client_side import allowed_conflicts, with_last_applied
+from plimsoll.local.apiserver.apply.client_side import find_allowed_conflicts, with_last_applied
 from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 from plimsoll.local.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerIdentity, Managers, OwnedFields
@@ -86,7 +86,7 @@ class FieldManager:
         try:
             managers = self._managers_of_write(before, new)
             if managers or not _is_stored(before):
-                managers = self._tracked(before, new, managers=managers, manager=manager, now=now)
+                managers = self._track(before, new, managers=managers, manager=manager, now=now)
         except (InvalidFieldSet, BadItem):
             # As in Kubernetes: ownership that cannot be computed must not stop the write.
             managers = {}
@@ -105,25 +105,25 @@ class FieldManager:
         except InvalidFieldSet as error:
             return conflicts.internal_error(f"failed to decode managed fields: {error}")
         try:
-            return self._applied(before, applied, managers=managers, manager=manager, force=force, now=now)
+            return self._apply(before, applied, managers=managers, manager=manager, force=force, now=now)
         except BadItem as problem:
             return conflicts.internal_error(f"failed to merge config: {problem}")
 
     def _refusal(self, applied: Any) -> ApplyRefused | None:
         given = _type_of(applied)
         if given != (self._api_version, self._kind):
-            return conflicts.bad_request(f"invalid object type: {_spelled_kind(*given)}")
+            return conflicts.bad_request(f"invalid object type: {_format_kind(*given)}")
         if _metadata(applied).get("managedFields") is not None:
             return conflicts.bad_request("metadata.managedFields must be nil")
         problems = validation_error(applied, self._schema.root)
         if problems is not None:
-            named = _spelled_kind(*given)
+            named = _format_kind(*given)
             metadata = _metadata(applied)
             who = f"{_text(metadata.get('namespace'))}/{_text(metadata.get('name'))}; {named}"
             return conflicts.internal_error(f"failed to create typed patch object ({who}): {problems}")
         return None
 
-    def _applied(
+    def _apply(
         self,
         live: dict[str, Any],
         applied: dict[str, Any],
@@ -134,7 +134,7 @@ class FieldManager:
         now: datetime,
     ) -> Applied | ApplyRefused:
         if not managers:
-            managers = self._tracked(self._schema.blank, live, managers={}, manager=_BEFORE_FIRST_APPLY, now=now)
+            managers = self._track(self._schema.blank, live, managers={}, manager=_BEFORE_FIRST_APPLY, now=now)
         by = self._identity(manager, APPLY)
         result = self._updater.apply(live, applied, managers=managers, by=by, force=force)
         if isinstance(result, Conflicts) and manager == _KUBECTL:
@@ -144,7 +144,7 @@ class FieldManager:
         value = result.value
         if manager == _KUBECTL:
             value = with_last_applied(value, applied)
-        after = self._stamped(result, by=by, now=now)
+        after = self._stamp(result, by=by, now=now)
         return Applied(value=_with_managers(value, after))
 
     def _after_client_side_apply(
@@ -157,7 +157,7 @@ class FieldManager:
         found: Conflicts,
     ) -> Merged | Conflicts:
         """A kubectl that moves from client-side to server-side apply takes what it had applied without a conflict."""
-        allowed = allowed_conflicts(live, api_version=self._api_version, atom=self._schema.root)
+        allowed = find_allowed_conflicts(live, api_version=self._api_version, atom=self._schema.root)
         if allowed is None:
             return found
         left = {identity: fields - allowed for identity, fields in found.by_manager.items()}
@@ -166,7 +166,7 @@ class FieldManager:
             return Conflicts(by_manager=left)
         return self._updater.apply(live, applied, managers=managers, by=by, force=True)
 
-    def _stamped(self, result: Merged, *, by: ManagerIdentity, now: datetime) -> Managers:
+    def _stamp(self, result: Merged, *, by: ManagerIdentity, now: datetime) -> Managers:
         managers = dict(result.managers)
         owned = managers.pop(by, None)
         if owned is None:
@@ -194,7 +194,7 @@ class FieldManager:
         except InvalidFieldSet:
             return {}
 
-    def _tracked(
+    def _track(
         self, live: dict[str, Any], new: dict[str, Any], *, managers: Managers, manager: str, now: datetime
     ) -> Managers:
         left: Managers = {}
@@ -263,7 +263,9 @@ def with_kept_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     before, after = _metadata(old).get("managedFields"), _metadata(new).get("managedFields")
     if not before or not after or len(before) != len(after):
         return new
-    if not same(_timeless(before), _timeless(after)) or not same(_unmanaged(old), _unmanaged(new)):
+    if not same(_timeless(before), _timeless(after)) or not same(
+        _strip_managed_fields(old), _strip_managed_fields(new)
+    ):
         return new
     return {**new, "metadata": {**new["metadata"], "managedFields": before}}
 
@@ -293,7 +295,7 @@ def _timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 
 
-def _unmanaged(value: dict[str, Any]) -> dict[str, Any]:
+def _strip_managed_fields(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "metadata": {**_metadata(value), "managedFields": None}}
 
 
@@ -321,7 +323,7 @@ def _type_of(value: Any) -> tuple[str, str]:
     return ("", "") if api_version.count("/") > 1 else (api_version, kind)
 
 
-def _spelled_kind(api_version: str, kind: str) -> str:
+def _format_kind(api_version: str, kind: str) -> str:
     group, slash, version = api_version.rpartition("/")
     return f"{group}{slash or '/'}{version}, Kind={kind}"
 

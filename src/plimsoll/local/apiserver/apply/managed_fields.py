@@ -64,12 +64,12 @@ def decode(entries: Any) -> Managers:
     for position, entry in enumerate(entries):
         if not isinstance(entry, dict):
             raise InvalidFieldSet(f"managed fields entry {position} must be an object")
-        identity, owned = _decoded(entry, position)
+        identity, owned = _decode(entry, position)
         managers[identity] = owned
     return managers
 
 
-def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, OwnedFields]:
+def _decode(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, OwnedFields]:
     operation, api_version = entry.get("operation"), entry.get("apiVersion")
     if operation not in {APPLY, UPDATE}:
         raise InvalidFieldSet("operation must be `Apply` or `Update`")
@@ -93,11 +93,11 @@ def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, Own
 def _fields(written: Any) -> FieldSet:
     """Objects of one owner have the same fields: reading their sets once spares a tenth of a status patch."""
     text = _encoder.encode(written)
-    return _kept_fields(text) if len(text) <= _LONGEST_KEPT_BYTES else FieldSet.from_fields_v1(written)
+    return _parse_fields(text) if len(text) <= _LONGEST_KEPT_BYTES else FieldSet.from_fields_v1(written)
 
 
 @lru_cache(maxsize=512)
-def _kept_fields(text: bytes) -> FieldSet:
+def _parse_fields(text: bytes) -> FieldSet:
     return FieldSet.from_fields_v1(msgspec.json.decode(text))
 
 
@@ -107,11 +107,11 @@ def _text(value: Any) -> str:
 
 def _time(value: Any) -> str | None:
     """In UTC and whole seconds, so that texts compare as times do."""
-    return _kept_time(value) if isinstance(value, str) else None
+    return _parse_time(value) if isinstance(value, str) else None
 
 
 @lru_cache(maxsize=512)
-def _kept_time(text: str) -> str | None:
+def _parse_time(text: str) -> str | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -122,14 +122,14 @@ def _kept_time(text: str) -> str | None:
 def encode(managers: Managers) -> list[dict[str, Any]]:
     """Appliers first, then by time, then by name."""
     ordered = sorted(managers, key=lambda identity: _rank(identity, managers[identity]))
-    return [_encoded(identity, managers[identity]) for identity in ordered]
+    return [_encode(identity, managers[identity]) for identity in ordered]
 
 
 def _rank(identity: ManagerIdentity, owned: OwnedFields) -> tuple[str, ...]:
     return (identity.operation, owned.time or "", identity.manager, owned.api_version, identity.subresource)
 
 
-def _encoded(identity: ManagerIdentity, owned: OwnedFields) -> dict[str, Any]:
+def _encode(identity: ManagerIdentity, owned: OwnedFields) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "manager": identity.manager,
         "operation": identity.operation,

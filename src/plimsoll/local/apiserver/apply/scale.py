@@ -46,13 +46,13 @@ class ScaleOwnership:
         """The managedFields of the object after the write."""
         scales = managed_fields.decode(scale_entries)
         # An updater's version tells entries apart, and on the Scale it is the Scale's.
-        known = {_unversioned(identity) for identity in scales}
+        known = {_without_version(identity) for identity in scales}
         result: Managers = {}
         for identity, owned in self._parents.items():
             if owned.api_version not in self._paths:
                 continue
             path = self._paths[owned.api_version]
-            if path is None or not owned.fields.has(path) or _unversioned(identity) in known:
+            if path is None or not owned.fields.has(path) or _without_version(identity) in known:
                 result[identity] = owned
             elif fields := owned.fields - _one(path):
                 result[identity] = msgspec.structs.replace(owned, fields=fields)
@@ -70,7 +70,7 @@ class ScaleOwnership:
         return managed_fields.encode(result)
 
 
-def _unversioned(identity: managed_fields.ManagerIdentity) -> tuple[str, str, str]:
+def _without_version(identity: managed_fields.ManagerIdentity) -> tuple[str, str, str]:
     return identity.manager, identity.operation, identity.subresource
 
 

@@ -53,7 +53,7 @@ class Updater:
     def update(self, live: dict[str, Any], new: dict[str, Any], *, managers: Managers) -> tuple[Managers, FieldSet]:
         """The managers after a write, without what was changed under them, and the fields the write takes."""
         comparison = compare(live, new, self._atom)
-        left = self._lost(live, new, comparison, managers=managers, force=True, by=None)
+        left = self._remove_lost_fields(live, new, comparison, managers=managers, force=True, by=None)
         assert not isinstance(left, Conflicts)
         return left, (comparison.modified | comparison.added).without_below(self._reset)
 
@@ -69,14 +69,14 @@ class Updater:
         merged = merge(live, applied, self._atom)
         # Most appliers come back with all they applied before: then there is nothing that pruning could take away.
         if last is None or last.api_version != self._version or last.fields - claimed:
-            merged = self._pruned(merged, managers=after, last=last)
+            merged = self._prune(merged, managers=after, last=last)
         comparison = compare(live, merged, self._atom)
-        left = self._lost(live, merged, comparison, managers=after, force=force, by=by)
+        left = self._remove_lost_fields(live, merged, comparison, managers=after, force=force, by=by)
         if isinstance(left, Conflicts):
             return left
         return Merged(value=merged, managers=left, changed=not same(live, merged))
 
-    def _lost(
+    def _remove_lost_fields(
         self,
         live: dict[str, Any],
         new: dict[str, Any],
@@ -112,7 +112,7 @@ class Updater:
             return Conflicts(by_manager=conflicts)
         return {identity: owned for identity, owned in left.items() if owned.fields}
 
-    def _pruned(self, merged: dict[str, Any], *, managers: Managers, last: OwnedFields | None) -> dict[str, Any]:
+    def _prune(self, merged: dict[str, Any], *, managers: Managers, last: OwnedFields | None) -> dict[str, Any]:
         """The object without what the manager applied last time, does not apply now, and no other manager owns."""
         schema = self._schemas.get(last.api_version) if last and last.fields else None
         if last is None or schema is None:

@@ -121,16 +121,18 @@ class TokenAuthenticator:
         user = self._static.find(token)
         if user is not None:
             # A fixed token says nothing about audiences: it is meant for this server.
-            shared = _shared(wanted, API_AUDIENCES)
+            shared = _intersect(wanted, API_AUDIENCES)
             return Authenticated(user=user, audiences=shared) if shared else Unauthenticated()
         claims = self._tokens.read(token)
         if claims is None:
             return Unauthenticated()
-        shared = _shared(wanted, claims.audiences)
+        shared = _intersect(wanted, claims.audiences)
         if not shared:
-            meant = f"token audiences {_listed(claims.audiences)} is invalid for the target audiences {_listed(wanted)}"
-            return Unauthenticated(problem=meant)
-        problem = claims.problem_at(self._clock.now()) or self._account_problem(claims) or self._bound_problem(claims)
+            given, targets = _format_audiences(claims.audiences), _format_audiences(wanted)
+            return Unauthenticated(problem=f"token audiences {given} is invalid for the target audiences {targets}")
+        problem = (
+            claims.problem_at(self._clock.now()) or self._account_problem(claims) or self._find_bound_problem(claims)
+        )
         if problem:
             return Unauthenticated(problem=problem)
         return Authenticated(user=_service_account_user(claims), audiences=shared)
@@ -141,7 +143,7 @@ class TokenAuthenticator:
             return f'serviceaccounts "{claims.name}" not found'
         return _mismatch(account, claims.uid, what="service account", where=f"{claims.namespace}/{claims.name}")
 
-    def _bound_problem(self, claims: Claims) -> str | None:
+    def _find_bound_problem(self, claims: Claims) -> str | None:
         for bound in claims.bound_to:
             found = self._find_bound(bound.kind, claims.namespace, bound.name) if self._find_bound else None
             if found is None:
@@ -190,9 +192,9 @@ def _mismatch(found: Json, uid: str, *, what: str, where: str) -> str | None:
     return None
 
 
-def _shared(wanted: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
+def _intersect(wanted: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
     return tuple(audience for audience in wanted if audience in offered)
 
 
-def _listed(audiences: Sequence[str]) -> str:
+def _format_audiences(audiences: Sequence[str]) -> str:
     return f"[{' '.join(map(go_text.quote, audiences))}]"

@@ -52,7 +52,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
         if wish.uid or wish.groups or wish.extra:
             raise status_errors.bad_request("requested uid, groups or extra without impersonating a user")
         return user
-    for attributes in _asked(user, wish):
+    for attributes in _list_attributes(user, wish):
         if authorizer is None:
             raise forbidden(attributes)
         decision = authorizer.decide(attributes)
@@ -79,7 +79,7 @@ def _values(header: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in header.split(",") if value.strip())
 
 
-def _asked(user: User, wish: _ImpersonationRequest) -> Iterator[Attributes]:
+def _list_attributes(user: User, wish: _ImpersonationRequest) -> Iterator[Attributes]:
     """What the caller must be allowed to do, in the order in which Kubernetes asks."""
     account = wish.service_account
     if account is not None:

@@ -13,7 +13,7 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes
 from plimsoll.local.apiserver.authorization.forbidden import forbidden_object
 from plimsoll.local.apiserver.authorization.groups import MASTERS
-from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, uncovered
+from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, find_uncovered
 from plimsoll.objects.schema.go_text import quote
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _binding_refusal(
 def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, namespace: str) -> str | None:
     """What the user would grant without having it, in a real server's words; None if there is nothing."""
     own = authorizer.resolve(user, namespace)
-    missing = uncovered(own.rules, rules)
+    missing = find_uncovered(own.rules, rules)
     if not missing:
         return None
     lines = "\n".join(sorted({rule.text for rule in compact(missing)}))

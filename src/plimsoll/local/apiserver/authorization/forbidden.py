@@ -27,7 +27,7 @@ def forbidden_object(why: str, *, group: str, resource: str, name: str) -> statu
     """`roles.rbac.authorization.k8s.io "x" is forbidden: …`."""
     full = f"{resource}.{group}" if group else resource
     whom = f"{full} {quote(name)}" if name else full
-    details = status_errors.named(name, group=group, kind=resource)
+    details = status_errors.build_details(name, group=group, kind=resource)
     return status_errors.forbidden(f"{whom} is forbidden: {why}", details=details)
 
 

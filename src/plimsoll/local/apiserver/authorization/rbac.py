@@ -54,7 +54,7 @@ class RbacAuthorizer:
                 problems.append(missing_role(grant.binding))
             elif any(rule.allows(attributes) for rule in rules):
                 return Decision(allowed=True, reason=f"RBAC: allowed by {grant.binding.reason(grant.subject)}")
-        return Decision(allowed=False, reason=f"RBAC: {joined(problems)}" if problems else "")
+        return Decision(allowed=False, reason=f"RBAC: {join_problems(problems)}" if problems else "")
 
     def resolve(self, user: User, namespace: str) -> Resolution:
         """Every rule that applies to a user in a namespace (empty: to the whole cluster)."""
@@ -78,10 +78,10 @@ class RbacAuthorizer:
 
     def covers(self, user: User, rules: Iterable[Rule | Mapping[str, Any]], namespace: str) -> bool:
         """Whether the user may do all that these rules allow, in that namespace."""
-        return not ruling.uncovered(self.rules_for(user, namespace), map(Rule.of, rules))
+        return not ruling.find_uncovered(self.rules_for(user, namespace), map(Rule.of, rules))
 
 
-def joined(problems: Iterable[str]) -> str:
+def join_problems(problems: Iterable[str]) -> str:
     """Several complaints as Go joins them: each once, in brackets when there are more than one."""
     distinct = list(dict.fromkeys(problems))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -148,7 +148,7 @@ def _holds(own: frozenset[str], asked: Sequence[str]) -> bool:
     return ALL in own or own.issuperset(asked)
 
 
-def uncovered(own: Sequence[Rule], asked: Iterable[Rule]) -> list[Rule]:
+def find_uncovered(own: Sequence[Rule], asked: Iterable[Rule]) -> list[Rule]:
     """What of `asked` the rules `own` do not allow together, as single permissions."""
     missing: list[Rule] = []
     left = MOST_COMPARISONS

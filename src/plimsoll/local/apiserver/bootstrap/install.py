@@ -27,7 +27,7 @@ async def install_bootstrap_objects(server: Server, *, ca_certificate: str) -> N
 
 async def create_missing(server: Server, objects: Iterable[Json]) -> None:
     """Store those that are not there, in one write."""
-    made = dict(_keyed(server, obj) for obj in objects)
+    made = dict(_find_key(server, obj) for obj in objects)
 
     def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
         return [Keep() if stored is not None else Put(obj) for stored, obj in zip(found, made.values(), strict=True)]
@@ -35,7 +35,7 @@ async def create_missing(server: Server, objects: Iterable[Json]) -> None:
     await server.store.update_all(list(made), decide)
 
 
-def _keyed(server: Server, obj: Json) -> tuple[Key, Json]:
+def _find_key(server: Server, obj: Json) -> tuple[Key, Json]:
     resource = server.registry.of_kind(obj["apiVersion"], obj["kind"])
     assert resource is not None, f"{obj['kind']} is not served"
     metadata = {

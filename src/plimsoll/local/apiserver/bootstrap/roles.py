@@ -24,7 +24,7 @@ _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 
 def access_objects() -> Iterator[Json]:
     """ClusterRoles, ClusterRoleBindings, Roles and RoleBindings."""
-    yield from _with_aggregated_rules([*_aggregated_roles(), *_plain_roles()])
+    yield from _with_aggregated_rules([*_iterate_aggregated_roles(), *_plain_roles()])
     for name, (role, subjects) in table.CLUSTER_BINDINGS.items():
         yield _binding("ClusterRoleBinding", name, role_kind="ClusterRole", role=role, subjects=subjects)
     for (namespace, name), rules in table.ROLES.items():
@@ -33,7 +33,7 @@ def access_objects() -> Iterator[Json]:
         yield _binding("RoleBinding", name, role_kind="Role", role=role, subjects=subjects, namespace=namespace)
 
 
-def _aggregated_roles() -> Iterator[Json]:
+def _iterate_aggregated_roles() -> Iterator[Json]:
     for name, joins in table.AGGREGATED.items():
         selector = {"matchLabels": {f"{_AGGREGATE}{name}": "true"}}
         role = _role("ClusterRole", name, rules=(), joins=joins)
@@ -50,10 +50,10 @@ def _with_aggregated_rules(roles: list[Json]) -> Iterator[Json]:
     policies = Policies(map(Role.of, roles), ())
     for role in roles:
         rules = policies.role_rules("ClusterRole", role["metadata"]["name"], "") or ()
-        yield {**role, "rules": [_shown(rule) for rule in rules]}
+        yield {**role, "rules": [_write_rule(rule) for rule in rules]}
 
 
-def _shown(rule: Rule) -> Json:
+def _write_rule(rule: Rule) -> Json:
     fields = {
         "verbs": rule.verbs,
         "apiGroups": rule.api_groups,
@@ -67,7 +67,12 @@ def _shown(rule: Rule) -> Json:
 def _role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", namespace: str = "") -> Json:
     labels = {f"{_AGGREGATE}{joins}": "true"} if joins else {}
     metadata = _metadata(name, namespace=namespace, labels=labels)
-    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata, "rules": [_shown(rule) for rule in rules]}
+    return {
+        "kind": kind,
+        "apiVersion": f"{_GROUP}/v1",
+        "metadata": metadata,
+        "rules": [_write_rule(rule) for rule in rules],
+    }
 
 
 def _binding(

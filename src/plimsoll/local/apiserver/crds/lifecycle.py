@@ -16,20 +16,20 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.crds.names import accepted_names_status
+from plimsoll.local.apiserver.crds.names import build_accepted_names_status
 from plimsoll.local.apiserver.crds.serving import (
+    build_stored_resource,
     builtin_names,
     compile_and_serve,
+    find_served_version,
     serve,
-    served_version_of,
     stop_serving,
-    stored_resource,
 )
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
-from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored, encoded_size
+from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored, compute_encoded_size
 from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, with_condition
 from plimsoll.objects.api.meta import format_time
 
@@ -82,7 +82,7 @@ async def _changing_definitions(server: Server, call: RequestContext, change: Ca
     try:
         return await change()
     finally:
-        await _follow(server, lambda: _written(server, call))
+        await _follow(server, lambda: _write(server, call))
 
 
 async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
@@ -96,7 +96,7 @@ async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
                 await _settle(server, name)
 
 
-def _written(server: Server, call: RequestContext) -> list[str]:
+def _write(server: Server, call: RequestContext) -> list[str]:
     if call.name:
         return [call.name]
     if call.verb == "deletecollection":
@@ -130,7 +130,7 @@ async def _settle(server: Server, name: str) -> None:
     now = format_time(server.clock.now())
     builtin = builtin_names(server.registry, group)
     settled = await _write_status(
-        server, name, lambda current: accepted_names_status(current, others, now=now, builtin=builtin)
+        server, name, lambda current: build_accepted_names_status(current, others, now=now, builtin=builtin)
     )
     if settled is not None:
         await compile_and_serve(server, settled, size_bytes=len(stored.data))
@@ -143,7 +143,7 @@ def reject_if_terminating(server: Server, call: RequestContext) -> None:  # noqa
     if _is_terminating(call.resource):
         name = _name_in(call)
         why = "create not allowed while custom resource definition is terminating"
-        details = status_errors.named(name, group=call.resource.group, kind=call.resource.plural)
+        details = status_errors.build_details(name, group=call.resource.group, kind=call.resource.plural)
         raise status_errors.forbidden(f'{call.resource.full_name} "{name}" is forbidden: {why}', details=details)
 
 
@@ -163,7 +163,7 @@ def _is_terminating(resource: ServedResource) -> bool:
 def _is_terminating_now(server: Server, resource: ServedResource) -> bool:
     """Whether the definition is on its way out by now: that may have begun while its object was written."""
     current = server.registry.find(resource.group, resource.version, resource.plural)
-    current = current or served_version_of(server.registry, resource.full_name)
+    current = current or find_served_version(server.registry, resource.full_name)
     return current is not None and current.is_custom and _is_terminating(current)
 
 
@@ -209,7 +209,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
         "message": "CustomResource deletion is in progress",
     }
     await _write_status(server, name, lambda current: with_condition(current.get("status") or {}, in_progress))
-    resource = await server.long_work.run(encoded_size(body), partial(stored_resource, body))
+    resource = await server.long_work.run(compute_encoded_size(body), partial(build_stored_resource, body))
     # What lies under a built-in resource's name was never this definition's.
     is_reserved = any(
         served_resource.stored_as == resource.stored_as

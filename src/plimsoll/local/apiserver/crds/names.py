@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def accepted_names_status(definition: Json, others: Iterable[Json], *, now: str, builtin: Sequence[Json] = ()) -> Json:
+def build_accepted_names_status(
+    definition: Json, others: Iterable[Json], *, now: str, builtin: Sequence[Json] = ()
+) -> Json:
     """The status a definition has once its names are settled; `builtin` are names of built-in resources."""
     status = definition.get("status") or {}
     taken = [
@@ -25,7 +27,7 @@ def accepted_names_status(definition: Json, others: Iterable[Json], *, now: str,
         if other["spec"]["group"] == definition["spec"]["group"]
     ]
     names = definition["spec"]["names"]
-    accepted, conflict = _accepted(names, status.get("acceptedNames") or {}, [*taken, *builtin])
+    accepted, conflict = _accept_names(names, status.get("acceptedNames") or {}, [*taken, *builtin])
     status = {**status, "acceptedNames": accepted}
     if conflict is None:
         named = _condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
@@ -46,7 +48,7 @@ def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
     return any(names.get("plural") == item["plural"] or names.get("kind") == item["kind"] for item in builtin)
 
 
-def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
+def _accept_names(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
     """The names a definition has from now on, and the last conflict found, which is the one that is reported."""
     resources = _resource_names(taken)
     kinds = {name for item in taken for name in (item.get("kind"), item.get("listKind")) if name}

@@ -17,9 +17,9 @@ from plimsoll.local.apiserver.resources.registry import (
     ResourceRegistry,
     ServedResource,
     Subresource,
-    compiled_of,
+    get_compiled,
 )
-from plimsoll.local.apiserver.storage import encoded_size
+from plimsoll.local.apiserver.storage import compute_encoded_size
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.version_priority import priority
@@ -37,14 +37,14 @@ def serve(server: Server, definition: Json, compiled: CompiledDefinition | None 
     `compiled` is what `compile_definition` made of it, if it is at hand.
     """
     name = definition["metadata"]["name"]
-    before = served_version_of(server.registry, name)
+    before = find_served_version(server.registry, name)
     if not _may_be_served(server.registry, definition):
         stop_serving(server, name)
         return
     if compiled is None:
         is_same = before is not None and _is_same(before, definition)
-        compiled = compiled_of(before) if before is not None and is_same else compile_definition(definition)
-    resources = _served_versions(definition, compiled)
+        compiled = get_compiled(before) if before is not None and is_same else compile_definition(definition)
+    resources = _list_served_versions(definition, compiled)
     server.registry.serve(name, resources)
     if resources:
         fields = {path: absent for resource in resources for path, absent in selectable(resource).items()}
@@ -55,7 +55,7 @@ def serve(server: Server, definition: Json, compiled: CompiledDefinition | None 
 
 async def compile_and_serve(server: Server, definition: Json, *, size_bytes: int) -> None:
     """`serve`, with the definition compiled away from the loop if it is large."""
-    before = served_version_of(server.registry, definition["metadata"]["name"])
+    before = find_served_version(server.registry, definition["metadata"]["name"])
     is_served = before is not None and _is_same(before, definition)
     compiled = None
     if not is_served and _may_be_served(server.registry, definition):
@@ -65,12 +65,12 @@ async def compile_and_serve(server: Server, definition: Json, *, size_bytes: int
 
 def stop_serving(server: Server, name: str) -> None:
     """Serve nothing of this definition any more."""
-    if served_version_of(server.registry, name) is not None:
+    if find_served_version(server.registry, name) is not None:
         server.registry.serve(name, ())
         server.crd_tasks.end_watches(name)
 
 
-def served_version_of(registry: ResourceRegistry, name: str) -> ServedResource | None:
+def find_served_version(registry: ResourceRegistry, name: str) -> ServedResource | None:
     """One of the versions that are served of a definition, if any is."""
     return next((resource for resource in registry if resource.is_custom and resource.full_name == name), None)
 
@@ -90,11 +90,11 @@ def builtin_names(registry: ResourceRegistry, group: str) -> list[Json]:
     ]
 
 
-def stored_resource(definition: Json) -> ServedResource:
+def build_stored_resource(definition: Json) -> ServedResource:
     """The resource in the version its objects are stored in, whether or not that is served."""
     names, spec = definition["spec"]["names"], definition["spec"]
     version = next(item for item in spec["versions"] if item.get("storage"))
-    return _described(definition, version, compile_definition(definition), names=names)
+    return _build_resource(definition, version, compile_definition(definition), names=names)
 
 
 def _may_be_served(registry: ResourceRegistry, definition: Json) -> bool:
@@ -118,17 +118,18 @@ def _is_same(before: ServedResource, definition: Json) -> bool:
     return names and bool(old["spec"] == definition["spec"])
 
 
-def _served_versions(definition: Json, compiled: CompiledDefinition) -> list[ServedResource]:
+def _list_served_versions(definition: Json, compiled: CompiledDefinition) -> list[ServedResource]:
     served = [version for version in definition["spec"]["versions"] if version.get("served")]
-    schema_bytes = encoded_size(definition)
+    schema_bytes = compute_encoded_size(definition)
     served.sort(key=lambda version: priority(version["name"]), reverse=True)
     names = definition["status"]["acceptedNames"]
     return [
-        replace(_described(definition, version, compiled, names=names), schema_bytes=schema_bytes) for version in served
+        replace(_build_resource(definition, version, compiled, names=names), schema_bytes=schema_bytes)
+        for version in served
     ]
 
 
-def _described(definition: Json, version: Json, compiled: CompiledDefinition, *, names: Json) -> ServedResource:
+def _build_resource(definition: Json, version: Json, compiled: CompiledDefinition, *, names: Json) -> ServedResource:
     spec = definition["spec"]
     storage = next(item["name"] for item in spec["versions"] if item.get("storage"))
     return ServedResource(

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from plimsoll.local.apiserver.discovery import openapi_documents
-from plimsoll.local.apiserver.discovery.groups import Versions, served_groups
+from plimsoll.local.apiserver.discovery.groups import Versions, list_served_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ class DocumentCache:
 
     def __init__(self, registry: ResourceRegistry) -> None:
         self._generation = registry.generation
-        self._groups = served_groups(registry)
+        self._groups = list_served_groups(registry)
         self._documents: dict[str, Document] = {}
         self._openapi: dict[str, tuple[tuple[ServedResource, ...], Document]] = {}
 
@@ -41,7 +41,7 @@ class DocumentCache:
         """Forget what the registry has changed since."""
         if self._generation != registry.generation:
             self._generation = registry.generation
-            self._groups = served_groups(registry)
+            self._groups = list_served_groups(registry)
             self._documents.clear()
             served = self._addresses()
             self._openapi = {name: made for name, made in self._openapi.items() if name in served}
@@ -60,13 +60,13 @@ class DocumentCache:
 
     def _index(self) -> Any:
         return openapi_documents.index(
-            {name: self._made(name, *which).hash for name, which in self._addresses().items()}
+            {name: self._make(name, *which).hash for name, which in self._addresses().items()}
         )
 
     def openapi(self, name: str) -> Document | None:
         """The document of `apis/apps/v1`; None for what is not served."""
         which = self._addresses().get(name)
-        return None if which is None else self._made(name, *which)
+        return None if which is None else self._make(name, *which)
 
     def _addresses(self) -> dict[str, tuple[str, str]]:
         return {
@@ -75,7 +75,7 @@ class DocumentCache:
             for version in versions
         }
 
-    def _made(self, name: str, group: str, version: str) -> Document:
+    def _make(self, name: str, group: str, version: str) -> Document:
         resources = self._groups[group][version]
         known = self._openapi.get(name)
         if known is None or not _are_the_same(known[0], resources):

@@ -41,21 +41,21 @@ _PLACES: Final = {name: place for place, name in enumerate(_BUILTIN_ORDER)}
 Versions = dict[str, tuple["ServedResource", ...]]
 
 
-def served_groups(registry: ResourceRegistry) -> dict[str, Versions]:
+def list_served_groups(registry: ResourceRegistry) -> dict[str, Versions]:
     """Every group with its versions, the preferred first, and the resources of each in the order they are listed."""
     found: dict[str, dict[str, list[ServedResource]]] = {}
     for resource in registry:
         found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
     ordered = sorted(found, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
-    return {group: _ordered(found[group]) for group in ordered}
+    return {group: _sort_versions(found[group]) for group in ordered}
 
 
-def _ordered(versions: dict[str, list[ServedResource]]) -> Versions:
+def _sort_versions(versions: dict[str, list[ServedResource]]) -> Versions:
     preferred_first = sorted(versions, key=priority, reverse=True)
-    return {version: tuple(sorted(versions[version], key=_listed)) for version in preferred_first}
+    return {version: tuple(sorted(versions[version], key=_format_resource)) for version in preferred_first}
 
 
-def _listed(resource: ServedResource) -> str:
+def _format_resource(resource: ServedResource) -> str:
     return resource.plural
 
 

@@ -44,14 +44,14 @@ def handle_discovery(server: Server, request: Request) -> Response | None:
     published = document_cache(server.registry)
     if steps[:2] == ["openapi", "v3"]:
         return _openapi(server, request, published, "/".join(steps[2:]))
-    return _described(request, published, steps) or Response.text("404 page not found\n", status=404)
+    return _find_document(request, published, steps) or Response.text("404 page not found\n", status=404)
 
 
 def _is_below_group_version(steps: list[str]) -> bool:
     return (steps[:1] == ["api"] and len(steps) > 2) or (steps[:1] == ["apis"] and len(steps) > 3)
 
 
-def _described(request: Request, published: DocumentCache, steps: list[str]) -> Response | None:
+def _find_document(request: Request, published: DocumentCache, steps: list[str]) -> Response | None:
     match steps:
         case []:
             return Response(status=200, body=encode(_PRETTY, {"paths": _paths(published)}))
@@ -85,7 +85,7 @@ def _groups(request: Request, published: DocumentCache, root: str) -> Response:
         version = form.removeprefix(_AGGREGATED)
         made = published.document(f"{root} {version}", lambda: aggregated.discovery_list(groups, version))
         headers = (("Cache-Control", "public"), ("Etag", f'"{made.hash}"'), ("Vary", "Accept"))
-        return _cached(request, made, aggregated.content_type(version), headers)
+        return _answer_cached(request, made, aggregated.content_type(version), headers)
     if root == "apis":
         return _plain(request, unaggregated.group_list(groups))
     return _plain(request, unaggregated.api_versions(request.header("host") or "127.0.0.1:6443"))
@@ -139,18 +139,20 @@ def _openapi(server: Server, request: Request, published: DocumentCache, name: s
     headers = [("Etag", f'"{made.hash}"'), ("Vary", "Accept")]
     if asked:
         if asked != made.hash:
-            return _moved(f"/openapi/v3/{name}?hash={made.hash}")
+            return _redirect(f"/openapi/v3/{name}?hash={made.hash}")
         until = format_datetime(server.clock.now() + timedelta(days=365), usegmt=True)
         headers += [("Cache-Control", "public, immutable"), ("Expires", until)]
-    return _cached(request, made, JSON, tuple(headers))
+    return _answer_cached(request, made, JSON, tuple(headers))
 
 
-def _moved(url: str) -> Response:
+def _redirect(url: str) -> Response:
     body = f'<a href="{url}">Moved Permanently</a>.\n\n'.encode()
     return Response(status=301, body=body, content_type="text/html; charset=utf-8", headers=(("Location", url),))
 
 
-def _cached(request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]) -> Response:
+def _answer_cached(
+    request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]
+) -> Response:
     """The document, or 304 for a client that has it."""
     known = {item.strip().removeprefix("W/") for item in request.header("if-none-match").split(",")}
     if f'"{made.hash}"' in known or "*" in known:

@@ -156,7 +156,7 @@ def _operation(described: DescribedResource, verb: str, *, scope: str) -> Json:
         "tags": [tag_of(resource.group, resource.version)],
         "description": _description(verb, resource.kind),
         "operationId": f"{start}{collection}{scope}{resource.kind}",
-        **_asked(verb, described.component, custom=resource.is_custom),
+        **_describe_request(verb, described.component, custom=resource.is_custom),
         "responses": _responses(known.codes, component, streamed=verb == "list"),
         **_marks(known, resource.group, resource.version, resource.kind),
     }
@@ -172,7 +172,7 @@ def _part_operation(described: DescribedResource, part: Subresource, verb: str) 
         "tags": [tag_of(resource.group, resource.version)],
         "description": _part_description(verb, part.name, resource.kind),
         "operationId": f"{start}{scope}{resource.kind}{part.name.capitalize()}",
-        **_asked(verb, component, custom=resource.is_custom),
+        **_describe_request(verb, component, custom=resource.is_custom),
         "responses": _responses(known.codes, component),
         **_marks(known, group, version, part.kind),
     }
@@ -183,7 +183,7 @@ def _marks(verb: _Verb, group: str, version: str, kind: str) -> Json:
     return {"x-kubernetes-action": verb.action, "x-kubernetes-group-version-kind": identity}
 
 
-def _asked(verb: str, component: str, *, custom: bool) -> Json:
+def _describe_request(verb: str, component: str, *, custom: bool) -> Json:
     """Query parameters and body of a request."""
     asked: Json = {"parameters": [parameter(name) for name in names]} if (names := _VERBS[verb].parameters) else {}
     if verb in {"create", "update"}:

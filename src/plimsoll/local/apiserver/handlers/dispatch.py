@@ -59,12 +59,12 @@ def build_context(request: Request, route: ResourceRoute, user: User) -> Request
 
 async def dispatch(server: Server, call: RequestContext) -> Response:
     if call.verb not in _CHANGES:
-        return await _answered(server, call)
+        return await _answer(server, call)
     lifecycle.reject_if_terminating(server, call)
-    return await lifecycle.follow_change(server, call, lambda: _answered(server, call))
+    return await lifecycle.follow_change(server, call, lambda: _answer(server, call))
 
 
-async def _answered(server: Server, call: RequestContext) -> Response:
+async def _answer(server: Server, call: RequestContext) -> Response:
     if call.subresource:
         return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:

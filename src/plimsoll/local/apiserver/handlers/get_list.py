@@ -11,7 +11,7 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.registry.identity import key_of
 from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
 from plimsoll.local.apiserver.request.options import list_options, parse_revision
-from plimsoll.local.apiserver.request.responses import form_of, list_response, stored_response
+from plimsoll.local.apiserver.request.responses import build_stored_response, form_of, list_response
 from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead, select_from
 
@@ -49,7 +49,7 @@ async def get(server: Server, call: RequestContext) -> Response:
     stored = server.store.get(key_of(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    return await stored_response(server, call, stored)
+    return await build_stored_response(server, call, stored)
 
 
 async def list_objects(server: Server, call: RequestContext) -> Response:
@@ -64,7 +64,7 @@ async def find_page(server: Server, call: RequestContext, options: ListOptions) 
     matches = await read_selectors(server, call, options)
     namespace = call.namespace if call.resource.namespaced else ""
     if options.continue_:
-        query = _continued(options, namespace)
+        query = _continue_query(options, namespace)
     else:
         query = ListQuery(namespace=namespace or None, limit=_limit(options), at=await _revision(server, options))
         if options.resource_version == "0":
@@ -75,7 +75,7 @@ async def find_page(server: Server, call: RequestContext, options: ListOptions) 
         everything = server.store.list(call.resource.stored_as, replace(query, limit=None))
         return await select_matching(server, everything, options, matches, limit=query.limit)
     except Compacted as error:
-        raise _expired(options, namespace) from error
+        raise _build_expired_error(options, namespace) from error
     except RevisionAhead as error:
         raise too_large(error.requested, error.newest) from error
 
@@ -99,7 +99,7 @@ def _limit(options: ListOptions) -> int | None:
     return options.limit if options.limit > 0 else None
 
 
-def _continued(options: ListOptions, namespace: str) -> ListQuery:
+def _continue_query(options: ListOptions, namespace: str) -> ListQuery:
     place = decode_token(options.continue_)
     if options.resource_version and options.resource_version != "0":
         raise status_errors.bad_request("specifying resource version is not allowed when using continue")
@@ -138,7 +138,7 @@ def too_large(requested: int, newest: int) -> status_errors.StatusError:
     )
 
 
-def _expired(options: ListOptions, namespace: str) -> status_errors.StatusError:
+def _build_expired_error(options: ListOptions, namespace: str) -> status_errors.StatusError:
     if not options.continue_:
         return status_errors.failure(410, "Expired", "The resourceVersion for the provided list is too old.")
     place = decode_token(options.continue_)

@@ -89,7 +89,7 @@ def read_patch(call: RequestContext) -> Read:
 
 def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) -> tuple[Json, list[str]]:
     """The patched object, decoded, with its warnings; raises the errors of a patch that does not apply."""
-    outcome = patched_value(media, current, read.value)
+    outcome = apply_patch(media, current, read.value)
     if isinstance(outcome, PatchRefused):
         raise patch_refusal(outcome)
     value = outcome.value
@@ -104,7 +104,7 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
     # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order. What
     # the patch did not touch has none.
     typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
-    value = {name: item if current.get(name) is item else _sorted(item) for name, item in sorted(typed.items())}
+    value = {name: item if current.get(name) is item else _sort(item) for name, item in sorted(typed.items())}
     decoded = strategy_of(call.resource).decode_changed(value, current)
     if isinstance(decoded, Undecodable):
         problem = _converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
@@ -118,7 +118,7 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
     return decoded.value, problems if call.field_validation == "Warn" else []
 
 
-def _sorted(value: Any) -> Any:
+def _sort(value: Any) -> Any:
     return _decoder.decode(_sorting_encoder.encode(value)) if isinstance(value, (dict, list)) else value
 
 
@@ -139,7 +139,7 @@ def _converter_problem(problem: str) -> str:
     return f"cannot restore struct from: {sent}" if "." in wanted else f"cannot convert {sent} to {wanted}"
 
 
-def patched_value(media: str, current: Json, patch_value: Any) -> Patched | PatchRefused:
+def apply_patch(media: str, current: Json, patch_value: Any) -> Patched | PatchRefused:
     if media == JSON_PATCH:
         return apply_json_patch(current, patch_value)
     if media == MERGE_PATCH:

@@ -22,9 +22,9 @@ Json = dict[str, Any]
 
 
 async def change_pod_subresource(server: Server, call: RequestContext) -> Json:
-    read = _replacement if call.verb == "update" else _patched
+    read = _replacement if call.verb == "update" else _build_patch
     asked = await server.long_work.run(call.work_bytes, partial(read, call))
-    part = _resized if call.subresource == "resize" else _with_ephemeral
+    part = _resize if call.subresource == "resize" else _with_ephemeral
     return await change_object(
         server, call, lambda current: part(current, asked(current)), subresource=call.subresource
     )
@@ -35,7 +35,7 @@ def _replacement(call: RequestContext) -> Callable[[Json], Json]:
     return lambda _current: sent
 
 
-def _patched(call: RequestContext) -> Callable[[Json], Json]:
+def _build_patch(call: RequestContext) -> Callable[[Json], Json]:
     media, read = patch.patch_media(call), patch.read_patch(call)
     return lambda current: patch.apply_patch_to(call, media, current, read)[0]
 
@@ -45,7 +45,7 @@ def _with_ephemeral(current: Json, asked: Json) -> Json:
     return {**current, "spec": {**current["spec"], **({"ephemeralContainers": containers} if containers else {})}}
 
 
-def _resized(current: Json, asked: Json) -> Json:
+def _resize(current: Json, asked: Json) -> Json:
     """The pod with the resources that were asked for; its quality of service must stay what it is."""
     spec = dict(current["spec"])
     for group in ("containers", "initContainers"):

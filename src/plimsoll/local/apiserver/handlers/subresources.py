@@ -80,7 +80,7 @@ async def _scale(server: Server, call: RequestContext) -> Json:
     read = await server.long_work.run(call.work_bytes, partial(patch.read_patch, call))
 
     def patched(current: Json) -> Json:
-        outcome = patch.patched_value(media, current, read.value)
+        outcome = patch.apply_patch(media, current, read.value)
         if isinstance(outcome, PatchRefused):
             raise patch.patch_refusal(outcome)
         return outcome.value if isinstance(outcome.value, dict) else {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.apiserver import presentation, status_errors
-from plimsoll.local.apiserver.crds.serving import served_version_of
+from plimsoll.local.apiserver.crds.serving import find_served_version
 from plimsoll.local.apiserver.handlers.get_list import read_selectors, select_matching, wait_for_revision
 from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
@@ -47,20 +47,20 @@ async def watch(server: Server, call: RequestContext) -> Response:
     options = list_options(call.request, watch=True)
     matches = await read_selectors(server, call, options)
     if call.name:
-        matches = _named(call.name, matches)
+        matches = _match_name(call.name, matches)
     try:
-        stream = await _joined(server, call, options, matches)
+        stream = await _join(server, call, options, matches)
     except Compacted as error:
-        return Response(status=200, body=_only(_gone(error.requested, error.oldest)), content_type=JSON)
+        return Response(status=200, body=_only(_encode_gone(error.requested, error.oldest)), content_type=JSON)
     session = _WatchStream(server, call, form=form, options=options, stream=stream)
     return Response(status=200, body=session.frames(), content_type=JSON)
 
 
-def _named(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:
+def _match_name(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:
     return lambda stored: stored.name == name and (matches is None or matches(stored))
 
 
-async def _joined(
+async def _join(
     server: Server, call: RequestContext, options: ListOptions, matches: Callable[[Stored], bool] | None
 ) -> Watch:
     said = options.resource_version
@@ -82,7 +82,7 @@ async def _joined(
     return server.store.watch(resource, namespace=namespace, since=state.revision, matches=matches, initial=state.items)
 
 
-def _gone(requested: int, oldest: int) -> bytes:
+def _encode_gone(requested: int, oldest: int) -> bytes:
     status = status_errors.failure(410, "Expired", f"too old resource version: {requested} ({oldest})").status
     return _encoder.encode({"type": "ERROR", "object": status}) + b"\n"
 
@@ -123,12 +123,12 @@ class _WatchStream:
         self._stream.wake()
 
     @contextmanager
-    def _tied_to_definition(self) -> Iterator[None]:
+    def _tie_to_definition(self) -> Iterator[None]:
         if not self._resource.is_custom:
             yield
             return
         work, definition = self._server.crd_tasks, self._resource.full_name
-        current = served_version_of(self._server.registry, definition)
+        current = find_served_version(self._server.registry, definition)
         if current is None or current.compiled is not self._resource.compiled:
             self.end()
         work.add_watch(definition, self)
@@ -139,7 +139,7 @@ class _WatchStream:
 
     async def frames(self) -> AsyncIterator[bytes]:
         owes_end_of_initial = bool(self._options.send_initial_events)
-        with self._stream as stream, self._tied_to_definition(), self._with_alarm():
+        with self._stream as stream, self._tie_to_definition(), self._with_alarm():
             while True:
                 if owes_end_of_initial and not stream.initial_left:
                     owes_end_of_initial = False
@@ -148,7 +148,7 @@ class _WatchStream:
                 try:
                     batch = await self._next_batch(stream)
                 except Expired as error:
-                    yield _gone(error.at, error.oldest)
+                    yield _encode_gone(error.at, error.oldest)
                     return
                 except StopAsyncIteration:
                     return
@@ -214,9 +214,9 @@ class _WatchStream:
         if not self._form.is_plain:
             columns, self._sends_columns = self._sends_columns, False
             return await self._server.long_work.run(
-                size_bytes, lambda: self._presented(event.type.value, self._present(stored), with_columns=columns)
+                size_bytes, lambda: self._encode_event(event.type.value, self._present(stored), with_columns=columns)
             )
-        kept = event.kept_encoding(form)
+        kept = event.get_encoding(form)
         if kept is not None:
             return kept
         encoded = await self._server.long_work.run(size_bytes, lambda: self._plain(event.type.value, stored))
@@ -236,9 +236,9 @@ class _WatchStream:
         blank = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
         if self._form.is_plain:
             return _encoder.encode({"type": "BOOKMARK", "object": blank}) + b"\n"
-        return self._presented("BOOKMARK", blank, with_columns=False)
+        return self._encode_event("BOOKMARK", blank, with_columns=False)
 
-    def _presented(self, kind: str, obj: Json, *, with_columns: bool) -> bytes:
+    def _encode_event(self, kind: str, obj: Json, *, with_columns: bool) -> bytes:
         return presentation.encode_event(
             self._form, kind, obj, self._resource, now=self._server.clock.now(), with_columns=with_columns
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from plimsoll.local.apiserver.patches.json_values import copied, go_kind, is_nested_deeper
+from plimsoll.local.apiserver.patches.json_values import copy_within_limit, go_kind, is_nested_deeper
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request, not_applicable, too_large
 from plimsoll.objects.schema.json_values import MAX_NESTING, same
 
@@ -166,7 +166,7 @@ class _Document:
 
     def _copy(self, source: str, path: str) -> None:
         original = self._find(source, kind="copy", writes=False).get()
-        value, size = copied(original, at_most_bytes=MAX_COPIED_BYTES - self._copied_bytes)
+        value, size = copy_within_limit(original, at_most_bytes=MAX_COPIED_BYTES - self._copied_bytes)
         self._copied_bytes += size
         if self._copied_bytes > MAX_COPIED_BYTES:
             raise _DoesNotApply(
@@ -181,7 +181,7 @@ class _Document:
             raise _DoesNotApply(f"testing value {path} failed: test failed")
 
     def _find(self, path: str, *, kind: str, writes: bool = True) -> _Place:
-        steps = [_unescaped(step) for step in path.split("/")[1:]]
+        steps = [_unescape(step) for step in path.split("/")[1:]]
         container = self._root_container(writes=writes)
         for step in steps[:-1]:
             container = self._step_down(container, step, writes=writes)
@@ -218,5 +218,5 @@ def _path(operation: dict[str, Any], field: str) -> str:
     return path
 
 
-def _unescaped(step: str) -> str:
+def _unescape(step: str) -> str:
     return step.replace("~1", "/").replace("~0", "~") if "~" in step else step

@@ -18,7 +18,7 @@ def go_kind(value: Any) -> str:
     return _KINDS.get(type(value), "null")
 
 
-def copied(value: Any, *, at_most_bytes: int) -> tuple[Any, int]:
+def copy_within_limit(value: Any, *, at_most_bytes: int) -> tuple[Any, int]:
     """A deep copy and its size as JSON; gives up, with a size above the limit, as soon as the limit is passed."""
     holder: list[Any] = []
     size = 0

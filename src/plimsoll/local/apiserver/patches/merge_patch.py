@@ -19,10 +19,10 @@ def apply_merge_patch(document: dict[str, Any], patch: Any) -> Patched | PatchRe
     if not isinstance(patch, dict):
         expected = "Go value of type map[string]interface {}"
         return bad_request(f"error decoding patch: json: cannot unmarshal {go_kind(patch)} into {expected}")
-    return Patched(value=_merged(document, patch))
+    return Patched(value=_merge(document, patch))
 
 
-def _merged(target: Any, patch: dict[str, Any]) -> Any:
+def _merge(target: Any, patch: dict[str, Any]) -> Any:
     """Changes nothing in place; a map in which nothing changes is returned itself."""
     result: dict[str, Any] = dict(target) if isinstance(target, dict) else {}
     changed = not isinstance(target, dict)
@@ -33,7 +33,7 @@ def _merged(target: Any, patch: dict[str, Any]) -> Any:
             continue
         before = result.get(key)
         if isinstance(value, dict):
-            result[key] = _merged(before, value)
+            result[key] = _merge(before, value)
         elif not same(value, before):
             result[key] = value
         changed |= result[key] is not before

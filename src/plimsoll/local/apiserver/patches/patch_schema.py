@@ -55,11 +55,11 @@ class PatchSchema:
             merge_key=declared.get("x-kubernetes-patch-merge-key", ""),
             is_merged="merge" in strategies,
             is_replaced="replace" in strategies,
-            below=_described(declared.get("items", declared)),
+            below=_build_schema(declared.get("items", declared)),
         )
 
 
-def _described(schema: Schema) -> PatchSchema:
+def _build_schema(schema: Schema) -> PatchSchema:
     name = reference(schema)
     return PatchSchema(schema) if name is None else _schema_of(name)
 

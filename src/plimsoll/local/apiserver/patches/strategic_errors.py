@@ -23,7 +23,7 @@ def unforeseen(message: str) -> BadStrategicPatch:
     return BadStrategicPatch(internal_error(message))
 
 
-def malformed(message: str) -> BadStrategicPatch:
+def build_malformed_error(message: str) -> BadStrategicPatch:
     return BadStrategicPatch(bad_request(message))
 
 
@@ -43,5 +43,5 @@ def wrong_type(expected: str, actual: Any) -> BadStrategicPatch:
     return unforeseen(f"expected a {expected}, but received a {go_text.type_name(actual)}")
 
 
-def mixed_types(value: Any, other: Any) -> BadStrategicPatch:
+def build_mixed_types_error(value: Any, other: Any) -> BadStrategicPatch:
     return unforeseen(f"list element types are not identical: {go_text.type_name(value)} {go_text.type_name(other)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.patches.strategic_errors import (
     bad_patch_type,
-    mixed_types,
+    build_mixed_types_error,
     no_list_of_lists,
     no_merge_key,
     unforeseen,
@@ -33,7 +33,7 @@ class ListMerge:
         self._merge_key = merge_key
         self._merge_maps = merge_maps
 
-    def merged(self, before: list[Any], patch: list[Any]) -> list[Any]:
+    def merge(self, before: list[Any], patch: list[Any]) -> list[Any]:
         """The list in the order of the patch's items and of the server's."""
         if not before and not patch:
             return before
@@ -43,16 +43,16 @@ class ListMerge:
         if not self._merge_key:
             raise unforeseen("cannot merge lists without merge key for type struct")
         before, patch = self._without_special_items(before, patch)
-        return self._in_order(self._merged_maps(before, patch), patch, before)
+        return self._in_order(self._merge_items(before, patch), patch, before)
 
-    def ordered(self, before: list[Any] | None, patch: list[Any] | None, *, order: list[Any]) -> list[Any]:
+    def sort_items(self, before: list[Any] | None, patch: list[Any] | None, *, order: list[Any]) -> list[Any]:
         """The merged list in the order that `$setElementOrder` gives."""
         if before is None:
             united = patch or []
         elif patch is None:
             united = before
         else:
-            united = self.merged(before, patch)
+            united = self.merge(before, patch)
         if not before and not patch:
             raise unforeseen("no elements in any of the given slices")
         return self._in_order(united, order, before or [])
@@ -95,7 +95,7 @@ class ListMerge:
             before = [item for item in before if identity(item.get(self._merge_key)) not in deleted]
         return before, plain
 
-    def _merged_maps(self, before: list[Any], patch: list[Any]) -> list[Any]:
+    def _merge_items(self, before: list[Any], patch: list[Any]) -> list[Any]:
         merged = list(before)
         positions: dict[_Identity, int] = {}
         for position, item in enumerate(before):
@@ -118,7 +118,7 @@ class ListMerge:
         left = [entry for entry in named if entry[0] not in in_patch]
         right = sorted((entry for entry in named if entry[0] in in_patch), key=lambda entry: in_patch[entry[0]])
         left.sort(key=lambda entry: on_server.get(entry[0], len(on_server)))
-        return _interleaved(left, right, on_server)
+        return _interleave(left, right, on_server)
 
     def _positions(self, items: list[Any]) -> dict[_Identity, int]:
         positions: dict[_Identity, int] = {}
@@ -130,7 +130,7 @@ class ListMerge:
         if not self._merge_key:
             return identity(item)
         if not isinstance(item, dict):
-            raise mixed_types({}, item)
+            raise build_mixed_types_error({}, item)
         if self._merge_key not in item:
             raise no_merge_key(item, self._merge_key)
         return identity(item[self._merge_key])
@@ -145,11 +145,11 @@ def _holds_maps(before: Iterable[Any], patch: Iterable[Any]) -> bool:
         if isinstance(first, list):
             raise no_list_of_lists()
         if type(item) is not type(first):
-            raise mixed_types(first, item)
+            raise build_mixed_types_error(first, item)
     return isinstance(first, dict)
 
 
-def _interleaved(
+def _interleave(
     left: list[tuple[_Identity, Any]], right: list[tuple[_Identity, Any]], on_server: dict[_Identity, int]
 ) -> list[Any]:
     """Keeps both orders; an item of `left` goes before one of `right` only if it does so on the server."""

@@ -16,7 +16,7 @@ from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_
 from plimsoll.local.apiserver.patches.strategic_errors import (
     BadStrategicPatch,
     bad_patch_type,
-    malformed,
+    build_malformed_error,
     wrong_type,
 )
 from plimsoll.local.apiserver.patches.strategic_lists import ListMerge
@@ -41,14 +41,14 @@ def apply_strategic_merge_patch(document: dict[str, Any], patch: Any, *, schema:
     if not isinstance(patch, dict):
         return bad_request(f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}")
     try:
-        return Patched(value=_merged_map(document, patch, schema))
+        return Patched(value=_merge_map(document, patch, schema))
     except BadStrategicPatch as error:
         return error.refusal
 
 
-def _merged_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> dict[str, Any]:
+def _merge_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> dict[str, Any]:
     if _DIRECTIVE in patch:
-        return _replaced_or_emptied(patch)
+        return _replace_or_empty(patch)
     if not original and _says_nothing_special(patch):
         return patch
     result = dict(original)
@@ -59,7 +59,7 @@ def _merged_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSc
         if key == _RETAIN_KEYS or key in ordered or key.startswith(_ELEMENT_ORDER):
             continue
         if key.startswith(_DELETE_FROM_LIST):
-            _delete_from_list(result, _named_list(key, _DELETE_FROM_LIST), value)
+            _delete_from_list(result, _find_list_name(key, _DELETE_FROM_LIST), value)
         elif value is None:
             result.pop(key, None)
         else:
@@ -80,18 +80,18 @@ def _merge_field(result: dict[str, Any], key: str, *, value: Any, rule: FieldRul
         else:
             result[key] = fresh
     elif isinstance(value, dict) and not rule.is_replaced:
-        result[key] = _merged_map(before, value, rule.below)
+        result[key] = _merge_map(before, value, rule.below)
     elif isinstance(value, list) and rule.is_merged:
-        result[key] = _list_merge(rule).merged(before, value)
+        result[key] = _list_merge(rule).merge(before, value)
     elif not same(value, before):
         result[key] = value
 
 
 def _list_merge(rule: FieldRule) -> ListMerge:
-    return ListMerge(rule.merge_key, lambda before, after: _merged_map(before, after, rule.below))
+    return ListMerge(rule.merge_key, lambda before, after: _merge_map(before, after, rule.below))
 
 
-def _replaced_or_emptied(patch: dict[str, Any]) -> dict[str, Any]:
+def _replace_or_empty(patch: dict[str, Any]) -> dict[str, Any]:
     directive = patch[_DIRECTIVE]
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -104,12 +104,12 @@ def _retain_keys(result: dict[str, Any], patch: dict[str, Any]) -> None:
     """Fields that the directive does not name are cleared; the patch itself may name no others."""
     listed = patch[_RETAIN_KEYS]
     if not isinstance(listed, list):
-        raise malformed("invalid patch format of retainKeys")
+        raise build_malformed_error("invalid patch format of retainKeys")
     retained = {key for key in listed if isinstance(key, str)}
     for key, value in patch.items():
         is_directive = key == _RETAIN_KEYS or key.startswith((_DELETE_FROM_LIST, _ELEMENT_ORDER))
         if not is_directive and value is not None and key not in retained:
-            raise malformed("invalid patch format of retainKeys")
+            raise build_malformed_error("invalid patch format of retainKeys")
     for key in [key for key in result if key not in retained]:
         del result[key]
 
@@ -120,10 +120,10 @@ def _lists_with_given_order(result: dict[str, Any], patch: dict[str, Any], schem
     for directive, listed in patch.items():
         if not directive.startswith(_ELEMENT_ORDER):
             continue
-        order = _typed_list(listed)
-        name = _named_list(directive, _ELEMENT_ORDER)
-        before = _typed_list(result[name]) if name in result else None
-        after = _typed_list(patch[name]) if name in patch else None
+        order = _check_list(listed)
+        name = _find_list_name(directive, _ELEMENT_ORDER)
+        before = _check_list(result[name]) if name in result else None
+        after = _check_list(patch[name]) if name in patch else None
         merge = _list_merge(schema.field(name))
         if after:
             merge.check_order(after, order)
@@ -131,17 +131,17 @@ def _lists_with_given_order(result: dict[str, Any], patch: dict[str, Any], schem
             continue
         if before is None:
             after = _without_directives(after)
-        result[name] = merge.ordered(before, after, order=order)
+        result[name] = merge.sort_items(before, after, order=order)
         done.add(name)
     return done
 
 
-def _named_list(key: str, prefix: str) -> str:
+def _find_list_name(key: str, prefix: str) -> str:
     """`$setElementOrder/containers` → `containers`."""
     head, slash, name = key.partition("/")
     if head != prefix or not slash:
         what = "setElementOrder" if prefix == _ELEMENT_ORDER else "primitive"
-        raise malformed(f"invalid patch format of {what} list")
+        raise build_malformed_error(f"invalid patch format of {what} list")
     return name
 
 
@@ -155,7 +155,7 @@ def _delete_from_list(result: dict[str, Any], name: str, items: Any) -> None:
         result[name] = [item for item in before if identity(item) not in deleted]
 
 
-def _typed_list(value: Any) -> list[Any]:
+def _check_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise wrong_type("[]interface {}", value)
     return value

@@ -29,7 +29,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def encode_object(form: MediaForm, obj: Json, resource: ServedResource, *, now: datetime) -> bytes:
-    return encode(form, _transformed(form, obj, resource, now=now))
+    return encode(form, _transform(form, obj, resource, now=now))
 
 
 def encode_list(
@@ -79,7 +79,7 @@ def encode(form: MediaForm, value: Any) -> bytes:
     return _ENCODER.encode(value) + b"\n"
 
 
-def _transformed(form: MediaForm, obj: Json, resource: ServedResource, *, now: datetime) -> Json:
+def _transform(form: MediaForm, obj: Json, resource: ServedResource, *, now: datetime) -> Json:
     if form.kind == "object" or _is_status(obj):
         return obj
     if form.kind == "table":

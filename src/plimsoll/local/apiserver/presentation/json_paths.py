@@ -94,7 +94,7 @@ class JsonPath(NamedTuple):
         found = [root]
         try:
             for step in self.steps:
-                found = list(_taken(step, found))
+                found = list(_take(step, found))
         except TypeError:
             return []
         return found
@@ -130,17 +130,17 @@ def _step(token: re.Match[str]) -> Step | None:
     if token["deep"] is not None:
         return RecursiveNode(token["deep"])
     if token["field"] is not None:
-        return WildcardNode() if token["field"] == "*" else FieldNode(_unescaped(token["field"]))
-    return _bracketed(token["inside"].strip()) if token["filter"] is None else _filtered(token["filter"])
+        return WildcardNode() if token["field"] == "*" else FieldNode(_unescape(token["field"]))
+    return _parse_bracket(token["inside"].strip()) if token["filter"] is None else _parse_filter(token["filter"])
 
 
-def _bracketed(inside: str) -> Step | None:
+def _parse_bracket(inside: str) -> Step | None:
     if inside == "*":
         return WildcardNode()
     parts = _comma_separated(inside)
     names = [_QUOTED.fullmatch(part) for part in parts]
     if all(names):
-        unquoted = tuple(_unescaped(name[1] if name[1] is not None else name[2]) for name in names if name)
+        unquoted = tuple(_unescape(name[1] if name[1] is not None else name[2]) for name in names if name)
         return FieldNode(unquoted[0]) if len(unquoted) == 1 else UnionNode(unquoted)
     places = [_place(part) for part in parts]
     return (
@@ -169,7 +169,7 @@ def _place(part: str) -> slice | None:
     return slice(start, end, stride)
 
 
-def _filtered(inside: str) -> FilterNode | None:
+def _parse_filter(inside: str) -> FilterNode | None:
     found = _FILTERED.match(inside)
     if found is None:
         return None
@@ -185,7 +185,7 @@ def _filtered(inside: str) -> FilterNode | None:
 def _literal(written: str) -> Any:
     quoted = _QUOTED.fullmatch(written)
     if quoted is not None:
-        return _unescaped(quoted[1] if quoted[1] is not None else quoted[2])
+        return _unescape(quoted[1] if quoted[1] is not None else quoted[2])
     if written in {"true", "false"}:
         return written == "true"
     if len(written) <= _LONGEST_NUMBER and _NUMBER.fullmatch(written):
@@ -193,11 +193,11 @@ def _literal(written: str) -> Any:
     return None
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
-def _taken(step: Step, values: list[Any]) -> Iterator[Any]:
+def _take(step: Step, values: list[Any]) -> Iterator[Any]:
     for value in values:
         if isinstance(step, FieldNode):
             if isinstance(value, dict) and step.name in value:

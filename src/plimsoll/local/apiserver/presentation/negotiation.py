@@ -75,7 +75,7 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaFo
         return _INDENTED if _is_pretty(request, "") else _PLAIN
     if not custom and not _is_known_at_all(header):
         raise _nothing_known(watch=watch)
-    form = _chosen(header)
+    form = _choose(header)
     if form is None:
         raise not_acceptable(tuple(_MEDIA) if _is_protobuf_only(header) else _KNOWN)
     if watch and form.media != "json":
@@ -83,7 +83,7 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaFo
     form = msgspec.structs.replace(form, pretty=_is_pretty(request, header))
     if form.kind != "table":
         return form
-    return msgspec.structs.replace(form, include_object=_included(request))
+    return msgspec.structs.replace(form, include_object=_read_include_object(request))
 
 
 def media_of_errors(request: Request) -> MediaForm:
@@ -155,7 +155,7 @@ def _nothing_known(*, watch: bool) -> Exception:
     return failure(406, "NotAcceptable", message, details={})
 
 
-def _chosen(header: str) -> MediaForm | None:
+def _choose(header: str) -> MediaForm | None:
     return next(iter(_candidates(header)), None)
 
 
@@ -191,7 +191,7 @@ def _is_pretty(request: Request, header: str) -> bool:
     return request.header("user-agent").startswith(_READ_BY_PEOPLE)
 
 
-def _included(request: Request) -> str:
+def _read_include_object(request: Request) -> str:
     asked = request.parameter("includeObject")
     if asked not in _INCLUDED:
         reason = f"includeObject: Invalid value: \"{asked}\": must be 'Metadata', 'Object', 'None', or empty"

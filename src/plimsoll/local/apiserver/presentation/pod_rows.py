@@ -64,7 +64,7 @@ class _Summary(NamedTuple):
     restarts: int = 0
     last_restart: datetime | None = None
 
-    def restarted(self, status: Json) -> _Summary:
+    def add_restarts(self, status: Json) -> _Summary:
         ended = instant(value(status, "lastState", "terminated", "finishedAt"))
         known = [item for item in (self.last_restart, ended) if item is not None]
         return self._replace(
@@ -102,10 +102,10 @@ def _init_summary(pod: Json, start: _Summary) -> tuple[_Summary, _Summary, bool]
     sidecars = _sidecars(pod)
     everything, of_sidecars = start, start
     for position, status in enumerate(items(pod, "status", "initContainerStatuses")):
-        everything = everything.restarted(status)
+        everything = everything.add_restarts(status)
         is_sidecar = text(status, "name") in sidecars
         if is_sidecar:
-            of_sidecars = of_sidecars.restarted(status)
+            of_sidecars = of_sidecars.add_restarts(status)
         terminated = value(status, "state", "terminated")
         if isinstance(terminated, dict) and whole(terminated, "exitCode") == 0:
             continue
@@ -135,7 +135,7 @@ def _end_word(terminated: Json) -> str:
 def _main_summary(pod: Json, start: _Summary) -> _Summary:
     summary, running = start, False
     for status in reversed(items(pod, "status", "containerStatuses")):
-        summary = summary.restarted(status)
+        summary = summary.add_restarts(status)
         if text(status, "state", "waiting", "reason"):
             summary = summary._replace(word=text(status, "state", "waiting", "reason"))
         elif isinstance(value(status, "state", "terminated"), dict):

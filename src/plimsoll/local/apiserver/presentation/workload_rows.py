@@ -192,15 +192,15 @@ def _metric(wanted: Json, observed: Json) -> str:
     if kind in {"Resource", "ContainerResource"}:
         name = text(wanted, field, "name")
         if averaged:
-            return f"{name}: {_measured(current, 'averageValue')}/{amount(target, 'averageValue')}"
+            return f"{name}: {_format_metric(current, 'averageValue')}/{amount(target, 'averageValue')}"
         goal = _percent(target, otherwise="<auto>")
         return f"{name}: {_percent(current, otherwise='<unknown>')}/{goal}"
     which = "averageValue" if averaged or kind == "Pods" else "value"
     mark = " (avg)" if averaged and kind != "Pods" else ""
-    return f"{_measured(current, which)}/{amount(target, which)}{mark}"
+    return f"{_format_metric(current, which)}/{amount(target, which)}{mark}"
 
 
-def _measured(current: Json, which: str) -> str:
+def _format_metric(current: Json, which: str) -> str:
     return amount(current, which) if which in current else "<unknown>"
 
 

@@ -67,10 +67,10 @@ async def delete_object(server: Server, call: RequestContext, options: Json) -> 
     """Delete the object by its DeleteOptions; returns the body and the status code of the response."""
     wanted = read_delete_options(options, dry_run=call.dry_run)
     async with server.locks.hold(key_of(call)):
-        return await _deleted(server, call, wanted)
+        return await _delete(server, call, wanted)
 
 
-async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) -> tuple[Json, int]:
+async def _delete(server: Server, call: RequestContext, wanted: DeleteOptions) -> tuple[Json, int]:
     """Repeat until no other writer was faster; `_check_preconditions` rejects a client that named an old state."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
@@ -81,7 +81,7 @@ async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) 
         await server.admission.validate(attempt)
         plan = plan_deletion(old, wanted, now=server.clock.now())
         try:
-            obj = old if wanted.dry_run else await _carried_out(server, call, plan, old=_Old(stored, old))
+            obj = old if wanted.dry_run else await _carry_out(server, call, plan, old=_Old(stored, old))
         except _Moved:
             continue
         if not plan.vanishes:
@@ -93,7 +93,7 @@ async def _deleted(server: Server, call: RequestContext, wanted: DeleteOptions) 
     raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
 
 
-async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old: _Old) -> Json:
+async def _carry_out(server: Server, call: RequestContext, plan: _Plan, *, old: _Old) -> Json:
     """The object after the write; the old object if it was removed."""
     strategy = strategy_of(call.resource)
     stored = old.stored
@@ -102,12 +102,12 @@ async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old
 
     def decide(found: Stored | None) -> Decision:
         if plan.vanishes:
-            return _unmoved(found, stored, Delete())
-        return _unmoved(found, stored, Keep() if is_marked else Put(body))
+            return _decide_if_unchanged(found, stored, Delete())
+        return _decide_if_unchanged(found, stored, Keep() if is_marked else Put(body))
 
     if plan.vanishes and not is_marked:
         # A pod without grace period is marked first, as in kube-apiserver: watchers see it terminating, then deleted.
-        marked = await server.store.update(key_of(call), lambda found: _unmoved(found, stored, Put(body)))
+        marked = await server.store.update(key_of(call), lambda found: _decide_if_unchanged(found, stored, Put(body)))
         assert marked is not None
         stored = marked
     result = await server.store.update(key_of(call), decide)
@@ -117,7 +117,7 @@ async def _carried_out(server: Server, call: RequestContext, plan: _Plan, *, old
     return await present_stored(server, strategy, result)
 
 
-def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:
+def _decide_if_unchanged(found: Stored | None, stored: Stored, decision: Decision) -> Decision:
     if found is None or found.revision != stored.revision:
         raise _Moved
     return decision
@@ -158,7 +158,7 @@ def plan_deletion(old: Json, wanted: DeleteOptions, *, now: datetime) -> _Plan:
     if (old.get("apiVersion"), kind) == ("v1", "Namespace"):
         return _namespace(old, now=now)
     if crd_deletion.is_definition(old):
-        return _Plan(crd_deletion.marked(old, now=now), vanishes=False)
+        return _Plan(crd_deletion.mark(old, now=now), vanishes=False)
     finalizers = _finalizers(old["metadata"].get("finalizers") or [], wanted)
     if (old.get("apiVersion"), kind) == ("v1", "Pod"):
         marked = _with_grace(old, _pod_grace_s(old, wanted.grace_period_s), now=now)
@@ -231,7 +231,7 @@ def _namespace(old: Json, *, now: datetime) -> _Plan:
 
 
 def _success(call: RequestContext, old: Json) -> Json:
-    details = status_errors.named(
+    details = status_errors.build_details(
         call.name, group=call.resource.group, kind=call.resource.plural, uid=old["metadata"]["uid"]
     )
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -68,7 +68,7 @@ async def change_object(
     managedFields itself (apply).
     """
     async with server.locks.hold(key_of(call)):
-        changed = await _changed_if_there(server, call, change, subresource=subresource, is_tracked=is_tracked)
+        changed = await _change_if_present(server, call, change, subresource=subresource, is_tracked=is_tracked)
     if changed is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
     return changed
@@ -83,16 +83,16 @@ async def change_or_create_object(
     """
     async with server.locks.hold(key_of(call)):
         while True:
-            changed = await _changed_if_there(server, call, change, subresource="", is_tracked=is_tracked)
+            changed = await _change_if_present(server, call, change, subresource="", is_tracked=is_tracked)
             if changed is not None:
                 return changed, 200
             own = partial(_newly_made, server, call, make, is_tracked=is_tracked)
-            made = await _created(server, call, await server.long_work.run(call.work_bytes, own))
+            made = await _create(server, call, await server.long_work.run(call.work_bytes, own))
             if made is not None:
                 return made, 201
 
 
-async def _changed_if_there(
+async def _change_if_present(
     server: Server, call: RequestContext, change: Change, *, subresource: str, is_tracked: bool
 ) -> Json | None:
     """Repeat until no other writer was faster; `check_revision` rejects a client that named an old version."""
@@ -101,16 +101,16 @@ async def _changed_if_there(
         size_bytes = call.work_bytes + len(stored.data)
         shown = await present_stored(server, strategy, stored)
         current = _Current(stored, shown, size_bytes)
-        propose = partial(_proposed, server, call, change, shown, subresource=subresource, is_tracked=is_tracked)
+        propose = partial(_propose, server, call, change, shown, subresource=subresource, is_tracked=is_tracked)
         new = await server.long_work.run(size_bytes, propose)
         try:
-            return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
+            return await _change(server, call, strategy, current=current, new=new, subresource=subresource)
         except _Moved:
             continue
     return None
 
 
-def _proposed(
+def _propose(
     server: Server, call: RequestContext, change: Change, shown: Json, *, subresource: str, is_tracked: bool
 ) -> Json:
     """What `change` makes of the object, with managedFields. Reads nothing but its arguments and the clock."""
@@ -134,7 +134,7 @@ def _sharing(new: Json, old: Json) -> Json:
     return shared
 
 
-async def _changed(
+async def _change(
     server: Server, call: RequestContext, strategy: Strategy, *, current: _Current, new: Json, subresource: str
 ) -> Json:
     old, long_work, size_bytes = current.shown, server.long_work, current.size_bytes
@@ -142,10 +142,10 @@ async def _changed(
     given = new if subresource else await long_work.run(size_bytes, partial(copy, new))
     attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
     admitted = await server.admission.mutate(attempt)
-    prepare = partial(_prepared, strategy, new, admitted, old=old, subresource=subresource)
+    prepare = partial(_prepare, strategy, new, admitted, old=old, subresource=subresource)
     asked = await long_work.run(size_bytes, prepare)
     allocated = strategy.allocate(asked, old, server.store)
-    judge = partial(_judged, call, strategy, allocated, old=old, subresource=subresource)
+    judge = partial(_judge_update, call, strategy, allocated, old=old, subresource=subresource)
     new, is_changed = await long_work.run(size_bytes, judge)
     if not is_changed and not is_ready_for_removal(new):
         return old
@@ -163,15 +163,17 @@ async def _changed(
         new = strategy.reallocate(new, old, server.store, asked=asked)
         return Put(strategy.to_storage(new))
 
-    result = await _written(server, server.store.update(key_of(call), decide), attempt=attempt)
-    return _shown(server, strategy, new, result)
+    result = await _write(server, server.store.update(key_of(call), decide), attempt=attempt)
+    return _show(server, strategy, new, result)
 
 
-def _prepared(strategy: Strategy, before: Json, admitted: Json, *, old: Json, subresource: str) -> Json:
-    return strategy.prepare_update(_redecoded(strategy, before, admitted), old, subresource=subresource)
+def _prepare(strategy: Strategy, before: Json, admitted: Json, *, old: Json, subresource: str) -> Json:
+    return strategy.prepare_update(_redecode(strategy, before, admitted), old, subresource=subresource)
 
 
-def _judged(call: RequestContext, strategy: Strategy, new: Json, *, old: Json, subresource: str) -> tuple[Json, bool]:
+def _judge_update(
+    call: RequestContext, strategy: Strategy, new: Json, *, old: Json, subresource: str
+) -> tuple[Json, bool]:
     """The valid object, and whether it differs from the old one. Raises the 422 of an invalid one."""
     _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
     new = with_kept_times(old, new)
@@ -185,7 +187,7 @@ async def create_object(server: Server, call: RequestContext, value: Json) -> Js
     value = await server.long_work.run(call.work_bytes, own)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
     if not generates:
-        made = await _created(server, call, value)
+        made = await _create(server, call, value)
         if made is None:
             raise _exists(server, call, value, generated=False)
         return made
@@ -194,7 +196,7 @@ async def create_object(server: Server, call: RequestContext, value: Json) -> Js
     spare = _encoder.encode(value)
     for attempt in range(_NAMES_TRIED):
         name = prefix + server.entropy.suffix()
-        made = await _created(server, call, msgspec.json.decode(spare) if attempt else value, generated=name)
+        made = await _create(server, call, msgspec.json.decode(spare) if attempt else value, generated=name)
         if made is not None:
             return made
     named = {"metadata": {"name": name}}
@@ -229,7 +231,7 @@ def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
     return made
 
 
-async def _created(server: Server, call: RequestContext, obj: Json, *, generated: str = "") -> Json | None:
+async def _create(server: Server, call: RequestContext, obj: Json, *, generated: str = "") -> Json | None:
     """The object as it is stored now; None if its name is taken.
 
     A `generated` name is set after mutating admission, whose errors name the object by its prefix.
@@ -240,7 +242,7 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
     if generated:
         obj["metadata"]["name"] = generated
     name = obj["metadata"].get("name") or ""
-    obj, judgement = await server.long_work.run(call.work_bytes, partial(_prepared_new, strategy, obj))
+    obj, judgement = await server.long_work.run(call.work_bytes, partial(_prepare_new, strategy, obj))
     asked = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
@@ -263,13 +265,13 @@ async def _created(server: Server, call: RequestContext, obj: Json, *, generated
         return Put(strategy.to_storage(obj))
 
     try:
-        result = await _written(server, create_in_parents(server, key, decide, attempt=attempt), attempt=attempt)
+        result = await _write(server, create_in_parents(server, key, decide, attempt=attempt), attempt=attempt)
     except _Moved:
         return None
-    return _shown(server, strategy, obj, result)
+    return _show(server, strategy, obj, result)
 
 
-def _prepared_new(strategy: Strategy, obj: Json) -> tuple[Json, ValidationResult]:
+def _prepare_new(strategy: Strategy, obj: Json) -> tuple[Json, ValidationResult]:
     prepared = strategy.prepare_create(obj)
     return prepared, strategy.validate_create(prepared)
 
@@ -285,7 +287,7 @@ def _check_may_create(server: Server, call: RequestContext) -> None:
         raise authorization.forbidden(asked, decision)
 
 
-async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: AdmissionAttributes) -> Stored:
+async def _write(server: Server, writing: Awaitable[Stored | None], *, attempt: AdmissionAttributes) -> Stored:
     """Do the write. If it fails, release what admission has charged for it."""
     done = False
     try:
@@ -334,7 +336,7 @@ def _attempt(
     )
 
 
-def _redecoded(strategy: Strategy, before: Json, after: Json) -> Json:
+def _redecode(strategy: Strategy, before: Json, after: Json) -> Json:
     """Apply defaults to what admission added."""
     if same(before, after):
         return before
@@ -352,10 +354,10 @@ def _judge(call: RequestContext, judgement: ValidationResult, obj: Json) -> None
     call.warnings.extend(judgement.warnings)
 
 
-def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
+def _show(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
     """The object with the revision of its write: the stored dict itself, if that is the form of the response."""
     if strategy.is_stored_as_presented and not is_ready_for_removal(obj):
-        return server.store.shared_body(result)
+        return server.store.get_shared_body(result)
     return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
 
 
@@ -373,6 +375,6 @@ def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool)
 async def present_stored(server: Server, strategy: Strategy, stored: Stored) -> Json:
     """A stored object in the version of the request. Read-only: readers may share one dict."""
     if strategy.is_stored_as_presented:
-        return server.store.shared_body(stored)
+        return server.store.get_shared_body(stored)
     size_bytes = len(stored.data) + strategy.resource.schema_bytes
     return await server.long_work.run(size_bytes, lambda: strategy.present(stored.body()))

@@ -80,7 +80,9 @@ def unknown_format(accepted: str) -> status_errors.StatusError:
 def _from_json(text: bytes, *, kind: str) -> Body:
     read = read_json(text)
     if isinstance(read, NotJson):
-        raise _unrecognised(text, kind=kind, problem=f"couldn't get version/kind; json parse error: {read.problem}")
+        raise _build_unrecognised_error(
+            text, kind=kind, problem=f"couldn't get version/kind; json parse error: {read.problem}"
+        )
     value = _object(read.value, text, kind=kind)
     return Body(value=value, strict_problems=tuple(f'duplicate field "{path}"' for path in read.duplicates))
 
@@ -89,10 +91,10 @@ def _from_yaml(text: bytes, *, kind: str) -> Body:
     try:
         read = read_yaml(text.decode(errors="replace"))
     except UnreadableDocument as error:
-        raise _unrecognised(text, kind=kind, problem=f"yaml: {error.problem}") from error
+        raise _build_unrecognised_error(text, kind=kind, problem=f"yaml: {error.problem}") from error
     taken = take_over(read.value)
     if isinstance(taken, Refused):
-        raise _unrecognised(text, kind=kind, problem=f"{taken.path}: {taken.problem}")
+        raise _build_unrecognised_error(text, kind=kind, problem=f"{taken.path}: {taken.problem}")
     lines = tuple(f'line {line}: key "{key}" already set in map' for line, key in read.duplicates)
     listed = "".join(f"\n  {line}" for line in lines)
     return Body(
@@ -118,26 +120,28 @@ def _object(value: Any, text: bytes, *, kind: str) -> Json:
         return {}
     if not isinstance(value, dict):
         go_error = f"cannot unmarshal {_JSON_NAMES[type(value)]} into Go value of type {_TYPE_META}"
-        raise _unrecognised(text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {go_error}")
+        raise _build_unrecognised_error(
+            text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {go_error}"
+        )
     for name, field in (("apiVersion", "apiVersion"), ("kind", "kind")):
         item = value.get(name)
         if item is not None and not isinstance(item, str):
             go_error = (
                 f"cannot unmarshal {_JSON_NAMES.get(type(item), 'object')} into Go struct field .{field} of type string"
             )
-            raise _unrecognised(
+            raise _build_unrecognised_error(
                 text, kind=kind, problem=f"couldn't get version/kind; json parse error: json: {go_error}"
             )
     return value
 
 
-def unrecognised_kind(request: Request, *, kind: str) -> status_errors.StatusError:
+def build_unrecognised_kind_error(request: Request, *, kind: str) -> status_errors.StatusError:
     """The error for a custom resource without kind or apiVersion."""
     text = request.body.decode(errors="replace")
-    return _unrecognised(request.body, kind=kind, problem=f"Object 'Kind' is missing in '{text}'")
+    return _build_unrecognised_error(request.body, kind=kind, problem=f"Object 'Kind' is missing in '{text}'")
 
 
-def _unrecognised(text: bytes, *, kind: str, problem: str) -> status_errors.StatusError:
+def _build_unrecognised_error(text: bytes, *, kind: str, problem: str) -> status_errors.StatusError:
     said = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(text)})"
     return status_errors.bad_request(said)
 

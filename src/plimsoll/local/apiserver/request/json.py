@@ -123,13 +123,13 @@ def go_problem(text: str) -> str:
     except RecursionError:
         return "exceeded max depth"
     except json.JSONDecodeError as error:
-        return _spelled(text, error)
+        return _spell(text, error)
     except ValueError as error:
         return f"invalid character '{str(error)[:1]}' looking for beginning of value"
     return "invalid JSON"
 
 
-def _spelled(text: str, error: json.JSONDecodeError) -> str:
+def _spell(text: str, error: json.JSONDecodeError) -> str:
     place = error.pos
     while place < len(text) and text[place] in _SPACE:
         place += 1

@@ -41,47 +41,47 @@ async def object_response(server: Server, call: RequestContext, obj: Json, *, st
     if form.is_plain:
         data = server.store.data_of(obj)
         return Response.json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
-    body = await server.long_work.run(call.work_bytes, partial(_encoded_object, server, call, obj))
+    body = await server.long_work.run(call.work_bytes, partial(_encode_object, server, call, obj))
     return Response(status=status, body=body, content_type=form.content_type)
 
 
-async def stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
+async def build_stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
     form, strategy = form_of(call), strategy_of(call.resource)
     if strategy.is_stored_as_presented and form.is_plain:
         return Response(status=200, body=stored.data + b"\n", content_type=JSON)
 
     def encoded() -> bytes:
         shown = strategy.present(stored.body())
-        return _encoder.encode(shown) + b"\n" if form.is_plain else _encoded_object(server, call, shown)
+        return _encoder.encode(shown) + b"\n" if form.is_plain else _encode_object(server, call, shown)
 
     body = await server.long_work.run(len(stored.data) + call.work_bytes, encoded)
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
-def _encoded_object(server: Server, call: RequestContext, obj: Json) -> bytes:
+def _encode_object(server: Server, call: RequestContext, obj: Json) -> bytes:
     return presentation.encode_object(form_of(call), obj, call.resource, now=server.clock.now())
 
 
 async def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
     form = form_of(call)
     size_bytes = sum(len(stored.data) for stored in items) + call.work_bytes
-    body = await server.long_work.run(size_bytes, partial(_encoded_list, server, call, items, metadata))
+    body = await server.long_work.run(size_bytes, partial(_encode_list, server, call, items, metadata))
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
-def _encoded_list(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> bytes:
+def _encode_list(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> bytes:
     form = form_of(call)
     resource = call.resource
     strategy = strategy_of(resource)
     if resource.is_custom and form.kind == "object":
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
-        return _joined_list(resource, items, metadata)
+        return _join_list(resource, items, metadata)
     shown = (strategy.present(stored.body()) for stored in items)
     return presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
 
 
-def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
+def _join_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
     strategy = strategy_of(resource)
     if strategy.is_stored_as_presented:
         prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
@@ -89,7 +89,7 @@ def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Js
     elif resource.is_custom:
         parts = (_encoder.encode(strategy.present(stored.body())) for stored in items)
     else:
-        parts = (_encoder.encode(_untyped(strategy.present(stored.body()))) for stored in items)
+        parts = (_encoder.encode(_without_type(strategy.present(stored.body()))) for stored in items)
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
     return b'%b,"items":[%b]}\n' % (_encoder.encode(head)[:-1], b",".join(parts))
 
@@ -97,8 +97,8 @@ def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Js
 def _without(data: bytes, prefix: bytes) -> bytes:
     if data.startswith(prefix):
         return b"{" + data[len(prefix) :]
-    return _encoder.encode(_untyped(msgspec.json.decode(data)))
+    return _encoder.encode(_without_type(msgspec.json.decode(data)))
 
 
-def _untyped(obj: Json) -> Json:
+def _without_type(obj: Json) -> Json:
     return {name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}}

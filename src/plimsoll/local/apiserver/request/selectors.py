@@ -43,8 +43,8 @@ def _as_stored(selector: FieldSelector, resource: ServedResource) -> FieldSelect
     known = FieldLabels(resource)
     terms = []
     for term in selector.terms:
-        name = known.stored_name(term.field)
+        name = known.find_stored_name(term.field)
         if name is None:
-            raise status_errors.bad_request(known.unsupported_label_error(term.field))
+            raise status_errors.bad_request(known.describe_unsupported_label(term.field))
         terms.append(FieldTerm(field=name, value=term.value, equal=term.equal))
     return FieldSelector(terms=tuple(terms)) if terms else None

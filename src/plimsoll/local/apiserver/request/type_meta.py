@@ -8,7 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.request.bodies import MOST_STRICT_PROBLEMS, Body, read_object, unrecognised_kind
+from plimsoll.local.apiserver.request.bodies import (
+    MOST_STRICT_PROBLEMS,
+    Body,
+    build_unrecognised_kind_error,
+    read_object,
+)
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.local.apiserver.strategies.lookup import strategy_of
 from plimsoll.objects.builtin.decoding import openapi
@@ -41,7 +46,7 @@ def decode_object(call: RequestContext) -> Json:
     """The body of a create or update, decoded and defaulted; unknown fields are dealt with as asked for."""
     resource = call.resource
     body = read_object(call.request, kind=resource.kind, api_version=resource.api_version)
-    value = _typed(call, body.value)
+    value = _add_type(call, body.value)
     decoded = strategy_of(resource).decode(value)
     if isinstance(decoded, Undecodable):
         raise _cannot_be_handled(value, resource.kind, decoded.problem)
@@ -49,12 +54,12 @@ def decode_object(call: RequestContext) -> Json:
     return decoded.value
 
 
-def _typed(call: RequestContext, value: Json) -> Json:
+def _add_type(call: RequestContext, value: Json) -> Json:
     resource = call.resource
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     if resource.is_custom:
         if not kind:
-            raise unrecognised_kind(call.request, kind=resource.kind)
+            raise build_unrecognised_kind_error(call.request, kind=resource.kind)
         if api_version != resource.api_version:
             raise _other_version(api_version, resource.api_version)
         return value

@@ -31,7 +31,7 @@ def read_yaml(text: str) -> YamlRead:
         try:
             value = yaml_text.load_first(text)
         except UnreadableDocument as error:
-            found = _repeated_key(text, error.problem)
+            found = _find_repeated_key(text, error.problem)
             if found is None or len(duplicates) >= _MOST_DUPLICATES or len(text) > _LONGEST_REPAIRED:
                 raise UnreadableDocument(_as_go_says(error.problem)) from error
             line, key, text = found
@@ -40,7 +40,7 @@ def read_yaml(text: str) -> YamlRead:
         return YamlRead(value, tuple(duplicates))
 
 
-def _repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:
+def _find_repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:
     """The complaint's line and key, and the text without the earlier one of the two entries."""
     if "stands twice in one mapping" not in problem:
         return None

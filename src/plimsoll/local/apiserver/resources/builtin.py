@@ -138,10 +138,10 @@ def builtin_resources() -> Iterator[ServedResource]:
     """Everything in the table, in its order."""
     for api_version, rows in _TABLE.items():
         for row in rows:
-            yield _served(api_version, row)
+            yield _build_resource(api_version, row)
 
 
-def _served(api_version: str, row: _Row) -> ServedResource:
+def _build_resource(api_version: str, row: _Row) -> ServedResource:
     group, _, version = api_version.rpartition("/")
     at_home = (f"{group}/{row.plural}" if group else row.plural, api_version)
     stored_as, storage_version = _STORED_ELSEWHERE.get((api_version, row.kind), at_home)

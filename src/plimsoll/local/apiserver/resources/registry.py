@@ -131,7 +131,7 @@ class ResourceRegistry:
         self.generation += 1
 
 
-def compiled_of(resource: ServedResource) -> CompiledDefinition:
+def get_compiled(resource: ServedResource) -> CompiledDefinition:
     """The compiled definition of a custom resource."""
     assert resource.compiled is not None, f"{resource.full_name} is no custom resource"
     compiled: CompiledDefinition = resource.compiled

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes, User
-from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer, joined
+from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer, join_problems
 from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
@@ -131,5 +131,5 @@ def self_subject_rules_review(server: Server, call: RequestContext, asked: Json)
             other_rules.append({"verbs": list(rule.verbs), "nonResourceURLs": list(rule.urls)})
     status: Json = {"resourceRules": resource_rules, "nonResourceRules": other_rules, "incomplete": False}
     if found.problems:
-        status["evaluationError"] = joined(found.problems)
+        status["evaluationError"] = join_problems(found.problems)
     return {**response_head({}, call), "spec": {}, "status": status}

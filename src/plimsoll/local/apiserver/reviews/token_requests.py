@@ -51,7 +51,7 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
         audiences=audiences,
         expires_in_s=lifetime_s,
         now=now,
-        bound_to=_bound(server, call, spec.get("boundObjectRef")),
+        bound_to=_find_bound_object(server, call, spec.get("boundObjectRef")),
     )
     identity = {"name": call.name, "namespace": call.namespace, "uid": server.entropy.uid()}
     return {
@@ -77,7 +77,7 @@ def _lifetime_s(spec: Json) -> int:
     return seconds
 
 
-def _bound(server: Server, call: RequestContext, ref: Json | None) -> tuple[BoundObject, ...]:
+def _find_bound_object(server: Server, call: RequestContext, ref: Json | None) -> tuple[BoundObject, ...]:
     """The object that the token is to die with; it must be there, and a pod must run as the account."""
     if ref is None:
         return ()

@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.storage.errors import (
     StoreUnusable,
     TooLarge,
 )
-from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES, Key, Stored, encoded_size
+from plimsoll.local.apiserver.storage.objects import LARGEST_OBJECT_BYTES, Key, Stored, compute_encoded_size
 from plimsoll.local.apiserver.storage.store import Decision, Delete, Keep, Put, Store
 from plimsoll.local.apiserver.storage.watch_cache.collection import ListQuery, Page, select_from
 from plimsoll.local.apiserver.storage.watch_cache.events import Event, EventType
@@ -55,6 +55,6 @@ __all__ = [
     "Stored",
     "TooLarge",
     "Watch",
-    "encoded_size",
+    "compute_encoded_size",
     "select_from",
 ]

@@ -106,24 +106,24 @@ class Stored(msgspec.Struct, gc=False, eq=False):
         self._fields = None
 
 
-def _encoded(body: JsonObject) -> bytes:
+def _encode(body: JsonObject) -> bytes:
     # msgspec gives back bytes with up to half as much memory behind them; what is kept for long is worth a copy.
     return bytes(memoryview(_encoder.encode(body)))
 
 
-def encoded_size(body: JsonObject) -> int:
+def compute_encoded_size(body: JsonObject) -> int:
     """The bytes that an object takes in the store."""
     return len(_encoder.encode(body))
 
 
-def stamped(body: Mapping[str, Any], revision: int) -> JsonObject:
-    """A new dict with `revision` in it, for `stored`. The caller's stays as it is."""
+def stamp(body: Mapping[str, Any], revision: int) -> JsonObject:
+    """A new dict with `revision` in it, for `build_stored`. The caller's stays as it is."""
     return {**body, "metadata": {**body["metadata"], "resourceVersion": str(revision)}}
 
 
-def stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stored:
+def build_stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stored:
     """`body`, with `revision` in it, as it is kept: encoded once. Raises `TooLarge`."""
-    data = _encoded(body)
+    data = _encode(body)
     if len(data) > LARGEST_OBJECT_BYTES:
         raise TooLarge
     labels = dict(body["metadata"].get("labels") or ())
@@ -131,7 +131,7 @@ def stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stor
     return Stored(traits, key.namespace, key.name, revision, data, labels, fields)
 
 
-def restamped(last: Stored, revision: int) -> Stored:
+def restamp(last: Stored, revision: int) -> Stored:
     """The last state of an object with the revision of what ended it, which is what DELETED events carry."""
     before = b'"resourceVersion":"%d"' % last.revision
     if last.data.count(before) == 1:
@@ -140,5 +140,5 @@ def restamped(last: Stored, revision: int) -> Stored:
     else:
         body = last.body()
         body["metadata"]["resourceVersion"] = str(revision)
-        data = _encoded(body)
+        data = _encode(body)
     return Stored(last.traits, last.namespace, last.name, revision, data, last._labels, last._fields)  # noqa: SLF001 -- its own module

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Compaction, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
 from plimsoll.local.apiserver.storage.key_lock import KeyLock
-from plimsoll.local.apiserver.storage.objects import Stored, Traits, stamped, stored
+from plimsoll.local.apiserver.storage.objects import Stored, Traits, build_stored, stamp
 from plimsoll.local.apiserver.storage.recovery import rebuild
 from plimsoll.local.apiserver.storage.watch_cache.collection import Collection, ListQuery, Page
 from plimsoll.local.apiserver.storage.watch_cache.decoded_objects import DecodedObjects
@@ -127,12 +127,12 @@ class Store:
         resource = self._resources.get(key.resource)
         return resource.collection.objects.get(key.path) if resource is not None else None
 
-    def shared_body(self, stored: Stored) -> JsonObject:
-        """`stored.body()` for read-only use: one dict for all readers while it is cached."""
+    def get_shared_body(self, stored: Stored) -> JsonObject:
+        """`build_stored.body()` for read-only use: one dict for all readers while it is cached."""
         return self._bodies.of(stored)
 
     def data_of(self, body: JsonObject) -> bytes | None:
-        """The bytes that a `shared_body` is stored as; none for any other dict."""
+        """The bytes that a `get_shared_body` is stored as; none for any other dict."""
         return self._bodies.data_of(body)
 
     def list(self, resource: str, query: ListQuery | None = None, *, matches: Matches | None = None) -> Page:
@@ -233,7 +233,7 @@ class Store:
         try:
             current = self.get(key)
             made = self._change(key, current, change(current), revision=self._given + 1)
-            write = self._submitted((key,), () if made is None else (made,))
+            write = self._submit_changes((key,), () if made is None else (made,))
         finally:
             if write is None:
                 self._key_lock.release(key)
@@ -253,7 +253,7 @@ class Store:
                 taken.append(key)
             currents = tuple(map(self.get, keys))
             changes = self._changes(keys, currents, change(currents))
-            write = self._submitted(in_order, [item for item in changes if item is not None])
+            write = self._submit_changes(in_order, [item for item in changes if item is not None])
         finally:
             if write is None:
                 for key in taken:
@@ -282,8 +282,8 @@ class Store:
         if self._closed:
             raise StoreClosed("the store is closed")
         if isinstance(decision, Put):
-            body = stamped(decision.body, revision)
-            after = stored(self._traits_of(key.resource), key, body=body, revision=revision)
+            body = stamp(decision.body, revision)
+            after = build_stored(self._traits_of(key.resource), key, body=body, revision=revision)
             self._bodies.keep(after, body)
         elif isinstance(decision, Keep) or current is None:
             return None
@@ -291,7 +291,7 @@ class Store:
             after = None
         return Change(revision, key.path, current, after, self._clock.monotonic_s())
 
-    def _submitted(self, keys: Sequence[Key], changes: Sequence[Change]) -> Write | None:
+    def _submit_changes(self, keys: Sequence[Key], changes: Sequence[Change]) -> Write | None:
         if not changes:
             return None
         self._given = changes[-1].revision

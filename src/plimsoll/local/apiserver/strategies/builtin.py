@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.strategies import events, kind_preparation, servic
 from plimsoll.local.apiserver.strategies.generation import first_generation, next_generation
 from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
 from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
-from plimsoll.local.apiserver.strategies.metadata import kept_metadata
+from plimsoll.local.apiserver.strategies.metadata import keep_metadata
 from plimsoll.local.apiserver.strategies.template_cache import PodTemplateCache
 from plimsoll.objects.builtin import api
 from plimsoll.objects.builtin.decoding import decode, openapi
@@ -64,14 +64,14 @@ class BuiltinStrategy:
         """What is made from one template comes in numbers, each the same: decoding it once spares a tenth."""
         text = _encoder.encode(value) if _is_from_template(value) else b""
         if not text or len(text) > _LONGEST_KEPT_BYTES:
-            return self._decoded(value)
+            return self._decode(value)
         known = self._decoded_text(text)
         return known if isinstance(known, Undecodable) else msgspec.structs.replace(known, value=copy(known.value))
 
     def _read_and_decoded(self, text: bytes) -> Decoded | Undecodable:
-        return self._decoded(msgspec.json.decode(text))
+        return self._decode(msgspec.json.decode(text))
 
-    def _decoded(self, value: Json, *, fill_in: Callable[[Json], None] = defaults.fill_in) -> Decoded | Undecodable:
+    def _decode(self, value: Json, *, fill_in: Callable[[Json], None] = defaults.fill_in) -> Decoded | Undecodable:
         decoded = decode.decode(value, self._component)
         problem = decode.go_error(decoded.problems)
         if problem is not None:
@@ -82,7 +82,7 @@ class BuiltinStrategy:
                 fill_in(whole)
         else:
             fill_in(whole)
-        whole = self._spelled_out(whole)
+        whole = self._spell_out(whole)
         kind_preparation.before_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
 
@@ -92,22 +92,22 @@ class BuiltinStrategy:
         if changed - {"apiVersion", "kind"} != {"status"} or not value.get("status"):
             return self.decode(value)
         alone = {name: item for name, item in value.items() if name in {"apiVersion", "kind", "status"}}
-        decoded = self._decoded(alone, fill_in=defaults.fill_in_status)
+        decoded = self._decode(alone, fill_in=defaults.fill_in_status)
         if isinstance(decoded, Undecodable):
             return decoded
         return msgspec.structs.replace(decoded, value={**value, "status": decoded.value["status"]})
 
-    def _spelled_out(self, obj: Json) -> Json:
+    def _spell_out(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
         defaults.spell_out(obj)
         return as_go_writes(obj, self._component)
 
     def prepare_create(self, obj: Json) -> Json:
-        return self._prepared(obj) if self._siblings is None else self._siblings.prepare(obj, self._prepared)
+        return self._prepare(obj) if self._siblings is None else self._siblings.prepare(obj, self._prepare)
 
-    def _prepared(self, obj: Json) -> Json:
+    def _prepare(self, obj: Json) -> Json:
         defaults.prepare_for_create(obj)
-        whole = self._spelled_out(obj)
+        whole = self._spell_out(obj)
         metadata = whole["metadata"]
         generation = first_generation(self.kind, metadata.get("generation"))
         if generation:
@@ -117,8 +117,8 @@ class BuiltinStrategy:
 
     def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
         if subresource in _TRUSTED:
-            return self._counted({**new, "metadata": dict(new["metadata"])}, old)
-        metadata = kept_metadata(new["metadata"], old["metadata"])
+            return self._count_generation({**new, "metadata": dict(new["metadata"])}, old)
+        metadata = keep_metadata(new["metadata"], old["metadata"])
         if subresource == "status":
             updated = kind_preparation.status_update(self.kind, {**new, "metadata": metadata}, old)
             kind_preparation.keep(updated["metadata"], old["metadata"], "generation")
@@ -127,11 +127,11 @@ class BuiltinStrategy:
         if self.has_status:
             kind_preparation.keep(updated, old, "status")
         kind_preparation.on_update(updated, old, self.kind)
-        updated = self._counted(updated, old)
+        updated = self._count_generation(updated, old)
         # What decoding left out until ownership was settled (see `before_tracking`) is written again.
-        return self._spelled_out(copy(updated)) if self.kind == "Event" else updated
+        return self._spell_out(copy(updated)) if self.kind == "Event" else updated
 
-    def _counted(self, updated: Json, old: Json) -> Json:
+    def _count_generation(self, updated: Json, old: Json) -> Json:
         generation = next_generation(updated, old, kind=self.kind)
         if generation is None:
             updated["metadata"].pop("generation", None)
@@ -140,16 +140,16 @@ class BuiltinStrategy:
         return updated
 
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
-        return service_allocation.allocated(obj, old, store) if self._is_service else obj
+        return service_allocation.allocate(obj, old, store) if self._is_service else obj
 
     def reallocate(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
-        return service_allocation.allocated({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
+        return service_allocation.allocate({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
 
     def validate_create(self, obj: Json) -> ValidationResult:
-        judged = self._judged(obj) if self._siblings is None else self._siblings.validate(obj, self._judged)
+        judged = self._judge(obj) if self._siblings is None else self._siblings.validate(obj, self._judge)
         return judged or ValidationResult()
 
-    def _judged(self, obj: Json) -> ValidationResult:
+    def _judge(self, obj: Json) -> ValidationResult:
         errors = [*api.create_errors(obj), *kind_preparation.further_errors(obj, self.api_version, self.kind)]
         return ValidationResult(errors=tuple(errors))
 
@@ -161,11 +161,11 @@ class BuiltinStrategy:
     def present(self, stored: Json) -> Json:
         if stored.get("apiVersion") == self.api_version:
             return stored
-        return events.converted(stored, self.api_version)
+        return events.convert(stored, self.api_version)
 
     def to_storage(self, obj: Json) -> Json:
         if self.api_version != self.resource.storage_version:
-            obj = events.converted(obj, self.resource.storage_version)
+            obj = events.convert(obj, self.resource.storage_version)
         first = {"kind": self.kind, "apiVersion": self.resource.storage_version, "metadata": obj["metadata"]}
         return {**first, **{name: value for name, value in obj.items() if name not in first}}
 

@@ -19,7 +19,7 @@ def is_definition(obj: Json) -> bool:
     return (obj.get("apiVersion"), obj.get("kind")) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
-def marked(old: Json, *, now: datetime) -> Json:
+def mark(old: Json, *, now: datetime) -> Json:
     metadata = dict(old["metadata"])
     if metadata.get("deletionTimestamp"):
         return old

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
-from plimsoll.local.apiserver.resources.registry import compiled_of
+from plimsoll.local.apiserver.resources.registry import get_compiled
 from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
-from plimsoll.local.apiserver.strategies.metadata import kept_metadata
+from plimsoll.local.apiserver.strategies.metadata import keep_metadata
 from plimsoll.objects.schema.admission import object_metadata
 from plimsoll.objects.schema.admission.defaulting import apply_defaults
 from plimsoll.objects.schema.admission.embedded_resources import coerce_embedded
@@ -42,7 +42,7 @@ class CustomStrategy:
         assert resource.definition is not None
         # Without what was compiled: that is what a strategy is kept by, and a circle through it would keep it for ever.
         self.resource = replace(resource, compiled=None)
-        self._version = compiled_of(resource).version(resource.version)
+        self._version = get_compiled(resource).version(resource.version)
         self.types = {
             f"{resource.group}/{version['name']}": TypeSchema.of_definition(version["schema"]["openAPIV3Schema"])
             for version in resource.definition["spec"]["versions"]
@@ -88,7 +88,7 @@ class CustomStrategy:
                 updated["metadata"]["managedFields"] = new["metadata"]["managedFields"]
             _take(updated, new, "status")
             return updated
-        updated = {**new, "metadata": kept_metadata(new["metadata"], old["metadata"])}
+        updated = {**new, "metadata": keep_metadata(new["metadata"], old["metadata"])}
         if self._version.has_status:
             _take(updated, old, "status")
         before = old["metadata"].get("generation") or 0
@@ -144,7 +144,7 @@ _KNOWN: WeakKeyDictionary[CompiledDefinition, dict[str, CustomStrategy]] = WeakK
 
 def custom_strategy(resource: ServedResource) -> CustomStrategy:
     """Made once a definition and version; gone with the last resource that holds what was compiled."""
-    by_version = _KNOWN.setdefault(compiled_of(resource), {})
+    by_version = _KNOWN.setdefault(get_compiled(resource), {})
     found = by_version.get(resource.version)
     if found is None:
         found = by_version[resource.version] = CustomStrategy(resource)

@@ -35,7 +35,7 @@ _LONGEST: Final = 128
 _LONGEST_MESSAGE: Final = 1024
 
 
-def converted(obj: Json, api_version: str) -> Json:
+def convert(obj: Json, api_version: str) -> Json:
     """The event in the other version, written as Go writes it there."""
     names = _OLD_NAMES if api_version == CORE else NEW_NAMES
     renamed = {names.get(name, name): value for name, value in obj.items() if value is not None}

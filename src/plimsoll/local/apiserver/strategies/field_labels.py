@@ -55,13 +55,13 @@ class FieldLabels:
         self._resource = resource
         self._own = selectable(resource)
 
-    def stored_name(self, label: str) -> str | None:
+    def find_stored_name(self, label: str) -> str | None:
         """The name under which the store keeps the field; none if it cannot be selected by."""
         if self._resource.api_version == EVENTS:
             label = _from_new_name(label)
         return label if label in _COMMON or label in self._own else None
 
-    def unsupported_label_error(self, label: str) -> str:
+    def describe_unsupported_label(self, label: str) -> str:
         resource = self._resource
         if resource.stored_as == "batch/jobs":
             return f'field label "{label}" not supported for Job'
@@ -113,7 +113,7 @@ def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], d
                 inside = {}
             for name, step, absent in steps:
                 value = inside.get(step)
-                found[name] = value if type(value) is str else _spelled(value, absent)
+                found[name] = value if type(value) is str else _format(value, absent)
         for name, path, absent in others:
             found[name] = _text(body, path, absent)
         if body.get("kind") == "Event" and "source" in found:
@@ -128,10 +128,10 @@ def _text(body: Mapping[str, Any], path: list[str], absent: str) -> str:
     value: Any = body
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
-    return _spelled(value, absent)
+    return _format(value, absent)
 
 
-def _spelled(value: Any, absent: str) -> str:
+def _format(value: Any, absent: str) -> str:
     if isinstance(value, str):
         return value
     if value is None:

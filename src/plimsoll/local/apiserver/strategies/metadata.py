@@ -10,7 +10,7 @@ _ALWAYS_KEPT: Final = ("creationTimestamp", "deletionTimestamp")
 _KEPT_IF_ABSENT: Final = ("uid", "deletionGracePeriodSeconds")
 
 
-def kept_metadata(new: Json, old: Json) -> Json:
+def keep_metadata(new: Json, old: Json) -> Json:
     """The new metadata with the old identity, as `rest.BeforeUpdate` does it."""
     result = dict(new)
     result.pop("selfLink", None)

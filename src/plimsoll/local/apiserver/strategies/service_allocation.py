@@ -32,7 +32,7 @@ _KEPT_FREE: Final = 10  # the first addresses are for the cluster's own services
 _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 
-def allocated(obj: Json, old: Json | None, store: Store) -> Json:
+def allocate(obj: Json, old: Json | None, store: Store) -> Json:
     """The service with its addresses; those it had stay. Raises `StatusError` if a requested one is not available."""
     spec = dict(obj["spec"])
     result = {**obj, "spec": spec}
@@ -60,12 +60,12 @@ def _holders(store: Store) -> Iterator[Stored]:
 # ---- addresses
 
 
-def _used_addresses(store: Store) -> set[str]:
+def _list_used_addresses(store: Store) -> set[str]:
     return {stored.fields.get("spec.clusterIP", "") for stored in _holders(store)}
 
 
 def _free_address(metadata: Json, store: Store) -> str:
-    used = _used_addresses(store)
+    used = _list_used_addresses(store)
     usable = ADDRESSES.num_addresses - _KEPT_FREE - 1
     start = crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode()) % usable
     for step in range(usable):
@@ -84,7 +84,7 @@ def _check_address(obj: Json, store: Store) -> None:
     if not inside:
         problem = f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
         problem += f"The range of valid IPs is {ADDRESSES}"
-    elif address in _used_addresses(store):
+    elif address in _list_used_addresses(store):
         problem = f"failed to allocate IP {address}: provided IP is already allocated"
     else:
         return
@@ -113,7 +113,7 @@ class _Exposed(msgspec.Struct):
 _exposed: Final = msgspec.json.Decoder(_Exposed)
 
 
-def _used_ports(store: Store) -> set[int]:
+def _list_used_ports(store: Store) -> set[int]:
     exposed = (stored for stored in _holders(store) if stored.fields.get("spec.type") in _WITH_NODE_PORTS)
     return {port.nodePort for stored in exposed for port in _exposed.decode(stored.data).spec.ports or ()}
 
@@ -129,7 +129,7 @@ def _with_node_ports(obj: Json, old: Json | None, store: Store) -> list[Json]:
     own = set(kept.values())
     if all(port.get("nodePort") in own for port in ports):
         return ports
-    used = _used_ports(store)
+    used = _list_used_ports(store)
     _check_ports(obj, ports, taken=used - own, is_new=old is None)
     if obj["spec"]["type"] == "NodePort" or obj["spec"].get("allocateLoadBalancerNodePorts") is not False:
         _give_ports(ports, used=used | own, is_new=old is None)

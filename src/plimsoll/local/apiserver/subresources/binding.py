@@ -41,9 +41,9 @@ async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     def change(current: Stored | None) -> Decision:
         if current is None:
             raise status_errors.not_found(name, group="", resource="pods")
-        shown = server.store.shared_body(current)
+        shown = server.store.get_shared_body(current)
         _check_preconditions(shown, metadata)
-        pod = _assigned(shown, binding, now=now)
+        pod = _assign(shown, binding, now=now)
         return Keep() if call.dry_run else Put(pod)
 
     await server.store.update(Key("pods", call.namespace, name), change)
@@ -72,7 +72,7 @@ def _check_preconditions(pod: Json, given: Json) -> None:
             raise status_errors.conflict(metadata["name"], group="", resource="pods", why=why)
 
 
-def _assigned(pod: Json, binding: Json, *, now: datetime) -> Json:
+def _assign(pod: Json, binding: Json, *, now: datetime) -> Json:
     """The pod with its node; the given pod is shared and stays unchanged."""
     metadata, spec = pod["metadata"], pod["spec"]
     name = metadata["name"]

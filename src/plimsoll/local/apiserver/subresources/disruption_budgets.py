@@ -54,7 +54,7 @@ def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
     metadata, status = budget["metadata"], dict(budget.get("status") or {})
     name = metadata["name"]
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
-        raise unsettled(name)
+        raise build_unsettled_error(name)
     allowed, disrupted = status.get("disruptionsAllowed", 0), status.get("disruptedPods") or {}
     if allowed < 0:
         raise _forbidden(name, "pdb disruptions allowed is negative")
@@ -65,11 +65,11 @@ def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
     status["disruptionsAllowed"] = allowed - 1
     status["disruptedPods"] = {**disrupted, pod_name: format_time(now)}
     if allowed == 1:
-        status["conditions"] = _exhausted(status, now)
+        status["conditions"] = _find_exhausted(status, now)
     return status
 
 
-def unsettled(name: str) -> status_errors.StatusError:
+def build_unsettled_error(name: str) -> status_errors.StatusError:
     """The controller has not looked at the budget yet, or the pod has just changed: try again soon."""
     return _too_many(f"The disruption budget {name} is still being processed by the server.", retry=_RETRY_AFTER_S)
 
@@ -83,7 +83,7 @@ def _too_many(message: str, *, retry: int = 0) -> status_errors.StatusError:
 
 
 def _forbidden(name: str, why: str) -> status_errors.StatusError:
-    details = status_errors.named(name, group="policy", kind="poddisruptionbudget")
+    details = status_errors.build_details(name, group="policy", kind="poddisruptionbudget")
     return status_errors.forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
 
 
@@ -101,7 +101,7 @@ def _why_none(name: str, status: Json) -> str:
     return f"{refused} ({found.get('reason')}): {detail}" if detail else refused
 
 
-def _exhausted(status: Json, now: datetime) -> list[Json]:
+def _find_exhausted(status: Json, now: datetime) -> list[Json]:
     conditions = list(status.get("conditions") or ())
     condition = {
         "type": "DisruptionAllowed",

@@ -131,7 +131,7 @@ class _Eviction:
             await self._delete(only_as=None if self._names_version else pod)
         except status_errors.StatusError as refusal:
             if refusal.code == 409 and not self._names_version:
-                raise disruption_budgets.unsettled(budget) from refusal
+                raise disruption_budgets.build_unsettled_error(budget) from refusal
             raise
 
     async def _delete(self, *, only_as: Json | None) -> None:

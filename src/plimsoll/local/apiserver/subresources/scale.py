@@ -38,7 +38,7 @@ async def get_scale(server: Server, call: RequestContext) -> Json:
     scale = _scale(scalable, stored.body())
     if isinstance(scalable, CustomScaleTarget) and "replicas" not in scale["spec"]:
         raise _no_replicas(scalable.replicas_path)
-    return _written(scale)
+    return _write(scale)
 
 
 async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
@@ -51,9 +51,9 @@ async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Jso
     """Let `patch` make the new Scale from the current one (again, after a concurrent write); returns the new Scale."""
 
     def written(scale: Json) -> Json:
-        asked = _written(decode_body(call, patch(_written(scale)), api_version=_VERSION, kind=_KIND))
+        asked = _write(decode_body(call, patch(_write(scale)), api_version=_VERSION, kind=_KIND))
         now = server.clock.now()
-        return _ownership().update(_written(scale, with_managers=True), asked, manager=call.field_manager, now=now)
+        return _ownership().update(_write(scale, with_managers=True), asked, manager=call.field_manager, now=now)
 
     return await _change(server, call, written)
 
@@ -62,14 +62,14 @@ async def apply_scale(server: Server, call: RequestContext, applied: Any, *, for
     """Server-side apply of a Scale; the Scale afterwards."""
 
     def written(scale: Json) -> Json:
-        live = _written(scale, with_managers=True)
+        live = _write(scale, with_managers=True)
         now = server.clock.now()
         result = _ownership().apply(live, applied, manager=call.field_manager, force=force, now=now)
         if isinstance(result, ApplyRefused):
             details = {"causes": list(result.causes)} if result.causes else None
             raise status_errors.failure(result.code, result.reason, result.message, details=details)
         managers = result.value["metadata"].get("managedFields") or []
-        asked = _written(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
+        asked = _write(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
         return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
 
     return await _change(server, call, written)
@@ -97,7 +97,7 @@ async def _change(server: Server, call: RequestContext, written: Callable[[Json]
         return scalable.with_replicas({**obj, "metadata": metadata}, replicas or 0)
 
     changed = await guaranteed_update.change_object(server, call, change, subresource="scale")
-    return _written(_scale(scalable, changed))
+    return _write(_scale(scalable, changed))
 
 
 def _unset(before: Json) -> int | None:
@@ -125,7 +125,7 @@ def _scale(scalable: ScaleTarget, obj: Json) -> Json:
     }
 
 
-def _written(scale: Json, *, with_managers: bool = False) -> Json:
+def _write(scale: Json, *, with_managers: bool = False) -> Json:
     """As Go writes it: no zero in the spec, no empty selector."""
     spec, status = scale.get("spec") or {}, scale.get("status") or {}
     metadata = scale.get("metadata") or {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.selectors import LabelSelector, build_requirement
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.resources.registry import ServedResource, compiled_of
+from plimsoll.local.apiserver.resources.registry import ServedResource, get_compiled
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission.scale import ScalePaths, UnreadableScale, read
 
@@ -64,7 +64,7 @@ class CustomScaleTarget:
     """A custom resource whose version declares the scale subresource; its number is checked with the object."""
 
     def __init__(self, resource: ServedResource) -> None:
-        compiled = compiled_of(resource)
+        compiled = get_compiled(resource)
         declared = compiled.version(resource.version).scale
         assert declared is not None, f"{resource.full_name} has no scale subresource"
         self._declared: ScalePaths = declared

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from plimsoll.local.apiserver.http_types import Request, Response
-from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refused_host
+from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refuse_host
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
 from plimsoll.local.apiserver.transport.response_headers import response_headers
 
@@ -61,7 +61,7 @@ class AsgiApplication:
         exchange = _Exchange(scope, receive, send, self._clock)
         try:
             if (refusal := self._hosts.find_refusal(hosts, request.header("origin"))) is not None:
-                raise refused_host(refusal)
+                raise refuse_host(refusal)
             with self._in_flight.reserve_body() as held:
                 request = request._replace(body=await self._body(request, receive, held))
                 # Counted once it is whole: a client that sends half a body must not keep others from writing.
@@ -81,7 +81,7 @@ class AsgiApplication:
         if not request.header("content-length") and not request.header("transfer-encoding"):
             return b""
         most = self._limits.max_body_bytes
-        if _announced_bytes(request) > most:
+        if _read_content_length(request) > most:
             raise body_too_large(self._limits)
         pieces: list[bytes] = []
         try:
@@ -186,7 +186,7 @@ def _without_body(scope: Scope) -> Request:
     return Request(method=scope["method"], path=scope["path"], query=query, headers=headers)
 
 
-def _announced_bytes(request: Request) -> int:
+def _read_content_length(request: Request) -> int:
     """The Content-Length of the request; the parser has checked that it is a number."""
     length = request.header("content-length")
     if not length:

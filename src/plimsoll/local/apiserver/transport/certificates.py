@@ -194,10 +194,10 @@ def _load(directory: DataDirectory, certificate_name: str, key_name: str) -> Pai
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
     except ValueError:
-        raise directory.damaged(certificate_name, "is not a certificate in PEM form") from None
+        raise directory.build_damaged_error(certificate_name, "is not a certificate in PEM form") from None
     key = _key_of(key_pem)
     if key is None:
-        raise directory.damaged(key_name, "is not a P-256 key in PEM form")
+        raise directory.build_damaged_error(key_name, "is not a P-256 key in PEM form")
     return Pair(certificate, key) if certificate.public_key() == key.public_key() else None
 
 

@@ -42,7 +42,7 @@ class EmbeddedTransport:
         # A call's path and query are plain text already: to escape and read them again was a thirtieth of a write.
         request = Request(call.method, call.path, call.query, headers, call.body)
         try:
-            return await self._calls.carry(self._replied(call, request), call.timeout_s)
+            return await self._calls.carry(self._reply(call, request), call.timeout_s)
         except TimeoutError:
             if self._is_closed:
                 raise AnswerLost(
@@ -50,11 +50,11 @@ class EmbeddedTransport:
                 ) from None
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
 
-    async def _replied(self, call: Call, request: Request) -> Response:
+    async def _reply(self, call: Call, request: Request) -> Response:
         response = await self._door.carry(request)
         if isinstance(response.body, bytes):
             return Response(response.status, _headers(response), response.body)
-        return await _streamed(response, call)
+        return await _stream(response, call)
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -62,7 +62,7 @@ class EmbeddedTransport:
         await self._door.aclose()
 
 
-async def _streamed(response: ServerResponse, call: Call) -> Response:
+async def _stream(response: ServerResponse, call: Call) -> Response:
     headers = _headers(response)
     assert isinstance(response.body, Stream), "the in-process transport gives every stream a handle that can be closed"
     if call.is_stream and 200 <= response.status < 300:

@@ -420,7 +420,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], *, after: int) -> None:
 async def check_books(world: AdmissionHarness) -> None:
     for ledger in world.admission._quotas._ledgers.values():
         await ledger.catch_up(world.clock.now())
-        assert ledger.used() == use_of_pods(world)
+        assert ledger.compute_used() == use_of_pods(world)
 
 
 def use_of_pods(world: AdmissionHarness) -> dict[str, Quantity]:

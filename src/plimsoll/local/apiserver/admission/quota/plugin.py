@@ -66,17 +66,17 @@ class ResourceQuotas:
             )
             if unspecified is not None:
                 raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
-        asked = self._asked(attempt) if pertinent else {}
+        asked = self._compute_added(attempt) if pertinent else {}
         charged = [(quota, ledger) for quota, ledger in pertinent if ledger.terms.names.intersection(asked)]
         for quota, ledger in charged:
-            _check(attempt, quota, used=ledger.used(), asked=asked)
+            _check(attempt, quota, used=ledger.compute_used(), asked=asked)
         if not attempt.dry_run:
             key = Key(stored_as, attempt.namespace, attempt.obj["metadata"].get("name") or attempt.name)
             for _, ledger in charged:
                 ledger.reserve(attempt, key, asked)
         return charged
 
-    def _asked(self, attempt: AdmissionAttributes) -> Amounts:
+    def _compute_added(self, attempt: AdmissionAttributes) -> Amounts:
         """What the write adds, without zeros."""
         assert attempt.obj is not None
         stored_as, now = attempt.resource.stored_as, self._clock.now()
@@ -117,7 +117,7 @@ class ResourceQuotas:
         metadata = quota["metadata"]
 
         def status(current: Json) -> Json:
-            used = {name: str(amount) for name, amount in ledger.expected().items()}
+            used = {name: str(amount) for name, amount in ledger.compute_expected().items()}
             return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
 
         key = Key(_QUOTAS, metadata["namespace"], metadata["name"])
@@ -139,11 +139,11 @@ def _check(attempt: AdmissionAttributes, quota: Json, *, used: Amounts, asked: A
     ]
     if exceeded:
         parts = (
-            f"{called}: {','.join(_shown(amounts, exceeded))}"
+            f"{called}: {','.join(_format_amounts(amounts, exceeded))}"
             for called, amounts in (("requested", asked), ("used", used), ("limited", hard))
         )
         raise forbidden(attempt, f"exceeded quota: {quota['metadata']['name']}, {', '.join(parts)}")
 
 
-def _shown(amounts: Amounts, names: list[str]) -> Iterator[str]:
+def _format_amounts(amounts: Amounts, names: list[str]) -> Iterator[str]:
     return (f"{name}={amounts[name]}" for name in names)

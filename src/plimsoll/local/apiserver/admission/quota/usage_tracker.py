@@ -67,15 +67,15 @@ class QuotaLedger:
         for resource in resources:
             self._follow(resource)
 
-    def used(self) -> Amounts:
+    def compute_used(self) -> Amounts:
         """By name of `hard`; what is reserved counts."""
         return {name: self._total[name] for name in sorted(self.terms.names)}
 
-    def expected(self) -> Amounts:
+    def compute_expected(self) -> Amounts:
         """The use once all writes on their way have come about, for people to read: what they free is freed."""
         total = self._total
         for reservation in self._reserved.values():
-            total = plus(total, self._mine(_freed(reservation.amounts)))
+            total = plus(total, self._mine(_select_freed(reservation.amounts)))
         return {name: total[name] for name in sorted(self.terms.names)}
 
     def about(self, stored_as: str, obj: Json) -> frozenset[str]:
@@ -124,12 +124,12 @@ class QuotaLedger:
 
     def _hold(self, reservation: _Reservation) -> None:
         self._reserved[id(reservation.attempt)] = reservation
-        self._total = plus(self._total, self._mine(_claimed(reservation.amounts)))
+        self._total = plus(self._total, self._mine(_select_claimed(reservation.amounts)))
 
     def _drop(self, identity: int) -> None:
         reservation = self._reserved.pop(identity)
         self._abandoned.discard(identity)
-        self._total = minus(self._total, self._mine(_claimed(reservation.amounts)))
+        self._total = minus(self._total, self._mine(_select_claimed(reservation.amounts)))
 
     def _mine(self, amounts: Amounts) -> Amounts:
         return {name: amount for name, amount in amounts.items() if name in self.terms.names}
@@ -169,9 +169,9 @@ class QuotaLedger:
         self._total = plus(minus(self._total, before), after)
 
 
-def _claimed(amounts: Amounts) -> Amounts:
+def _select_claimed(amounts: Amounts) -> Amounts:
     return {name: amount for name, amount in amounts.items() if amount.nano > 0}
 
 
-def _freed(amounts: Amounts) -> Amounts:
+def _select_freed(amounts: Amounts) -> Amounts:
     return {name: amount for name, amount in amounts.items() if amount.nano < 0}

@@ -73,7 +73,7 @@ def _read(text: str) -> str:
         if not rest.isascii() or not rest.isdigit() or len(rest) > 18:
             raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} names no index")
         return f"i:{int(rest)}"
-    value = _parsed(rest)
+    value = _parse(rest)
     if kind == "v":
         return of_value(value)
     if not isinstance(value, dict):
@@ -107,10 +107,10 @@ def _item_sort_key(element: str) -> tuple[Any, ...]:
 
 def path_text(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.containers[name="a"].image`."""
-    return "".join(map(_spelled_step, path))
+    return "".join(map(_format_step, path))
 
 
-def _spelled_step(element: str) -> str:
+def _format_step(element: str) -> str:
     kind, _, rest = element.partition(":")
     if kind == "f":
         return f".{rest}"
@@ -118,11 +118,11 @@ def _spelled_step(element: str) -> str:
         return f"[{rest}]"
     value = json.loads(rest)
     if kind == "v":
-        return f"[={_shown(value)}]"
-    return "[" + ",".join(f"{name}={_shown(item)}" for name, item in value.items()) + "]"
+        return f"[={_format_value(value)}]"
+    return "[" + ",".join(f"{name}={_format_value(item)}" for name, item in value.items()) + "]"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return go_text.quote(value)
     return "null" if value is None else go_text.plain(value)
@@ -140,7 +140,7 @@ def _compact(value: Any) -> str:
     return _encoder.encode(value)
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -67,7 +67,7 @@ def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: C
         # Whatever the type allows, there is nothing below: most fields of all objects.
         into.mark_difference(element, before, after)
         return
-    narrowed_before, narrowed_after = atom.narrowed(before), atom.narrowed(after)
+    narrowed_before, narrowed_after = atom.narrow(before), atom.narrow(after)
     if narrowed_before is narrowed_after:
         _compare_as(narrowed_after, element, (before, after), into)
     else:
@@ -79,14 +79,14 @@ def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: C
 def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparison) -> None:
     before, after = sides
     if atom.map is not None:
-        one, other = _typed(before, dict), _typed(after, dict)
+        one, other = _convert(before, dict), _convert(after, dict)
         if atom.map.is_atomic or not (one or other):
             into.mark_difference(element, before, after)
             return
         below = Comparison()
         _compare_maps(one or {}, other or {}, atom.map, into=below)
     elif atom.scalar is None and atom.list is not None:
-        first, second = _typed(before, list), _typed(after, list)
+        first, second = _convert(before, list), _convert(after, list)
         if atom.list.is_atomic or not (first or second):
             into.mark_difference(element, before, after)
             return
@@ -103,7 +103,7 @@ def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
     into.members.add(element)
     if not isinstance(value, (dict, list)):
         return
-    atom = atom.narrowed(value)
+    atom = atom.narrow(value)
     below = FieldSet()
     if atom.map is not None:
         if isinstance(value, dict) and not atom.map.is_atomic:
@@ -124,7 +124,7 @@ def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
     into.attach(element, below)
 
 
-def _typed(value: Any, type_: type[Any]) -> Any:
+def _convert(value: Any, type_: type[Any]) -> Any:
     return value if isinstance(value, type_) else None
 
 

@@ -45,7 +45,7 @@ def _own(element: str, value: Any, *, atom: Atom | None, into: FieldSet) -> None
     """Puts the field itself in if it is a leaf, and what is below it otherwise."""
     if atom is None:
         return
-    atom = atom.narrowed(value)
+    atom = atom.narrow(value)
     below = FieldSet()
     if atom.map is not None:
         if atom.map.is_atomic:

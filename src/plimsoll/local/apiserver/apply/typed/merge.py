@@ -19,15 +19,15 @@ def merge(live: Any, applied: Any, atom: Atom) -> Any:
         return live
     if live is ABSENT:
         return applied
-    atom = atom.narrowed(applied)
+    atom = atom.narrow(applied)
     if atom.map is not None:
-        return _merged_maps(live, applied, atom.map)
+        return _merge_maps(live, applied, atom.map)
     if atom.scalar is None and atom.list is not None:
-        return _merged_lists(live, applied, atom.list)
+        return _merge_lists(live, applied, atom.list)
     return applied
 
 
-def _merged_maps(live: Any, applied: Any, map_type: MapType) -> Any:
+def _merge_maps(live: Any, applied: Any, map_type: MapType) -> Any:
     ours: dict[str, Any] = live if isinstance(live, dict) else {}
     theirs: dict[str, Any] = applied if isinstance(applied, dict) else {}
     if map_type.is_atomic or not (ours or theirs):
@@ -41,12 +41,12 @@ def _merged_maps(live: Any, applied: Any, map_type: MapType) -> Any:
     return live if unchanged and isinstance(live, dict) else merged
 
 
-def _merged_lists(live: Any, applied: Any, list_type: ListType) -> Any:
+def _merge_lists(live: Any, applied: Any, list_type: ListType) -> Any:
     ours: list[Any] = live if isinstance(live, list) else []
     theirs: list[Any] = applied if isinstance(applied, list) else []
     if list_type.is_atomic or not (ours or theirs):
         return applied
-    merged = _ListMerge(list_type, ours, theirs).merged()
+    merged = _ListMerge(list_type, ours, theirs).merge_items()
     unchanged = len(merged) == len(ours) and all(map(_is, merged, ours))
     return live if unchanged else merged
 
@@ -73,7 +73,7 @@ class _ListMerge:
         self._shared = [element for element in reversed(self._applied_elements) if element in self._known]
         self._out: list[Any] = []
 
-    def merged(self) -> list[Any]:
+    def merge_items(self) -> list[Any]:
         position = 0
         for element in self._applied_elements:
             position = self._take_live_before(element, position)

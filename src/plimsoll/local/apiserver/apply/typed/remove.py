@@ -16,15 +16,15 @@ def remove(value: Any, fields: FieldSet, atom: Atom | None) -> Any:
     """Maps and lists that lose everything become null, as in Kubernetes: decoding drops it, or keeps it if nullable."""
     if not fields or atom is None:
         return value
-    atom = atom.narrowed(value)
+    atom = atom.narrow(value)
     if atom.map is not None:
-        return _removed_from_map(value, fields, atom.map) if isinstance(value, dict) else None
+        return _remove_from_map(value, fields, atom.map) if isinstance(value, dict) else None
     if atom.scalar is None and atom.list is not None:
-        return _removed_from_list(value, fields, atom.list) if isinstance(value, list) else None
+        return _remove_from_list(value, fields, atom.list) if isinstance(value, list) else None
     return value
 
 
-def _removed_from_map(value: dict[str, Any], fields: FieldSet, map_type: MapType) -> dict[str, Any] | None:
+def _remove_from_map(value: dict[str, Any], fields: FieldSet, map_type: MapType) -> dict[str, Any] | None:
     if map_type.is_atomic:
         return None
     left: dict[str, Any] = {}
@@ -36,7 +36,7 @@ def _removed_from_map(value: dict[str, Any], fields: FieldSet, map_type: MapType
     return left or None
 
 
-def _removed_from_list(value: list[Any], fields: FieldSet, list_type: ListType) -> list[Any] | None:
+def _remove_from_list(value: list[Any], fields: FieldSet, list_type: ListType) -> list[Any] | None:
     if list_type.is_atomic:
         return None
     left: list[Any] = []

@@ -52,7 +52,7 @@ class Atom:
         self.map = map_
         self._alone: dict[str, Atom] = {}
 
-    def narrowed(self, value: Any) -> Atom:
+    def narrow(self, value: Any) -> Atom:
         """Only the type that fits the value; all of them if none does, or if it is null or not there."""
         if value is None or value is ABSENT or (self.map is None) + (self.list is None) + (self.scalar is None) == 2:
             return self

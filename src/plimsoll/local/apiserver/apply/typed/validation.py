@@ -28,21 +28,21 @@ def validation_error(value: Any, atom: Atom) -> str | None:
 def _check(value: Any, atom: Atom, *, path: str, problems: list[str]) -> None:
     if value is None:
         return
-    atom = atom.narrowed(value)
+    atom = atom.narrow(value)
     if atom.map is not None:
         if isinstance(value, dict):
             _check_map(value, atom.map, path=path, problems=problems)
         else:
-            problems.append(_told(path, f"expected map, got {_boxed(value)}"))
+            problems.append(_describe(path, f"expected map, got {_format_boxed(value)}"))
     elif atom.scalar is not None:
         problem = _scalar_problem(value, atom.scalar)
         if problem:
-            problems.append(_told(path, problem))
+            problems.append(_describe(path, problem))
     elif atom.list is not None:
         if isinstance(value, list):
             _check_list(value, atom.list, path=path, problems=problems)
         else:
-            problems.append(_told(path, f"expected list, got {_boxed(value)}"))
+            problems.append(_describe(path, f"expected list, got {_format_boxed(value)}"))
 
 
 def _check_map(value: dict[str, Any], map_type: MapType, *, path: str, problems: list[str]) -> None:
@@ -50,7 +50,7 @@ def _check_map(value: dict[str, Any], map_type: MapType, *, path: str, problems:
         below = f"{path}.{name}"
         atom = map_type.type_of(name)
         if atom is None:
-            problems.append(_told(below, "field not declared in schema"))
+            problems.append(_describe(below, "field not declared in schema"))
             return
         _check(item, atom, path=below, problems=problems)
 
@@ -66,11 +66,11 @@ def _check_list(value: list[Any], list_type: ListType, *, path: str, problems: l
         try:
             element = list_type.path_element(item)
         except BadItem as problem:
-            problems.append(_told(path, f"element {position}: {problem}"))
+            problems.append(_describe(path, f"element {position}: {problem}"))
             return
         spelled = elements.path_text((element,))
         if element in seen:
-            problems.append(_told(path, f"duplicate entries for key {spelled}"))
+            problems.append(_describe(path, f"duplicate entries for key {spelled}"))
         seen.add(element)
         _check(item, atom, path=f"{path}{spelled}", problems=problems)
 
@@ -82,17 +82,17 @@ def _scalar_problem(value: Any, scalar: Scalar) -> str | None:
     if scalar is Scalar.STRING and not isinstance(value, str):
         return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
     if scalar is Scalar.BOOLEAN and not isinstance(value, bool):
-        return f"expected boolean, got {_boxed(value)}"
+        return f"expected boolean, got {_format_boxed(value)}"
     if scalar is Scalar.UNTYPED and isinstance(value, (dict, list)):
-        return f"expected any scalar, got {_boxed(value)}"
+        return f"expected any scalar, got {_format_boxed(value)}"
     return None
 
 
-def _told(path: str, problem: str) -> str:
+def _describe(path: str, problem: str) -> str:
     return f"{path}: {problem}" if path else problem
 
 
-def _boxed(value: Any) -> str:
+def _format_boxed(value: Any) -> str:
     """`%v` of the struct that holds the value."""
     return f"&{{{go_text.plain(value)}}}"
 

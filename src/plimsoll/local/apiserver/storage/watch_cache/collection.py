@@ -104,10 +104,10 @@ class Collection:
         if query.limit is not None and matches is None:
             reappear = sum(state is not None for state in then.values())
             total = self._count(low, high) + reappear - sum(path in self.objects for path in then)
-        found = self._merged(then, low, high)
+        found = self._merge(then, low, high)
         return _page(found, total=total, limit=query.limit, revision=revision, matches=matches)
 
-    def _merged(self, then: dict[str, Stored | None], low: str, high: str | None) -> Iterator[Stored]:
+    def _merge(self, then: dict[str, Stored | None], low: str, high: str | None) -> Iterator[Stored]:
         unchanged = (path for path in self._between(low, high) if path not in then)
         changed = sorted(path for path, state in then.items() if state is not None)
         for path in merge(unchanged, changed):

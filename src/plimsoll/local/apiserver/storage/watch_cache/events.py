@@ -14,7 +14,7 @@ from weakref import ref
 
 import msgspec
 
-from plimsoll.local.apiserver.storage.objects import Key, Stored, restamped
+from plimsoll.local.apiserver.storage.objects import Key, Stored, restamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -78,7 +78,7 @@ class Event:
         if self.type is not EventType.DELETED:
             return self._last
         if self._object is None:
-            made = self._object = restamped(self._last, self.revision)
+            made = self._object = restamp(self._last, self.revision)
             self._memory.keep(self, len(made.data))
             return made
         return self._object
@@ -92,7 +92,7 @@ class Event:
             return wire
         return self._wire
 
-    def kept_encoding(self, form: Hashable) -> bytes | None:
+    def get_encoding(self, form: Hashable) -> bytes | None:
         """The event in another form (another version), if one watcher has had it encoded."""
         return self._encodings.get(form) if self._encodings is not None else None
 
@@ -151,17 +151,17 @@ class Change(msgspec.Struct, gc=False, eq=False):
         before = self.previous is not None and matches(self.previous)
         after = self.current is not None and matches(self.current)
         if after and not before and self.previous is not None:
-            return self._entered(memory)
+            return self._build_added(memory)
         if before and not after and self.current is not None:
-            return self._left(memory)
+            return self._build_deleted(memory)
         return self.plain(memory) if before or after else None
 
-    def _entered(self, memory: EncodingCache) -> Event:
+    def _build_added(self, memory: EncodingCache) -> Event:
         if self._entering is None:
             self._entering = Event(EventType.ADDED, self.revision, self.last, memory)
         return self._entering
 
-    def _left(self, memory: EncodingCache) -> Event:
+    def _build_deleted(self, memory: EncodingCache) -> Event:
         """Carries the state that still matched (recorded from a real server: golden watch-005)."""
         if self._leaving is None:
             assert self.previous is not None
