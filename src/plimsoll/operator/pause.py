@@ -50,7 +50,7 @@ class ActionGuard:
             return Reason(code=PAUSED, message=f"paused{why}")
         if self.other_autoscaler:
             message = f"another autoscaler is at work: {self.other_autoscaler}"
-            return Reason(code=OTHER_AUTOSCALER, message=message)
+            return Reason(code=OTHER_AUTOSCALER, message=message, facts={"autoscalers": self.other_autoscaler})
         return None
 
 

@@ -39,6 +39,7 @@ _ADVICE = {
 
 _ADVICE_ON_PAUSE = "plimsoll resume ends the pause"
 _ADVICE_ON_DRY_RUN = "a dry run writes decisions to its log and its journal (--data), not to the cluster"
+_ADVICE_BESIDE_OTHERS = "plimsoll doctor --controller nodes names the other one and what to do about it"
 _ADVICE_ON_WORKLOADS = (
     "a workload is recorded with its pods, when they are unschedulable and when they are placed; check its name"
 )
@@ -144,7 +145,7 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
         except NotFound:
             found = None
         is_known = found is not None and ref in read_last_plans(found)
-        return found, None if is_known else await _read_brake(client, namespace)
+        return found, None if is_known else await _read_brake(client, namespace, of_nodes=ref.kind not in _OF_TIDB)
 
     where = f"ConfigMap {namespace}/{name}"
     data, brake = run_with_client(connection, read, is_silent=is_silent)
@@ -165,24 +166,36 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     return [ObjectDecision.of_last_plan(said)]
 
 
-async def _read_brake(client: Client, namespace: str) -> Reason | None:
-    """What keeps the controllers from acting; None: nothing does."""
+async def _read_brake(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
+    """What keeps the controllers from acting; None: nothing does. `of_nodes`: the node autoscaler, not that of TiDB."""
+    from plimsoll.kube.errors import ApiError
     from plimsoll.nodes.config.configure import read_runtime_config
+    from plimsoll.nodes.reporting.status.configmap import OTHER_AUTOSCALER_ANNOTATION
     from plimsoll.nodes.reporting.status.reader import is_dry_run
+    from plimsoll.nodes.running_permissions import STATUS_MAP
+    from plimsoll.objects.api.core import ConfigMap
     from plimsoll.operator.pause import ActionGuard
 
     config = await read_runtime_config(client, namespace)
-    return ActionGuard(dry_run=is_dry_run({}, config), paused=config.paused).reason
+    try:
+        status = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
+    except ApiError:
+        status = ConfigMap()
+    return ActionGuard(
+        dry_run=is_dry_run({}, config),
+        paused=config.paused,
+        other_autoscaler=status.metadata.annotations.get(OTHER_AUTOSCALER_ANNOTATION, "") if of_nodes else "",
+    ).reason
 
 
 def _build_held_back(ref: Ref, brake: Reason) -> ObjectDecision:
     """The answer about an object that no decision names, while the controllers may not act."""
     from plimsoll.core.plans import NotDone, Reason
     from plimsoll.journal.decisions import ObjectDecision
-    from plimsoll.operator.pause import DRY_RUN
+    from plimsoll.operator.pause import DRY_RUN, PAUSED
     from plimsoll.runtime.clocks import RealClock
 
-    advice = _ADVICE_ON_DRY_RUN if brake.code == DRY_RUN else _ADVICE_ON_PAUSE
+    advice = {DRY_RUN: _ADVICE_ON_DRY_RUN, PAUSED: _ADVICE_ON_PAUSE}.get(brake.code, _ADVICE_BESIDE_OTHERS)
     reason = Reason(code=brake.code, message=f"no decision names it yet; {advice}")
     held_back = NotDone(what=f"held back: {brake}", about=(ref,), reason=reason)
     return ObjectDecision(ref=ref, at=RealClock().now(), subsystem="controllers", snapshot=0, not_done=(held_back,))

@@ -217,6 +217,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     yield f"autoscaler   {report['status']}, {health}{age}"
     guards = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
     guards += ["dry run"] if report["dryRun"] else []
+    guards += [f"another autoscaler is at work: {report['otherAutoscaler']}"] if report["otherAutoscaler"] else []
     yield f"held back    {', '.join(guards) or 'no'}"
     nodes = report["nodes"]
     others = [f"{nodes[key]} {_spell_key(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]

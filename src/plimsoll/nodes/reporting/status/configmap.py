@@ -149,6 +149,8 @@ def _build_document(loop: LoopResult, before: documents.Document | None) -> docu
 LAST_LOOP_ANNOTATION: Final = "plimsoll.io/last-turn"
 LOOP_STARTED_ANNOTATION: Final = "plimsoll.io/loop-started"
 """When the loop iteration started that is under way; empty: none is, or it has just started."""
+OTHER_AUTOSCALER_ANNOTATION: Final = "plimsoll.io/other-autoscaler"
+"""The other autoscalers beside which this one does nothing; empty: there are none."""
 OPTIONS_ANNOTATION: Final = "plimsoll.io/options"
 _LONGEST_SENTENCE: Final = 2_000
 _LONGEST_OPTIONS: Final = 64 * 1024
@@ -164,6 +166,7 @@ def build_annotations(loop: LoopResult) -> dict[str, str]:
         if len(sentence) <= _LONGEST_SENTENCE
         else f"{sentence[: _LONGEST_SENTENCE - 1]}…",
         LOOP_STARTED_ANNOTATION: "",
+        OTHER_AUTOSCALER_ANNOTATION: str(loop.held_back.facts.get("autoscalers", "")) if loop.held_back else "",
     }
     in_force = {name: value for name, value in flags_of_policy(loop.policy).items() if name not in _PRIVATE}
     written = json.dumps(in_force, ensure_ascii=False)

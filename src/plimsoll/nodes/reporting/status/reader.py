@@ -17,6 +17,7 @@ from plimsoll.nodes.config.options import known_flag
 from plimsoll.nodes.reporting.status.configmap import (
     LAST_LOOP_ANNOTATION,
     LOOP_STARTED_ANNOTATION,
+    OTHER_AUTOSCALER_ANNOTATION,
     read_options_annotation,
 )
 
@@ -54,6 +55,7 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
         "message": _get_text(document.get("message")),
         "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
         "paused": config.paused,
+        "otherAutoscaler": notes.get(OTHER_AUTOSCALER_ANNOTATION, ""),
         "dryRun": is_dry_run(in_force or {}, config),
         "health": _get_text(_get_part(wide, "health").get("status")),
         "nodes": _read_counts(_get_part(wide, "health")),
