@@ -1,0 +1,49 @@
+"""The commands of docs/planning.md run as printed, and print what the page shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runner import plimsoll
+
+REPOSITORY = Path(__file__).parents[2]
+PAGE = (REPOSITORY / "docs/planning.md").read_text()
+SHOWN = re.findall(r"```console\n\$ (plimsoll [^\n]*)\n(.*?)\n```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_a_command_prints_what_the_page_shows(monkeypatch: pytest.MonkeyPatch, command: str, shown: str):
+    monkeypatch.chdir(REPOSITORY)
+    ended = plimsoll(*shlex.split(command)[1:])
+    assert ended.returncode == 0, ended.stderr
+    expected = shown.splitlines()
+    printed = ended.stdout.rstrip().splitlines()
+    if expected[-1] == "…":
+        printed = [*printed[: len(expected) - 1], "…"]
+    assert printed == expected
+
+
+def test_at_least_three_outputs_are_compared():
+    assert len(SHOWN) >= 3
+
+
+def test_a_dump_and_the_groups_of_the_page_are_planned_by_the_commands_of_the_page(
+    tmp_path: Path,
+):
+    pod = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    dump = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", **pod}]}
+    (tmp_path / "cluster.json").write_text(json.dumps(dump))
+    [groups] = re.findall(r"```yaml\n(# groups.yaml.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "groups.yaml").write_text(groups)
+    commands = re.findall(r"(?:\$|groups.yaml:) (plimsoll plan -f cluster.json[^\n]*)", PAGE)
+    assert len(commands) == 2
+    for command in commands:
+        words = [tmp_path / word if (tmp_path / word).is_file() else word for word in shlex.split(command)[1:]]
+        ended = plimsoll(*words)
+        assert ended.returncode == 0, ended.stderr
+        assert "1 of 1 pod are placed" in ended.stdout or "1 of 1 pods are placed" in ended.stdout
