@@ -12,7 +12,7 @@ from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.cli.nodes.run import read_flags
 from plimsoll.kube.diagnosis import Namespaces, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
-from plimsoll.nodes.config.options import accepted_only, read_options
+from plimsoll.nodes.config.options import find_flags_without_effect, read_options
 from tests.deploy.flag_pages import page
 
 REPOSITORY = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[st
     ]
     given = dict(read_flags(words))
     assert read_options(given).operation.provider == overlay.removeprefix("nodes-")
-    assert accepted_only(given) == ()
+    assert find_flags_without_effect(given) == ()
 
 
 def test_probes_and_metrics_use_the_address_that_is_listened_on(container: dict[str, Any]):

@@ -229,7 +229,7 @@ class NodeAutoscalerProcess:
         dependencies = ProviderDependencies(
             workload=client,
             clock=self._clock,
-            simulated_cloud=self._simulated_cloud,
+            simulated_cloud=self._build_simulated_cloud,
             connect=lambda access: self._process.connect(access).with_guard(guard),
             environment=self._settings.environment,
         )
@@ -237,7 +237,7 @@ class NodeAutoscalerProcess:
         self._process.stack.push_async_callback(clean_up, provider)
         return provider
 
-    def _simulated_cloud(self, client: Client) -> CloudPort:
+    def _build_simulated_cloud(self, client: Client) -> CloudPort:
         from plimsoll.local.cloud.api import SimulatedCloud  # noqa: PLC0415 - only the simulated provider loads it
 
         return SimulatedCloud(client, clock=self._clock)

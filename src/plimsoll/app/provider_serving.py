@@ -71,7 +71,7 @@ class ProviderProcess:
             dependencies = ProviderDependencies(
                 workload=workload,
                 clock=self._clock,
-                simulated_cloud=self._simulated_cloud,
+                simulated_cloud=self._build_simulated_cloud,
                 connect=connect,
                 environment=self._settings.environment,
             )
@@ -83,7 +83,7 @@ class ProviderProcess:
                 on_listening(port)
                 await asyncio.Event().wait()
 
-    def _simulated_cloud(self, client: Client) -> CloudPort:
+    def _build_simulated_cloud(self, client: Client) -> CloudPort:
         from plimsoll.local.cloud.api import SimulatedCloud  # noqa: PLC0415 - only the simulated provider loads it
 
         return SimulatedCloud(client, clock=self._clock)

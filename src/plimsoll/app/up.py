@@ -203,7 +203,7 @@ class EmbeddedCluster:
         self._entropy = entropy
         self._fair_queue = FairQueue(at_once=_MAX_CONCURRENT_CALLS)
         self._cluster = LocalCluster(self.connect, clock=clock, entropy=entropy)
-        self._tidb = self._embedded_tidb()
+        self._tidb = self._build_embedded_tidb()
 
     def connect(self, manager: str) -> Client:
         """A client without a rate limit, but with few calls in flight: the event loop is shared."""
@@ -254,7 +254,7 @@ class EmbeddedCluster:
             reviewer=AccessReviewer(self.connect(_FIELD_MANAGER)),
         )
 
-    def _embedded_tidb(self) -> EmbeddedTidb:
+    def _build_embedded_tidb(self) -> EmbeddedTidb:
         assert self._cluster.tidb is not None
         dependencies = EmbeddedTidbDependencies(
             tidb=self._cluster.tidb,
@@ -301,9 +301,9 @@ class ReadinessWait:
         await self._groups.wait_until_synced()
         await self._machines.wait_until_synced()
         until_s = self._clock.monotonic_s() + _NODES_TIMEOUT_S
-        while self._ready() < self._expected() and self._clock.monotonic_s() < until_s:
+        while self._ready() < self._count_expected() and self._clock.monotonic_s() < until_s:
             await self._clock.sleep(_POLL_S)
-        return self._ready(), self._expected()
+        return self._ready(), self._count_expected()
 
     def find_missing(self) -> tuple[str, ...]:
         """The names of nodes that are not ready and of machines without a node, each with its cause."""
@@ -318,7 +318,7 @@ class ReadinessWait:
     def _ready(self) -> int:
         return sum(is_node_ready(node) for node in self._nodes.cache)
 
-    def _expected(self) -> int:
+    def _count_expected(self) -> int:
         return max(sum(group.spec.target for group in self._groups.cache), len(self._nodes.cache))
 
 

@@ -44,7 +44,7 @@ class ActionTimes:
         recent = [(at, known) for at, known in self.started if at > now - _WINDOW]
         return type(self)((*recent, (now.replace(microsecond=0), count)))
 
-    def shifted(self, by: timedelta) -> Self:
+    def shift(self, by: timedelta) -> Self:
         """The same times after the clock was set."""
         return type(self)(tuple(((at + by).replace(microsecond=0), count) for at, count in self.started))
 
@@ -99,7 +99,7 @@ class HourlyActionLimit:
     def clock_was_set(self, by: timedelta) -> None:
         """Moves the known times with the clock. The ConfigMap follows with the next action."""
         if self._times is not None:
-            self._times = self._times.shifted(by)
+            self._times = self._times.shift(by)
 
     async def _read(self) -> ActionTimes:
         try:

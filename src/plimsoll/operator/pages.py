@@ -53,7 +53,7 @@ class OperatorPages:
         routes += [Route(path, _without_request(respond)) for path, respond in health.items()]
         if debug:
             assert guard is not None
-            routes += [Route(path, _guarded(page, guard)) for path, page in debug.items()]
+            routes += [Route(path, _guard_page(page, guard)) for path, page in debug.items()]
         self._router = Router(routes, redirect_slashes=False, default=text_response("no such page", 404))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +73,7 @@ def _without_request(respond: Callable[[], Response]) -> Page:
     return page
 
 
-def _guarded(page: Page, guard: DebugGuard) -> Page:
+def _guard_page(page: Page, guard: DebugGuard) -> Page:
     async def guarded(request: Request) -> Response:
         refusal = await guard.find_refusal(request)
         return await page(request) if refusal is None else refusal

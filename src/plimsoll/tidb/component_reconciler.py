@@ -24,7 +24,7 @@ from plimsoll.tidb.model.planner_answer import NoAnswer
 from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult, target_cluster
 from plimsoll.tidb.model.reconcile_types import Decision, Remove, Resize
 from plimsoll.tidb.observing.component_state import clusters_of, observe_component
-from plimsoll.tidb.planning.api.defaults import scaled_component
+from plimsoll.tidb.planning.api.defaults import get_scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
 from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal, note_gaps
 from plimsoll.tidb.planning.reconcile.planner_request import build_planner_request
@@ -67,7 +67,7 @@ class ComponentReconciler:
         observed = self._context.observed
         status = observed.autoscaler.status
         known = status.tidb if self._component is Component.TIDB else status.tikv
-        is_scaled = scaled_component(observed.autoscaler, self._component) is not None
+        is_scaled = get_scaled_component(observed.autoscaler, self._component) is not None
         if not is_scaled and not clusters_of(observed, self._component):
             return ComponentResult(component=self._component) if known else None
         before = ComponentResult(component=self._component, status=known)
@@ -204,6 +204,6 @@ class ComponentReconciler:
 
     def _find_highest_usage(self) -> Fraction:
         """The allowed disk usage after a store was removed."""
-        scaled = scaled_component(self._context.effective, Component.TIKV)
+        scaled = get_scaled_component(self._context.effective, Component.TIKV)
         rule = scaled.rules.get("storage") if scaled is not None else None
         return LOW_SPACE if rule is None or rule.max_threshold is None else exact(rule.max_threshold)

@@ -15,7 +15,7 @@ from plimsoll.nodes.config.node_disruption_budgets import (
     BudgetScope,
     DisruptionBudget,
     Window,
-    allowed_disruptions,
+    compute_allowed_disruptions,
 )
 
 THURSDAY_NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -62,7 +62,7 @@ def test_a_schedule_nobody_can_read_is_refused(schedule: str):
 
 
 def most(*budgets: DisruptionBudget, size: int = 30, reason: str = EMPTY, group: str = "g") -> int:
-    return allowed_disruptions(budgets, BudgetScope(group=group, size=size, reason=reason), THURSDAY_NOON)
+    return compute_allowed_disruptions(budgets, BudgetScope(group=group, size=size, reason=reason), THURSDAY_NOON)
 
 
 def test_one_in_ten_and_never_less_than_one():

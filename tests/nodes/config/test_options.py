@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.nodes.config.flags import Bounds, InvalidOptions, State
-from plimsoll.nodes.config.options import FLAGS, accepted_only, read_options
+from plimsoll.nodes.config.options import FLAGS, find_flags_without_effect, read_options
 from plimsoll.nodes.config.policy import Planner, Policy
 
 GIB = 1 << 30
@@ -48,7 +48,7 @@ def test_defaults_are_those_of_the_specification(name: str, default: Any):
 def test_flags_that_do_nothing_here_are_accepted_and_told():
     given = {"estimator": "binpacking", "max-binpacking-time": "5m", "scan-interval": "10s"}
     assert read_options(given) == Policy()
-    told = accepted_only(given)
+    told = find_flags_without_effect(given)
     assert [flag.name for flag in told] == ["estimator", "max-binpacking-time"]
     assert all(flag.note for flag in FLAGS.values() if flag.state is State.ACCEPTED)
 

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
-from plimsoll.nodes.config.node_disruption_budgets import BudgetScope, allowed_disruptions, parse_budget
+from plimsoll.nodes.config.node_disruption_budgets import BudgetScope, compute_allowed_disruptions, parse_budget
 from plimsoll.nodes.config.options import read_options
 
 MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)
@@ -16,7 +16,7 @@ SUNDAY_NOON = datetime(2025, 1, 5, 12, tzinfo=UTC)
 
 
 def most(written: str, *, reason: str = "Underutilized", now: datetime = MONDAY_NOON) -> int:
-    return allowed_disruptions([parse_budget(written)], BudgetScope(group="g", size=25, reason=reason), now)
+    return compute_allowed_disruptions([parse_budget(written)], BudgetScope(group="g", size=25, reason=reason), now)
 
 
 def test_budgets_are_shares_or_numbers_for_some_reasons_at_some_times():

@@ -10,7 +10,7 @@ from plimsoll.objects.codec.decoding import RawObject, convert_object
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.observing.component_state import observe_component
 from plimsoll.tidb.observing.observer import Observed
-from plimsoll.tidb.wire.annotations import made_cluster_labels
+from plimsoll.tidb.wire.annotations import build_cluster_labels
 from tests.cli.tidb.tidb_commands import autoscaler, cluster
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def sight(*states: str, is_told: bool = True, component: Component = Component.T
     stores = {str(i): {"id": str(i), "state": state} for i, state in enumerate(states)}
     status = {"tikv": {"stores": stores} if is_told else {}}
     base, made = {**cluster(), "status": status}, {**cluster(), "status": status}
-    labels = made_cluster_labels(base="db", autoscaler="as1", component=component, group="g")
+    labels = build_cluster_labels(base="db", autoscaler="as1", component=component, group="g")
     made["metadata"] = {"name": "auto-x", "namespace": "prod", "labels": labels}
     scaler = raw(TidbClusterAutoScaler, autoscaler(tikv={}))
     observed = Observed(scaler=scaler, base=raw(TidbCluster, base), clusters=(raw(TidbCluster, made),))

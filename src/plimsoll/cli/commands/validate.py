@@ -45,7 +45,7 @@ def validate(
     for manifest in manifests:
         if (manifest.api_version, manifest.kind) == DEFINITION:
             judge.learn(manifest.body)
-    pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
+    pairs = [(manifest, _find_stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
         raise InvalidInput("has none of the objects to validate (kind, group and name must be the same)", path=old)
     judged = [
@@ -81,7 +81,7 @@ def _apply_kind_rules(manifest: Manifest, judgement: ValidationResult, manifests
     return replace(judgement, complaints=find_rule_complaints(manifest, AutoscalerFiles.of(manifests)))
 
 
-def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
+def _find_stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
     """The same object in the old file. The API version may differ, and either may omit the namespace."""
     same = [
         candidate

@@ -262,9 +262,9 @@ def _warnings(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _warn_of_no_effect(flags: dict[str, Any]) -> None:
-    from plimsoll.nodes.config.options import accepted_only
+    from plimsoll.nodes.config.options import find_flags_without_effect
 
-    for flag in accepted_only(flags):
+    for flag in find_flags_without_effect(flags):
         typer.echo(f"warning: --{flag.name} has no effect: {flag.note}", err=True)
 
 

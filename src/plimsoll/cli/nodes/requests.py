@@ -183,7 +183,7 @@ def wait(
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     where, called = _parse_name(name, connection)
     reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
-    report = run_with_client(connection, reports.ended, is_silent=_is_for_programs(output))
+    report = run_with_client(connection, reports.read_last_state, is_silent=_is_for_programs(output))
     if report is None and not reports.was_seen:
         raise _not_found_error(where, called)
     _print_end(report, goal, f"{where}/{called}", output)
@@ -203,7 +203,7 @@ class _Waiting:
         self._clock = clock
         self.was_seen = False
 
-    async def ended(self, client: Client) -> Json | None:
+    async def read_last_state(self, client: Client) -> Json | None:
         """The last state; None: the request does not exist."""
         clock = self._clock
         over_s = clock.monotonic_s() + self._wait_s

@@ -90,7 +90,7 @@ def _read_running_options(connection: Connection, given: dict[str, Any], output:
 def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """`--name=value`, `--name value`, `--switch`; a flag that may be repeated gives a list."""
     from plimsoll.core.errors import InvalidInput
-    from plimsoll.nodes.config.options import known_flag
+    from plimsoll.nodes.config.options import find_flag
 
     found: dict[str, list[str]] = {}
     left = list(words)
@@ -99,7 +99,7 @@ def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
         if not word.startswith("-"):
             raise InvalidInput(f"{word!r} is not a flag; flags start with dashes, e.g. --scan-interval=10s")
         name, separator, value = word.lstrip("-").partition("=")
-        flag = known_flag(name)
+        flag = find_flag(name)
         if not separator:
             follows = bool(left) and not left[0].startswith("--")
             # The word after an unknown flag is its value: the flag is wrong, not the word.
@@ -107,7 +107,7 @@ def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
             value = left.pop(0) if follows and takes_value else "true"
         found.setdefault(name, []).append(value)
     for name, values in found.items():
-        flag = known_flag(name)
+        flag = find_flag(name)
         is_list = flag is not None and flag.kind == "list"
         yield name, values if is_list and len(values) > 1 else values[-1]
 
@@ -131,11 +131,11 @@ def _settings(connection: Connection, given: dict[str, Any], data: str) -> NodeA
     from pathlib import Path
 
     from plimsoll.app.node_autoscaling import NodeAutoscalingSettings
-    from plimsoll.nodes.config.options import accepted_only, read_options
+    from plimsoll.nodes.config.options import find_flags_without_effect, read_options
     from plimsoll.runtime.clocks import RealClock
 
     policy = read_options(given, path="flags")
-    for flag in accepted_only(given):
+    for flag in find_flags_without_effect(given):
         typer.echo(f"warning: --{flag.name} has no effect: {flag.note}", err=True)
     chosen = Connection(
         kubeconfig=connection.kubeconfig or policy.operation.kubeconfig,

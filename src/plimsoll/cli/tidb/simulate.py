@@ -169,7 +169,7 @@ def _simulate_components(run: SimulationInput, price: float | None, *, load: str
     outcomes = []
     for component in components:
         try:
-            simulated = simulate(run, component, on_step=_Patience(component.value).told)
+            simulated = simulate(run, component, on_step=_Patience(component.value).report)
         except InvalidInput as error:
             raise error.under(load) from error
         outcomes.append(
@@ -189,7 +189,7 @@ class _Patience:
         self._title = title
         self._told_s = time.monotonic()
 
-    def told(self, part: float) -> None:
+    def report(self, part: float) -> None:
         now_s = time.monotonic()
         if now_s - self._told_s >= _PATIENCE_S:
             self._told_s = now_s

@@ -13,7 +13,7 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
-from plimsoll.nodes.config.options import known_flag, read_options
+from plimsoll.nodes.config.options import find_flag, read_options
 from plimsoll.nodes.config.source import OPTIONS_KEY, options_in
 from plimsoll.objects.api.meta import Time, format_time
 from plimsoll.objects.codec.yaml import dump
@@ -139,7 +139,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options by the main name of each flag, whatever its spelling; values as plain YAML."""
     found: dict[str, Any] = {}
     for spelling, value in options.items():
-        flag = known_flag(spelling)
+        flag = find_flag(spelling)
         found[spelling if flag is None else flag.name] = value if flag is None else _to_plain(flag, value)
     return found
 
@@ -154,7 +154,7 @@ def _to_plain(flag: Flag, value: Any) -> Any:
 
 
 def _get_flag(name: str) -> Flag:
-    flag = known_flag(name)
+    flag = find_flag(name)
     if flag is None:
         raise InvalidInput("unknown option; plimsoll run nodes --list-flags lists them", path=name)
     return flag

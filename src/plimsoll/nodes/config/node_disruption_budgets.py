@@ -148,7 +148,7 @@ class BudgetScope:
     reason: str
 
 
-def allowed_disruptions(budgets: Iterable[DisruptionBudget], scope: BudgetScope, now: datetime) -> int:
+def compute_allowed_disruptions(budgets: Iterable[DisruptionBudget], scope: BudgetScope, now: datetime) -> int:
     """The smallest of all budgets that are active for the group and the reason."""
     active = (budget for budget in budgets if budget.is_active(scope.group, scope.reason, now))
     return min((budget.max_nodes(scope.size) for budget in active), default=UNLIMITED)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-__all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "known_flag", "read_options"]
+__all__ = ["FLAGS", "InvalidOptions", "Policy", "find_flag", "find_flags_without_effect", "read_options"]
 
 PARTS: Final[Mapping[str, type]] = {
     "limits": Limits,
@@ -204,12 +204,12 @@ def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy
     return policy
 
 
-def known_flag(name: str) -> Flag | None:
+def find_flag(name: str) -> Flag | None:
     """The flag of this name or alias, with or without dashes."""
     return _BY_SPELLING.get(_strip_dashes(name))
 
 
-def accepted_only(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
+def find_flags_without_effect(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
     """The given flags that have no effect here, for a warning at start."""
     known = (_BY_SPELLING.get(_strip_dashes(name)) for name, value in mapping.items() if value is not None)
     return tuple(flag for flag in known if flag is not None and flag.state is State.ACCEPTED)
@@ -328,7 +328,7 @@ def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> 
     problems: list[tuple[str, str]] = []
     values: dict[str, Any] = {}
     for name, value in written.items():
-        flag = known_flag(name)
+        flag = find_flag(name)
         problem = "unknown option" if flag is None else flags.problem_of(flag, value)
         if flag is None or problem is not None:
             problems.append((f"{path}.{name}", problem or ""))

@@ -19,7 +19,7 @@ from plimsoll.nodes.config.expander_priorities import CONFIG_MAP as PRIORITIES
 from plimsoll.nodes.config.expander_priorities import KEY as PRIORITIES_KEY
 from plimsoll.nodes.config.expander_priorities import read_priorities
 from plimsoll.nodes.config.flags import InvalidOptions
-from plimsoll.nodes.config.options import known_flag, read_options
+from plimsoll.nodes.config.options import find_flag, read_options
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.operator.pause import pause_in
@@ -141,10 +141,8 @@ def _watch_named(name: str, informers: SharedInformerFactory, *, namespace: str)
 
 def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     """Whatever the spelling: `enable-node-autoprovisioning` of the ConfigMap goes before `node-autoprovisioning`."""
-    names = {flag.name for flag in map(known_flag, added) if flag is not None}
-    kept = {
-        name: value for name, value in given.items() if (flag := known_flag(name)) is None or flag.name not in names
-    }
+    names = {flag.name for flag in map(find_flag, added) if flag is not None}
+    kept = {name: value for name, value in given.items() if (flag := find_flag(name)) is None or flag.name not in names}
     return {**kept, **added}
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
 from plimsoll.nodes.config.expander_priorities import compile_pattern
-from plimsoll.nodes.config.options import known_flag
+from plimsoll.nodes.config.options import find_flag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
 
 def _hide_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
     """The flag's value without names; None: the flag is dropped."""
-    flag = known_flag(name)
+    flag = find_flag(name)
     if flag is None:
         return None
     if name == "nodes":

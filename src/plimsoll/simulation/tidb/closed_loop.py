@@ -17,7 +17,7 @@ from plimsoll.simulation.tidb.simulated_component import ComponentSetup, Simulat
 from plimsoll.simulation.tidb.simulated_sets import Delays
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_types import ReconcilePolicy, Size
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.planning.planner.planner import plan
 from plimsoll.tidb.planning.planner.result import CannotPlan
@@ -65,7 +65,7 @@ class ClosedLoop:
     def __init__(self, component: Component, setting: SimulationSetup) -> None:
         self.component = component
         self._setting = setting
-        scaled = scaled_component(setting.effective, component)
+        scaled = get_scaled_component(setting.effective, component)
         own = component_of_cluster(setting.base, component)
         assert scaled is not None, "only what is scaled is simulated"
         assert own is not None, "validation saw to it"

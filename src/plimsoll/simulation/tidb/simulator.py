@@ -11,7 +11,7 @@ from plimsoll.simulation.tidb.closed_loop import ClosedLoop, SimulationSetup
 from plimsoll.simulation.tidb.simulated_component import BASE
 from plimsoll.tidb.model.components import Component, make_group_name
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
-from plimsoll.tidb.planning.api.defaults import scaled_component
+from plimsoll.tidb.planning.api.defaults import get_scaled_component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ class ComponentSimulation(Value):
 
 def components_to_simulate(setting: SimulationSetup) -> tuple[Component, ...]:
     """Components that rules scale. External services cannot be simulated."""
-    scaled = ((component, scaled_component(setting.effective, component)) for component in Component)
+    scaled = ((component, get_scaled_component(setting.effective, component)) for component in Component)
     return tuple(component for component, of in scaled if of is not None and of.external is None)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Summary(Value):
 
 
 def read_thresholds(setting: SimulationSetup, component: Component) -> Thresholds:
-    scaled = scaled_component(setting.effective, component)
+    scaled = get_scaled_component(setting.effective, component)
     rules = scaled.rules if scaled else {}
     cpu, storage = rules.get("cpu"), rules.get("storage")
     return Thresholds(

@@ -15,7 +15,7 @@ from plimsoll.core.errors import InvalidInput, InvalidQuantity
 from plimsoll.kube.managed_fields import last_written_at
 from plimsoll.tidb.model.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedComponent, ObservedGroup, Size
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.settings import NAME
 from plimsoll.tidb.wire.annotations import GROUP, is_made_by, read_change_time, read_drain_record
@@ -65,7 +65,7 @@ def observe_component(
     assert observed.base is not None, "observing a component needs a base cluster"
     return ObservedComponent(
         component=component,
-        scaled=scaled_component(effective, component),
+        scaled=get_scaled_component(effective, component),
         base=_build_base(observed.base, component, registered=registered, entries=_read_entries(observed, component)),
         groups=tuple(
             _group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))

@@ -22,7 +22,7 @@ from plimsoll.objects.codec.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.observing.cluster_lists import list_clusters
-from plimsoll.tidb.planning.api.defaults import scaled_component
+from plimsoll.tidb.planning.api.defaults import get_scaled_component
 from plimsoll.tidb.planning.api.validation import allows_namespace
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER, is_made_by
 
@@ -165,7 +165,7 @@ class Observer:
         name_of_base = scaler.view.spec.cluster.name
         try:
             base = await self._get(TidbCluster, name_of_base, namespace_of_cluster) if name_of_base else None
-            listed = await list_clusters(self._client, namespace_of_cluster, known=_known_clusters(scaler.view))
+            listed = await list_clusters(self._client, namespace_of_cluster, known=_list_known_clusters(scaler.view))
         except UnreadableAnswer as error:
             return Observed(scaler=scaler, open_namespaces=open_namespaces, unreadable=(str(error),))
         clusters = listed.clusters
@@ -314,7 +314,7 @@ def _is_contradicted(scaler: Scaler, others: Collection[Scaler]) -> bool:
     )
 
 
-def _known_clusters(autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
+def _list_known_clusters(autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
     """The TidbClusters that its status names."""
     entries = [*autoscaler.status.tikv.values(), *autoscaler.status.tidb.values()]
     return frozenset(entry.cluster for entry in entries if entry.cluster)
@@ -348,7 +348,10 @@ def find_older_autoscalers(
         ):
             continue
         for component in Component:
-            if scaled_component(other, component) is not None and scaled_component(autoscaler, component) is not None:
+            if (
+                get_scaled_component(other, component) is not None
+                and get_scaled_component(autoscaler, component) is not None
+            ):
                 found.setdefault(component, f"{other.metadata.namespace}/{other.metadata.name}")
     return found
 
@@ -371,7 +374,7 @@ def _is_same_base(first: TidbClusterAutoScaler, other: TidbClusterAutoScaler) ->
 def _list_namespaces(autoscaler: TidbClusterAutoScaler) -> set[str]:
     named = {autoscaler.spec.cluster.namespace}
     for component in Component:
-        scaled = scaled_component(autoscaler, component)
+        scaled = get_scaled_component(autoscaler, component)
         if scaled is not None and scaled.external is not None and scaled.external.endpoint.tls_secret is not None:
             named.add(scaled.external.endpoint.tls_secret.namespace)
     return named

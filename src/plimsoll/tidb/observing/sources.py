@@ -19,7 +19,7 @@ from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.members import BaseCluster, parse_pod_address
 from plimsoll.tidb.pd.types import UP
 from plimsoll.tidb.planner.client import read_answer
-from plimsoll.tidb.planning.api.defaults import scaled_component
+from plimsoll.tidb.planning.api.defaults import get_scaled_component
 from plimsoll.tidb.planning.reconcile.node_counts import count_potential_nodes, count_ready_nodes
 from plimsoll.tidb.wire.strategy import write_strategy
 from plimsoll.web.address_guard import parse_exceptions
@@ -62,7 +62,7 @@ class Sources:
 
     async def request_recommendation(self, observed: Observed, component: Component) -> int | NoAnswer:
         """The recommendation of a component's external service, not limited by `maxReplicas`."""
-        base, scaled = _base_of(observed), scaled_component(observed.autoscaler, component)
+        base, scaled = _base_of(observed), get_scaled_component(observed.autoscaler, component)
         assert scaled is not None
         assert scaled.external is not None
         question = RecommendationRequest(

@@ -118,7 +118,7 @@ class PdClient:
         found = await self._read(tuple[str, ...] | None, f"{_API}/schedulers")
         return () if found is None else found
 
-    async def evicted_stores(self) -> frozenset[int] | PdFailed:
+    async def list_evicted_stores(self) -> frozenset[int] | PdFailed:
         """Stores whose leaders are evicted; newer PDs have one scheduler for all of them."""
         found = await self._read(types.EvictedStores, f"{_API}/scheduler-config/{_EVICT_LEADERS}/list")
         if isinstance(found, PdFailed):
@@ -127,7 +127,7 @@ class PdClient:
 
     async def evicting(self) -> frozenset[int] | PdFailed:
         """Stores whose leaders are evicted, by one scheduler for all stores or by one per store."""
-        named, listed = await self.schedulers(), await self.evicted_stores()
+        named, listed = await self.schedulers(), await self.list_evicted_stores()
         if isinstance(named, PdFailed):
             return named if named.is_unreachable else listed
         prefix = f"{_EVICT_LEADERS}-"
@@ -141,7 +141,7 @@ class PdClient:
         failed = await self._act("POST", f"{_API}/schedulers", {"name": _EVICT_LEADERS, "store_id": store_id})
         if failed is None or not failed.has_existed:
             return failed
-        evicted, named = await self.evicted_stores(), await self.schedulers()
+        evicted, named = await self.list_evicted_stores(), await self.schedulers()
         is_evicted = not isinstance(evicted, PdFailed) and store_id in evicted
         is_named = not isinstance(named, PdFailed) and f"{_EVICT_LEADERS}-{store_id}" in named
         return EvictionExisted() if is_evicted or is_named else failed
@@ -180,7 +180,7 @@ class PdClient:
         if found.more or (found.count is not None and str(found.count) != str(len(kvs))):
             return PdFailed(problem=f"{path} gives {len(kvs)} of {found.count or 'more'} keys", status=200)
         try:
-            return dict(name.decoded() for name in kvs)
+            return dict(name.decode() for name in kvs)
         except ValueError as error:
             return PdFailed(problem=f"{path} has a key that is not base64: {error}", status=200)
 

@@ -98,7 +98,7 @@ async def list_members(
         return stores
     for store in stores:
         if store.state == UP and _is_from_another_time(store.heard, at):
-            return _outdated(f"store {store.id}", store.heard)
+            return _build_outdated_error(f"store {store.id}", store.heard)
     return tuple(_store_member(store, base) for store in stores)
 
 
@@ -122,7 +122,7 @@ def _is_from_another_time(reported: datetime | None, at: datetime) -> bool:
     return reported is not None and abs((at - reported).total_seconds()) > HEARD_WITHIN_S
 
 
-def _outdated(what: str, reported: datetime | None) -> PdFailed:
+def _build_outdated_error(what: str, reported: datetime | None) -> PdFailed:
     assert reported is not None
     problem = f"PD last heard from {what} at {format_time(reported)}: the answer is old, or the clocks differ"
     return PdFailed(problem=problem, status=200)
@@ -139,7 +139,7 @@ async def _read_tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -
             continue
         reported = _read_report_time(keys[key])
         if _is_from_another_time(reported, at):
-            return _outdated(f"TiDB {address}", reported)
+            return _build_outdated_error(f"TiDB {address}", reported)
         member = _build_tidb_member(address, keys.get(f"{_TOPOLOGY}{address}/{_INFO}"), base)
         if isinstance(member, PdFailed):
             return member

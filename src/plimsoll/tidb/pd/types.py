@@ -221,7 +221,7 @@ class KeyValue(Wire):
     key: str = ""
     value: str = ""
 
-    def decoded(self) -> tuple[str, bytes]:
+    def decode(self) -> tuple[str, bytes]:
         """Key and value. Raises `ValueError` if they are not base64."""
         return b64decode(self.key, validate=True).decode(), b64decode(self.value, validate=True)
 

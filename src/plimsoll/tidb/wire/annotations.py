@@ -37,7 +37,7 @@ COLLISION: Final = "autoscaler.tidb.pingcap.com/collision"
 DELETION_POLICY: Final = "autoscaler.tidb.pingcap.com/deletion-policy"
 
 
-def made_cluster_labels(*, base: str, autoscaler: str, component: Component, group: str = "") -> dict[str, str]:
+def build_cluster_labels(*, base: str, autoscaler: str, component: Component, group: str = "") -> dict[str, str]:
     """Labels of a TidbCluster that we create. Without a group: the cluster that an external service sizes."""
     labels = {
         BASE_CLUSTER: base,

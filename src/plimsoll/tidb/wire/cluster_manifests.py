@@ -13,7 +13,7 @@ from plimsoll.core.values import Value
 from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION, TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.model.components import HOT_REGION, SPECIAL_USE_LABEL, Component
 from plimsoll.tidb.model.names import NameSeed
-from plimsoll.tidb.wire.annotations import COLLISION, LAST_CHANGE, made_cluster_labels, write_change_time
+from plimsoll.tidb.wire.annotations import COLLISION, LAST_CHANGE, build_cluster_labels, write_change_time
 from plimsoll.tidb.wire.config_labels import add_labels, normalize_config, read_labels
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def _build_body(base: Json, owner: GroupOwner, *, name: str, group: str) -> Json
     metadata: Json = {
         "name": name,
         "namespace": meta["namespace"],
-        "labels": made_cluster_labels(base=meta["name"], autoscaler=owner.autoscaler, component=component, group=group),
+        "labels": build_cluster_labels(
+            base=meta["name"], autoscaler=owner.autoscaler, component=component, group=group
+        ),
         "annotations": {LAST_CHANGE: write_change_time(owner.now)},
     }
     # The garbage collector treats an owner in another namespace as absent and deletes the dependent.

@@ -18,7 +18,7 @@ from plimsoll.nodes.config.node_disruption_budgets import (
     UNDERUTILIZED,
     UNLIMITED,
     BudgetScope,
-    allowed_disruptions,
+    compute_allowed_disruptions,
 )
 from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
@@ -121,7 +121,7 @@ def _group_limits(
             if problem.pods_by_node.nodes[row].flags.being_deleted or names[row] in checker.state.being_deleted
         )
         for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
-            most = allowed_disruptions(
+            most = compute_allowed_disruptions(
                 budgets, BudgetScope(group=name, size=int(ours.sum()), reason=reason), checker.now
             )
             if most < UNLIMITED:

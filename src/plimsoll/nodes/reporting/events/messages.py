@@ -54,7 +54,7 @@ def pod_reference(pod: Pod, name: str = "") -> ObjectReference:
     )
 
 
-def placed_pod_reference(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
+def build_placed_pod_reference(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
     """A pod on a node of the snapshot."""
     state = None if snapshot is None else snapshot.view.node(node)
     placed = None if state is None else state.pods.get(key)

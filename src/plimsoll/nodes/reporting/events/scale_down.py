@@ -13,8 +13,8 @@ from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
     WARNING,
     EventMessage,
+    build_placed_pod_reference,
     node_reference,
-    placed_pod_reference,
     pod_reference,
     status_config_map,
 )
@@ -79,7 +79,7 @@ def _build_started_events(removal: NodeRemoval, loop: LoopResult) -> Iterator[Ev
     node = node_reference(removal.node, loop.snapshot)
     yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
     for move in removal.moves:
-        pod = placed_pod_reference(move.pod, removal.node, loop.snapshot)
+        pod = build_placed_pod_reference(move.pod, removal.node, loop.snapshot)
         yield EventMessage(about=pod, reason=SCALE_DOWN, message="deleting pod for node scale down")
 
 

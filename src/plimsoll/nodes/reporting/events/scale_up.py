@@ -226,12 +226,12 @@ def _count_words(reason: Reason) -> dict[str, int]:
 def _build_ignored_events(loop: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. Problems of the pod or the request are reported by `build_request_events`."""
     for filtered in (filtered for filtered in loop.filtered_pods if filtered.reason.code == CONSUMING):
-        request = consumed_request_of(filtered)
+        request = find_consumed_request(filtered)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
         yield EventMessage(about=pod_reference(filtered.pod), reason=IGNORED, message=message)
 
 
-def consumed_request_of(filtered: FilteredPod) -> str:
+def find_consumed_request(filtered: FilteredPod) -> str:
     """NAMESPACE/NAME of the request that a pod consumes."""
     meta = filtered.pod.metadata
     name = next((meta.annotations[key] for key in CONSUME_ANNOTATIONS if meta.annotations.get(key)), "")

@@ -13,7 +13,7 @@ from plimsoll.core.durations import add_seconds
 from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
 from plimsoll.nodes.config.flags import problem_of
-from plimsoll.nodes.config.options import known_flag
+from plimsoll.nodes.config.options import find_flag
 from plimsoll.nodes.reporting.status.configmap import (
     LAST_LOOP_ANNOTATION,
     LOOP_STARTED_ANNOTATION,
@@ -83,7 +83,7 @@ def _find_problems(
     if in_force is None:
         return
     for spelling, wanted in steering.options.items():
-        flag = known_flag(spelling)
+        flag = find_flag(spelling)
         if flag is None or problem_of(flag, wanted) is not None:
             continue
         held = in_force.get(flag.name)

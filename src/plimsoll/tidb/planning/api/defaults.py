@@ -39,12 +39,12 @@ def apply_defaults(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) 
             is_base_known=base is not None,
         )
         for component in Component
-        if (scaled := scaled_component(autoscaler, component)) is not None
+        if (scaled := get_scaled_component(autoscaler, component)) is not None
     }
     return replace(autoscaler, spec=replace(spec, cluster=cluster, **components))
 
 
-def scaled_component(autoscaler: TidbClusterAutoScaler, component: Component) -> ComponentAutoScaler | None:
+def get_scaled_component(autoscaler: TidbClusterAutoScaler, component: Component) -> ComponentAutoScaler | None:
     """The spec of a component in the autoscaler; None: it is not scaled."""
     return autoscaler.spec.tidb if component is Component.TIDB else autoscaler.spec.tikv
 

@@ -18,7 +18,7 @@ from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import LARGEST_COUNT, RESERVED_TYPES, Component
 from plimsoll.tidb.model.field_problem import FieldProblem
 from plimsoll.tidb.model.limits import MOST_BYTES, MOST_CORES, MOST_SECONDS
-from plimsoll.tidb.planning.api.defaults import apply_defaults, component_of_cluster, has_storage, scaled_component
+from plimsoll.tidb.planning.api.defaults import apply_defaults, component_of_cluster, get_scaled_component, has_storage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -77,8 +77,8 @@ def find_problems(
     effective = apply_defaults(autoscaler, base)
     found = [*_find_reference_problems(autoscaler, open_namespaces)]
     for component in Component:
-        scaled = scaled_component(effective, component)
-        written = scaled_component(autoscaler, component)
+        scaled = get_scaled_component(effective, component)
+        written = get_scaled_component(autoscaler, component)
         if scaled is None or written is None:
             continue
         judged = ComponentUnderValidation(
@@ -103,7 +103,7 @@ def find_warnings(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
         warnings.append("spec.resources: ignored; resource types belong to a component, spec.<component>.resources")
     effective = apply_defaults(autoscaler, None)
     for component in Component:
-        scaled = scaled_component(effective, component)
+        scaled = get_scaled_component(effective, component)
         for name, rule in sorted(scaled.rules.items()) if scaled else ():
             high, low = rule.max_threshold, rule.min_threshold
             if high is not None and low is not None and 0 < high - low < _NARROW_GAP - 1e-9:

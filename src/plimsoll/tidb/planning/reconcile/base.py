@@ -12,7 +12,7 @@ from plimsoll.core.values import Value
 from plimsoll.tidb.model.reasons import ReasonCode, format_instances, make_reason
 from plimsoll.tidb.model.reconcile_types import Held, RaiseBase
 from plimsoll.tidb.planning.reconcile.cooldown import OUT
-from plimsoll.tidb.planning.reconcile.progress import unfinished_base
+from plimsoll.tidb.planning.reconcile.progress import describe_unfinished_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ def plan_base_raise(
     base = context.observed.base
     if desired.count == base.replicas:
         return Held(key=desired.key, reason=desired.notes[0]) if desired.notes else None
-    if problem := unfinished_base(base, is_tikv=context.is_tikv):
+    if problem := describe_unfinished_base(base, is_tikv=context.is_tikv):
         return Held(
             key=desired.key, reason=make_reason(ReasonCode.UNFINISHED, problem, *desired.notes, wanted=desired.count)
         )

@@ -15,11 +15,11 @@ from plimsoll.tidb.model.reasons import ReasonCode, format_instances, make_reaso
 from plimsoll.tidb.model.reconcile_types import Act, BringBack, CreateGroup, Held, Remove, Resize, TakeOut
 from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT
 from plimsoll.tidb.planning.reconcile.progress import (
+    describe_unfinished,
+    describe_unfinished_for_fewer,
     is_lowered,
     missing_instances,
     store_may_stay,
-    unfinished,
-    unfinished_for_fewer,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _scale_out(desired: DesiredCount, group: ObservedGroup, context: ReconcileCo
     target = desired.count
     if group.running is not None and group.running > group.replicas and not context.is_tikv:
         target = min(target, group.running)
-    elif problem := unfinished(group, is_tikv=context.is_tikv):
+    elif problem := describe_unfinished(group, is_tikv=context.is_tikv):
         return _hold(desired, ReasonCode.UNFINISHED, problem)
     wait, clock_notes = context.check_wait(desired.key, OUT, annotated=group.last_change)
     if wait:
@@ -99,7 +99,7 @@ def _bring_back(desired: DesiredCount, group: ObservedGroup, context: ReconcileC
 
 def _scale_in(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext, *, target: int) -> Step:
     """Remove instances down to `target`; for TiKV remove one. The cool-down applies to started removals too."""
-    problem = unfinished_for_fewer(group, is_tikv=context.is_tikv)
+    problem = describe_unfinished_for_fewer(group, is_tikv=context.is_tikv)
     if problem and (is_lowered(group) or not context.is_final):
         return _hold(desired, ReasonCode.UNFINISHED, problem)
     if not context.is_tikv and group.running is not None and group.running < group.replicas:
@@ -141,7 +141,7 @@ def _scale_to_zero(desired: DesiredCount, group: ObservedGroup, context: Reconci
 
 def _remove_servers(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
     """Remove TiDB servers, which hold no data: the TidbCluster is deleted with them, or after their drain time."""
-    problem = unfinished(group, is_tikv=False)
+    problem = describe_unfinished(group, is_tikv=False)
     if problem and not context.is_final:
         return _hold(desired, ReasonCode.UNFINISHED, problem)
     wait, clock_notes = context.check_wait(desired.key, IN, annotated=group.last_change)

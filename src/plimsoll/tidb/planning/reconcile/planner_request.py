@@ -16,7 +16,7 @@ from plimsoll.tidb.model.decimals import exact
 from plimsoll.tidb.model.names import make_size_suffix
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedGroup
 from plimsoll.tidb.model.strategy import Rule, Strategy
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type, read_resource_type
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
 from plimsoll.tidb.planning.reconcile.desired import is_of_other_size, oldest_per_key, read_sized_types
@@ -44,7 +44,7 @@ def build_strategy(
     registered yet. `suffixes` has, per type, the suffix of the present size (`make_size_suffix`) where a group of
     another size exists.
     """
-    scaled, own = scaled_component(effective, component), component_of_cluster(base, component)
+    scaled, own = get_scaled_component(effective, component), component_of_cluster(base, component)
     assert scaled is not None, "called only for a scaled component"
     assert own is not None, "ensured by validation"
     reserved = scaled.resources.get(component.homogeneous_type)

@@ -39,7 +39,7 @@ def missing_instances(group: ObservedGroup) -> int:
     return max(0, group.replicas - group.registered - max(group.offline, int(group.drain_record is not None)))
 
 
-def unfinished(group: ObservedGroup, *, is_tikv: bool) -> str:
+def describe_unfinished(group: ObservedGroup, *, is_tikv: bool) -> str:
     """Why the last change is not finished; empty: it is."""
     if group.running is None:
         is_there = group.registered is not None and group.registered >= group.replicas
@@ -51,8 +51,8 @@ def unfinished(group: ObservedGroup, *, is_tikv: bool) -> str:
     return ""
 
 
-def unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str:
-    """Like `unfinished`, but for scale-in: if not all instances exist yet, scale-in returns to what exists.
+def describe_unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str:
+    """Like `describe_unfinished`, but for scale-in: if not all instances exist yet, scale-in returns to what exists.
 
     This does not apply if a store exists and is silent: it may hold the only copy of its data.
     """
@@ -62,12 +62,12 @@ def unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str:
         return f"{group.registered} of {group.present} stores are Up"
     if group.running is None:
         is_told = group.registered is not None and not missing_instances(group)
-        return "" if is_told else unfinished(group, is_tikv=is_tikv)
+        return "" if is_told else describe_unfinished(group, is_tikv=is_tikv)
     return ""
 
 
-def unfinished_base(base: ObservedBase, *, is_tikv: bool) -> str:
-    """Like `unfinished`, for the base cluster, which is only ever raised. A missing status does not hold it."""
+def describe_unfinished_base(base: ObservedBase, *, is_tikv: bool) -> str:
+    """Like `describe_unfinished`, for the base cluster, which is only raised. A missing status does not hold it."""
     if base.running is not None and base.running != base.replicas:
         return f"{base.running} instances exist, {base.replicas} are desired"
     if is_tikv and base.registered is not None and base.registered < base.replicas:
