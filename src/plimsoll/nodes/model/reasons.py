@@ -37,10 +37,12 @@ MAX_NODES_TOTAL: Final = "MaxNodesTotal"
 MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
 """The cluster has `--max-nodes-total` nodes already, so nothing is planned."""
 
-# ---- what is worth knowing about a new node group
+# ---- what is worth knowing about a scale-up
 
 NEW_LABEL: Final = "NewNodeLabel"
 """The group is created with a label that no node carries yet."""
+ZONE_NOT_AVAILABLE: Final = "ZoneNotAvailable"
+"""A zone that its pods should be spread over gets no nodes."""
 
 # ---- what cluster state reports about a node group
 

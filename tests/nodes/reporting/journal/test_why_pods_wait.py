@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from plimsoll.core.plans import Reason
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
@@ -62,4 +65,21 @@ def test_pods_are_found_by_the_workload_that_owns_them(tmp_path: Path):
         "  3 of its pods stay unschedulable",
         "    no node can be added for it",
         "      Insufficient cpu (g)",
+    ]
+
+
+def test_a_label_that_no_node_carries_yet_and_a_zone_that_cannot_be_had_are_announced(tmp_path: Path):
+    causes = (
+        Reason(code="NewNodeLabel", message="no node carries team=red yet"),
+        Reason(code="ZoneNotAvailable", message="zone c cannot be had"),
+        Reason(code="NewGroupNeeded", message="max size reached (g)"),
+    )
+    plain = scale_up(option("g", size=1), waiting("p"))
+    grown = replace(plain, reason=structs.replace(plain.reason, because=causes))
+    part = ScaleUpPart(plan=planned(grown), results=(scale_up_result(grown),))
+    assert why(tmp_path, loop_result(waiting("p"), scale_up=part), "pod/p") == [
+        "  waits for new nodes",
+        "    nodes were requested: {g 1->2 (max: 10)}",
+        "      no node carries team=red yet",
+        "      zone c cannot be had",
     ]

@@ -7,12 +7,13 @@ spread over the other zones, and the reason names the zone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.node_labels import HOSTNAME, ZONE_KEYS
+from plimsoll.nodes.model.reasons import ZONE_NOT_AVAILABLE
 from plimsoll.nodes.planning.autoprovisioning.requirements import NodeMatcher
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import SkippedGroup
     from plimsoll.nodes.planning.problem.placement import Placement
     from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
-
-ZONE_NOT_AVAILABLE: Final = "ZoneNotAvailable"
 
 
 def explain_zones_of_scale_up(problem: ScaleUpProblem, placement: Placement, option: int) -> tuple[Reason, ...]:

@@ -81,12 +81,17 @@ def _scale_ups_by_key(results: Iterable[ScaleUpResult]) -> dict[str, dict[str, N
     found: dict[str, dict[str, None]] = {}
     for result in results:
         if result.is_done:
-            most = format_limit(result.scale_up.option.max_size)
-            printed = f"{{{result.group} {result.before}->{result.after} (max: {most})}}"
+            printed = format_scale_up(result)
             for pattern in result.scale_up.patterns:
                 for key in pattern.pods:
                     found.setdefault(key, {})[printed] = None
     return found
+
+
+def format_scale_up(result: ScaleUpResult) -> str:
+    """As Cluster Autoscaler prints it."""
+    most = format_limit(result.scale_up.option.max_size)
+    return f"{{{result.group} {result.before}->{result.after} (max: {most})}}"
 
 
 def _find_obstacles(results: Iterable[ScaleUpResult]) -> dict[str, Reason]:

@@ -13,16 +13,23 @@ from msgspec import UNSET
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.journal.workloads import workloads_of
-from plimsoll.nodes.model.reasons import BAD_FIELD, BAD_OBJECT, IN_BACKOFF, NOT_READY
+from plimsoll.nodes.model.reasons import (
+    BAD_FIELD,
+    BAD_OBJECT,
+    IN_BACKOFF,
+    NEW_LABEL,
+    NOT_READY,
+    ZONE_NOT_AVAILABLE,
+)
 from plimsoll.nodes.model.results import RemovalResult
-from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes
+from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes, format_scale_up
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.reporting.min_size_enforcement import is_min_size_repair
 from plimsoll.nodes.reporting.plan_json import machine_type_of
 from plimsoll.nodes.reporting.requests import build_request_actions, list_unserved_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.model.call_outcomes import CallFailed
@@ -38,6 +45,7 @@ SHRINK: Final = "shrink"
 DELETE_INSTANCES: Final = "delete-instances"
 REMOVE: Final = "remove"
 DELETE_GROUP: Final = "delete"
+_ANNOUNCED: Final = frozenset({NEW_LABEL, ZONE_NOT_AVAILABLE})
 _PODS_NAMED: Final = 10_000
 _ENDINGS: Final = {
     RemovalResult.REMOVED: Result.DONE,
@@ -243,6 +251,7 @@ def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
     listed = _EntriesByReason()
     why: dict[int, Reason] = {}
     coming: dict[tuple[str, ...], Reason] = {}
+    announced = _collect_announced(loop)
     for pod_outcome in find_pod_outcomes(loop):
         pod = pod_outcome.pending.pod
         if pod_outcome.remaining:
@@ -252,7 +261,7 @@ def _list_pods(loop: LoopResult) -> Iterator[NotDone]:
             listed.add_pods("stays unschedulable", left, pod, pod_outcome.remaining)
         if pod_outcome.helped:
             asked = coming.get(pod_outcome.scale_ups) or coming.setdefault(
-                pod_outcome.scale_ups, _build_triggered_reason(pod_outcome.scale_ups)
+                pod_outcome.scale_ups, _build_triggered_reason(pod_outcome.scale_ups, announced)
             )
             listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
         if pod_outcome.waiting and pod_outcome.obstacle is not None:
@@ -269,8 +278,21 @@ def _build_not_triggered_reason(reasons: tuple[Reason, ...]) -> Reason:
     return Reason(code=NOT_TRIGGERED, message="no node can be added for it", because=reasons)
 
 
-def _build_triggered_reason(scale_ups: tuple[str, ...]) -> Reason:
-    return Reason(code=TRIGGERED, message=f"nodes were requested: {' '.join(scale_ups)}")
+def _collect_announced(loop: LoopResult) -> dict[str, list[Reason]]:
+    """By scale-up, as it is printed: a label that no node carries yet, a zone that cannot be had."""
+    found: dict[str, list[Reason]] = {}
+    for result in loop.scale_up.results:
+        causes = [cause for cause in result.scale_up.reason.because if cause.code in _ANNOUNCED]
+        if causes:
+            found[format_scale_up(result)] = causes
+    return found
+
+
+def _build_triggered_reason(scale_ups: tuple[str, ...], announced: Mapping[str, Sequence[Reason]]) -> Reason:
+    causes = {cause.message: cause for scale_up in scale_ups for cause in announced.get(scale_up, ())}
+    return Reason(
+        code=TRIGGERED, message=f"nodes were requested: {' '.join(scale_ups)}", because=tuple(causes.values())
+    )
 
 
 def _list_nodes(loop: LoopResult) -> Iterator[NotDone]:
