@@ -24,6 +24,15 @@ _WORDS = """
 """
 PRIVATE_WORDS = frozenset(_WORDS.split())
 """Module names of this project's former vocabulary. docs/glossary.md has the words that replace them."""
+_PARTICIPLES = """
+    told written shown kept held taken given made said seen found lost built sent gone known grown heard met
+"""
+PARTICIPLES = frozenset(_PARTICIPLES.split())
+_NO_PARTICIPLES = """
+    allowed cancelled elapsed feed heed named need required seed unauthorized unexpected unfinished
+"""
+NO_PARTICIPLES = frozenset(_NO_PARTICIPLES.split())
+"""First words that end in -ed and are verbs, adjectives, or names that asyncio and Go have given."""
 ALLOWED = frozenset({"plimsoll.scheduling.verdicts"})
 """Scheduling verdicts are values: `Fits | DoesNotFit`."""
 
@@ -41,6 +50,31 @@ def test_a_public_class_name_has_one_meaning_within_a_subsystem():
                 homes[subsystem(module.name), definition.name].append(module.name)
     doubled = {f"{name} in {place}": found for (place, name), found in homes.items() if len(found) > 1}
     assert not doubled, "\n".join(f"{name}: {', '.join(found)}" for name, found in sorted(doubled.items()))
+
+
+def test_functions_are_named_by_verbs_not_by_participles():
+    found = [
+        f"{module.name}: {function.name}"
+        for module in modules().values()
+        for function in _functions(module.tree)
+        if _is_participle(function.name.lstrip("_").split("_")[0])
+    ]
+    assert not found, "\n".join(found)
+
+
+def _functions(scope: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a module and of its classes; properties are named after values."""
+    for statement in scope.body:
+        if isinstance(statement, ast.ClassDef):
+            yield from _functions(statement)
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = [ast.unparse(decorator) for decorator in statement.decorator_list]
+            if not any("property" in decorator or "setter" in decorator for decorator in decorators):
+                yield statement
+
+
+def _is_participle(word: str) -> bool:
+    return word in PARTICIPLES or (word.endswith("ed") and word not in NO_PARTICIPLES)
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])

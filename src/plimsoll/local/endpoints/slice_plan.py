@@ -88,7 +88,7 @@ def _join_plans(
 ) -> SlicePlan:
     plans = list(plans)
     if plans:
-        return _recycled(
+        return _recycle(
             create=[new_slice for plan in plans for new_slice in plan.create],
             update=[slice_change for plan in plans for slice_change in plan.update],
             delete=[*unused, *(endpoint_slice for plan in plans for endpoint_slice in plan.delete)],
@@ -102,7 +102,7 @@ def _join_plans(
     return SlicePlan(update=update, delete=tuple(others))
 
 
-def _recycled(
+def _recycle(
     *, create: Sequence[NewSlice], update: Sequence[SliceChange], delete: Sequence[EndpointSlice]
 ) -> SlicePlan:
     """A slice that would be deleted while another is made becomes that one."""

@@ -147,7 +147,7 @@ def choice(name: str, default: str, among: tuple[str, ...], *, description: str)
     return _build_field(Flag(name=name, kind=kind, description=description, default=default, parse=parse))
 
 
-def listed(name: str, *, description: str, item: Parse | None = None, commas: bool = True) -> Any:
+def list_flag(name: str, *, description: str, item: Parse | None = None, commas: bool = True) -> Any:
     """A repeatable flag: a list, or one text, which commas separate into items unless an item may contain commas."""
 
     def parse(value: Any) -> tuple[Any, ...]:
@@ -163,7 +163,9 @@ def total(name: str, *, unit: str, description: str) -> Any:
     )
 
 
-def parsed(name: str, default: Any, *, kind: str, parse: Parse, description: str, aliases: tuple[str, ...] = ()) -> Any:
+def custom_flag(
+    name: str, default: Any, *, kind: str, parse: Parse, description: str, aliases: tuple[str, ...] = ()
+) -> Any:
     flag = Flag(name=name, kind=kind, description=description, default=default, parse=parse, aliases=aliases)
     return _build_field(flag)
 

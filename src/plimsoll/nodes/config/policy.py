@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core import value_parsing
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.config import flags
-from plimsoll.nodes.config.flags import Bounds, NamedBounds, choice, count, duration, listed, ratio, switch, text, total
+from plimsoll.nodes.config.flags import (
+    Bounds,
+    NamedBounds,
+    choice,
+    count,
+    duration,
+    list_flag,
+    ratio,
+    switch,
+    text,
+    total,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +67,7 @@ class Limits:
         unit="GiB",
         description=("Minimum and maximum memory of the cluster in GiB, as MIN:MAX; without it memory is not limited."),
     )
-    gpu_total: tuple[NamedBounds, ...] = listed(
+    gpu_total: tuple[NamedBounds, ...] = list_flag(
         "gpu-total",
         item=flags.parse_accelerator_bounds,
         description=(
@@ -125,7 +136,7 @@ def _join_bounds(total: Bounds | None, least: int | None, most: int | None, unit
 class GroupRules:
     """Which groups are autoscaled, and when a group is backed off."""
 
-    nodes: tuple[NamedBounds, ...] = listed(
+    nodes: tuple[NamedBounds, ...] = list_flag(
         "nodes",
         item=flags.parse_group_bounds,
         commas=False,
@@ -133,7 +144,7 @@ class GroupRules:
             "Size limits of one node group, as MIN:MAX:ID; may be repeated. Without it the provider's own limits hold."
         ),
     )
-    discovery: tuple[str, ...] = listed(
+    discovery: tuple[str, ...] = list_flag(
         "node-group-auto-discovery",
         commas=False,
         description=(
@@ -233,7 +244,7 @@ def _parse_expander(value: object) -> str:
 class PlanningOptions:
     """How scale-ups are planned and chosen."""
 
-    expander: tuple[str, ...] = listed(
+    expander: tuple[str, ...] = list_flag(
         "expander",
         item=_parse_expander,
         description=(
@@ -317,14 +328,14 @@ class Balancing:
         default=False,
         description="Whether a scale-up is split evenly among similar node groups.",
     )
-    labels: tuple[str, ...] = listed(
+    labels: tuple[str, ...] = list_flag(
         "balancing-label",
         description=(
             "Labels that alone decide whether two node groups are similar; may be repeated. Without "
             "it resources and all labels are compared."
         ),
     )
-    ignored_labels: tuple[str, ...] = listed(
+    ignored_labels: tuple[str, ...] = list_flag(
         "balancing-ignore-label",
         description="Labels that are ignored when two node groups are compared; may be repeated.",
     )
@@ -364,7 +375,7 @@ class AutoProvisioning:
     prefix: str = text(
         "autoprovisioning-prefix", "nodeautoprovisioning", description="Prefix of the ids of created node groups."
     )
-    machine_types: tuple[str, ...] = listed(
+    machine_types: tuple[str, ...] = list_flag(
         "machine-types",
         description=("Machine types that node groups may be created of; without it all that the provider offers."),
     )
@@ -410,7 +421,7 @@ class AutoProvisioning:
         default=False,
         description=("Whether pods share a created node group when the tolerations of one include those of the other."),
     )
-    allowed_labels: tuple[str, ...] = listed(
+    allowed_labels: tuple[str, ...] = list_flag(
         "nap-allowed-labels",
         description=(
             "Labels that created node groups may carry, as patterns of a key or of KEY=VALUE (team, example.com/*); "
@@ -452,25 +463,25 @@ class PodRules:
             "The age that a pending pod must have before it causes a scale-up; a pod's annotation can make it longer."
         ),
     )
-    startup_taints: tuple[str, ...] = listed(
+    startup_taints: tuple[str, ...] = list_flag(
         "startup-taint",
         description=(
             "Taints of nodes that are still starting: such a node counts as not ready, and templates "
             "leave the taint out; may be repeated."
         ),
     )
-    startup_taint_prefixes: tuple[str, ...] = listed(
+    startup_taint_prefixes: tuple[str, ...] = list_flag(
         "startup-taint-prefix",
         description="Prefixes of taint keys that are treated as with --startup-taint; may be repeated.",
     )
-    status_taints: tuple[str, ...] = listed(
+    status_taints: tuple[str, ...] = list_flag(
         "status-taint",
         description=(
             "Taints that describe the state of a node: such a node counts as ready, and templates "
             "leave the taint out; may be repeated."
         ),
     )
-    ignored_taints: tuple[str, ...] = listed(
+    ignored_taints: tuple[str, ...] = list_flag(
         "ignore-taint", description="Deprecated name for --startup-taint; may be repeated."
     )
     force_daemon_sets: bool = switch(
@@ -493,11 +504,11 @@ class PodRules:
             "KubeSchedulerConfiguration file of the cluster's scheduler; without it the default profile is assumed."
         ),
     )
-    bypassed_schedulers: tuple[str, ...] = listed(
+    bypassed_schedulers: tuple[str, ...] = list_flag(
         "bypassed-scheduler-names",
         description=("Schedulers whose pods cause a scale-up before the scheduler has marked them unschedulable."),
     )
-    allowed_schedulers: tuple[str, ...] = listed(
+    allowed_schedulers: tuple[str, ...] = list_flag(
         "allowed-scheduler-names",
         description="Schedulers whose pods cause a scale-up; without it those of all schedulers.",
     )
@@ -701,7 +712,7 @@ class ScaleDown:
             "underutilized all that save, balanced those that save enough for their disruption."
         ),
     )
-    consolidation_budgets: tuple[str, ...] = listed(
+    consolidation_budgets: tuple[str, ...] = list_flag(
         "consolidation-budget",
         item=flags.parse_disruption_budget,
         commas=False,
@@ -831,7 +842,7 @@ class Operation:
         "kube-system",
         description="Namespace of the autoscaler: of its ConfigMaps, its lease and the status.",
     )
-    provider: str = flags.parsed(
+    provider: str = flags.custom_flag(
         "cloud-provider",
         "simulated",
         kind="simulated | externalgrpc | clusterapi",

@@ -122,13 +122,13 @@ def _build_scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
         for entry in _list_done(planned, done.get(id(scale_up), []))
     ]
     raised = find_raised_groups(loop)
-    found["plan"] += [_raised_group_to_json(raised_group) for raised_group in raised]
+    found["plan"] += [_minimum_increase_to_json(raised_group) for raised_group in raised]
     if found["result"] == Result.NOT_NEEDED and any(raised_group.failure is None for raised_group in raised):
         found["result"] = str(Result.NEEDED)
     return found
 
 
-def _raised_group_to_json(raised: RaisedGroup) -> Json:
+def _minimum_increase_to_json(raised: RaisedGroup) -> Json:
     """A scale-up without pods, in the form of the others."""
     sizes = {"from": raised.before, "to": raised.after, "max": raised.max_size, "created": False}
     entry: Json = {"group": raised.group, "machineType": raised.machine_type, **sizes}

@@ -121,13 +121,13 @@ def _update_feedback(feedback: Feedback, after: PlacementView, slices: Sequence[
         if higher > feedback.heights.get(number, 0):
             feedback.heights[number] = higher
             news = True
-        elif not is_level(after, number) or _lost_its_room(of_class):
+        elif not is_level(after, number) or _has_lost_room(of_class):
             feedback.uneven.add(number)
             news = True
     return news
 
 
-def _lost_its_room(slices: Sequence[tuple[DemandSlice, int]]) -> bool:
+def _has_lost_room(slices: Sequence[tuple[DemandSlice, int]]) -> bool:
     """Whether pods planned for existing nodes found them full and cannot go elsewhere."""
     return any(left for _, left in slices) and not any(demand_slice.places.options.any() for demand_slice, _ in slices)
 

@@ -203,14 +203,14 @@ def _find_doubt(drain: StoreDrain, observed: ObservedStores) -> Reason | None:
     if not observed.stores:
         return Reason(code="NoStores", message="PD lists no stores at all, so nothing is known about its stores")
     if observed.unlisted:
-        return _unlisted_reason(observed)
+        return _build_unlisted_reason(observed)
     if ready := sorted(drain.leaving_pods & drain.ready_pods):
         text = f"pod {ready[0]} is Ready, so it has a store, and PD lists none for it"
         return Reason(code="StoreNotListed", message=text, facts={"pods": ready})
     return None
 
 
-def _unlisted_reason(observed: ObservedStores) -> Reason:
+def _build_unlisted_reason(observed: ObservedStores) -> Reason:
     text = f"PD's list of stores lacks store {observed.unlisted[0]}, which PD has"
     return Reason(code="StoresIncomplete", message=text, facts={"stores": list(observed.unlisted)})
 
@@ -233,7 +233,7 @@ def _find_blocker(
     drain: StoreDrain, store: ObservedStore, observed: ObservedStores, *, settings: DrainSettings, now: datetime
 ) -> Reason | None:
     if observed.unlisted:
-        return _unlisted_reason(observed)
+        return _build_unlisted_reason(observed)
     if silence := _find_silence(observed, now):
         return silence
     if observed.health is None:

@@ -90,7 +90,7 @@ def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, 
     metadata["finalizers"] = [*finalizers, TRACKING]
     if index is None:
         return body
-    metadata["generateName"] = _indexed_prefix(owner.name, index)
+    metadata["generateName"] = _build_indexed_prefix(owner.name, index)
     metadata["annotations"] = {**metadata.get("annotations", {}), INDEX_KEY: str(index)}
     metadata["labels"] = {**metadata.get("labels", {}), INDEX_KEY: str(index)}
     spec = {**body["spec"], "hostname": f"{owner.name}-{index}"}
@@ -101,7 +101,7 @@ def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, 
     return body
 
 
-def _indexed_prefix(name: str, index: int) -> str:
+def _build_indexed_prefix(name: str, index: int) -> str:
     end = f"-{index}-"
     return name[: _LONGEST_NAME - _SUFFIX_LENGTH - len(end)] + end
 
