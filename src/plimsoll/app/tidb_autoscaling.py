@@ -1,7 +1,7 @@
 """The TiDB autoscaler against a cluster: `plimsoll run tidb`.
 
 Puts together the cluster that a kubeconfig names with PD, Prometheus and a planner over HTTP. A dry run takes no lease,
-and neither does a single pass.
+and neither does `--once`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class TidbAutoscalerProcess:
         await self._process.run(self._build)
 
     async def run_once(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
-        """Runs a pass over every autoscaler, without a lease."""
+        """Reconciles every autoscaler once, without a lease."""
         recorder = self._process.make_recorder(self.client)
         parts = self._parts(self.client, recorder=recorder)
         recording = asyncio.create_task(recorder.run())
@@ -181,7 +181,7 @@ class TidbAutoscalerProcess:
                 recorder=None if settings.dry_run else recorder,
                 journal=self._journal,
                 metrics=self._metrics,
-                # A single pass reports on stdout and writes no more than it has to.
+                # `--once` reports on stdout and writes no more than it has to.
                 keeps_last_plans=informers is not None,
             )
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HttpStream:
-    """A `kube.exchange.Stream` over one connection, which is closed with it.
+    """A `kube.transport.Stream` over one connection, which is closed with it.
 
     A wait that is cancelled ends the stream, as it does with the in-process twin: no reader is left to close it later.
     """

@@ -56,7 +56,7 @@ _WRITTEN_AT_ONCE_BYTES: Final = 512 * 1024
 
 
 class HttpLimits(Value):
-    """How much one transport takes upon itself."""
+    """Limits of one transport."""
 
     max_answer_bytes: int = _GIB
     """Of a whole body, unpacked. A page has 500 objects, etcd takes none above 1.5 MiB: nothing useful is larger."""
@@ -65,7 +65,7 @@ class HttpLimits(Value):
 
 
 class HttpTransport:
-    """Carries calls over the network; a `kube.exchange.Transport`, and an async context manager."""
+    """Carries calls over the network; a `kube.transport.Transport`, and an async context manager."""
 
     def __init__(
         self,

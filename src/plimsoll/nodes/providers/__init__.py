@@ -1,6 +1,6 @@
-"""Clouds as the node autoscaler sees them: one small protocol, and what serves it.
+"""Cloud providers of the node autoscaler: one small protocol and its implementations.
 
-`ports` is the protocol, `values` what is said in it. `simulated` serves it from the objects of our simulated cloud,
-`externalgrpc` from any server that speaks Cluster Autoscaler's wire protocol (and serves it to others), `clusterapi`
-from the objects of Cluster API. `choosing` makes the one that the flags name.
+`ports` is the protocol, `values` has its values. `simulated` implements it with the objects of our simulated cloud,
+`externalgrpc` with any server of Cluster Autoscaler's wire protocol (and serves that protocol to others), `clusterapi`
+with the objects of Cluster API. `builder` builds the provider that the flags name.
 """

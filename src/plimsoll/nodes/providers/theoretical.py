@@ -1,7 +1,7 @@
-"""A group that could be made: what every provider's kind of it has in common.
+"""The base class of node groups that could be created.
 
-It has no nodes and takes no changes but `create`; afterwards the provider lists the group that was made. Providers add
-the template and the making.
+A theoretical group has no nodes and accepts no change except `create`; afterwards the provider lists the created group.
+Providers add the template and the creation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Theoretical:
-    """Base of such groups. Groups of auto-provisioning are not marked as autoscaled: that is for people's own."""
+    """A group before `create`. It is not marked as autoscaled: that marks groups that people created."""
 
     autoprovisioned: bool | None = True
     autoscaled = False
@@ -74,7 +74,7 @@ class Theoretical:
 
 
 def node_of(wanted: Blueprint, kind: MachineType, *, group: str) -> Node:
-    """What machines of a group made by this blueprint should be like, in the first of its zones."""
+    """The expected node of a group created from this blueprint, in its first zone."""
     zone = (*wanted.zones, *kind.zones, "")[0]
     profile = GroupProfile(labels=wanted.labels, taints=wanted.taints, hash=hash_profile(wanted.labels, wanted.taints))
     return MachineTemplate(kind).build_node(group, zone, profile)

@@ -1,5 +1,5 @@
-"""What a plan was made from, written down so that it can be made again elsewhere: `plimsoll record` and `replay`.
+"""Recordings of the input of a plan, so that the plan can be made again elsewhere: `plimsoll record` and `replay`.
 
-`snapshots`, `policies` and `memories` are plain JSON of the three things a plan depends on, `hiding` takes names out of
-them, `replaying` makes the plan. The container is `journal.recordings`. All of it is pure.
+`snapshots`, `policies` and `scale_down_state` convert the three inputs of a plan to plain JSON and back, `anonymising`
+replaces names, `replay` makes the plan. The container is `journal.recordings`. All modules are pure.
 """

@@ -1,7 +1,7 @@
 """The Common Expression Language as Kubernetes 1.34 uses it in `x-kubernetes-validations`.
 
 `objects.schema` compiles the rules of a CRD once (`compile_expression`), estimates the worst case of each
-(`Program.estimated_cost`) and evaluates them per object under a `CostBudget`. This package is independent of schemas,
+(`Program.estimate_cost`) and evaluates them per object under a `CostBudget`. This package is independent of schemas,
 field paths and the reporting of failed rules. docs/decisions/0002-own-cel.md has the reasons for an own implementation.
 """
 

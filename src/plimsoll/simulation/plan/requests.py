@@ -1,8 +1,7 @@
-"""ProvisioningRequests of a file, read as the controller reads those of a cluster (`nodes.requests.reading`).
+"""Reads ProvisioningRequests from a file, as the controller reads those of a cluster (`nodes.requests.reader`). Pure.
 
-Pure. Only `plan_inputs` reads with it. A plan from a file asks what would come of requests if they were tried now:
-their back-off, and whether their time is over, is not looked at. Requests that were answered before are not answered
-again, but keep the room reserved for them.
+A plan from a file shows the result of each request if it were tried now: back-off and expiry are ignored. Requests that
+were answered before are not answered again, but keep their reserved capacity.
 """
 
 from __future__ import annotations

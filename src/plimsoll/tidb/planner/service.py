@@ -1,9 +1,9 @@
-"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes, as ASGI.
+"""The planning service: `POST /autoscaling`, as in old versions of PD, and `/healthz` for probes, as ASGI.
 
-`plimsoll tidb planner` and the embedded world serve it; our controller asks it, and so may any other. Every question is
-answered from what PD and Prometheus say at that moment. An answer is either whole, with `X-Plan-Complete: true`, or an
-error that says so: never an empty plan because something was not known, as an empty plan removes every group.
-Nothing is kept but what was warned of last.
+`plimsoll tidb planner` and `plimsoll up` serve it, for our controller and any other client. Every request is answered
+from the current data of PD and Prometheus. A response is either complete, with `X-Plan-Complete: true`, or an error:
+missing data never gives an empty plan, because an empty plan removes every group. The only state is the last warning
+about each component.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 PLANNING_PATH: Final = "/autoscaling"
 GAPS_HEADER: Final = "x-plan-gaps"
-"""A header with a JSON list of what was not known. Nothing is scaled in because of it."""
+"""A header with a JSON list of missing data. Nothing is scaled in because of missing data."""
 HEALTH_PATH: Final = "/healthz"
 MAX_REQUEST_BYTES: Final = MAX_BODY_BYTES
 _LISTED_GAPS: Final = 10
 _METHODS: Final = {PLANNING_PATH: ("POST",), HEALTH_PATH: ("GET", "HEAD")}
-# The question is at fault; of all else, what is known.
+# Refusals that are due to the request; all others are due to missing data.
 _FAULTS_OF_THE_QUESTION: Final = frozenset({Refusal.NO_HOMOGENEOUS_SIZE})
 
 
 class PlannerService:
-    """An ASGI application. `now` is the moment that is planned for; `falls_back` as in `Strategy`.
+    """An ASGI application. `now` returns the time to plan for; `falls_back` as in `Strategy`.
 
-    `warned` is what was told last of each component, for who makes a service anew for every question.
+    `warned` has the last warning about each component; callers that build a service per request pass it.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class PlannerService:
         return _refuse_body(body) if isinstance(body, BodyRefused) else await self.answer_request(body)
 
     async def answer_request(self, question: bytes) -> PageResponse:
-        """To one question, whatever it is made of."""
+        """The response to the body of one request, valid or not."""
         try:
             strategies = read_strategies(question)
         except InvalidInput as error:
@@ -137,7 +137,7 @@ class PlannerService:
         return PlannerAnswer(plans=answer.plans, gaps=(*unlisted, *_list_gaps(collected, with_expected=False)))
 
     def _warn(self, event: str, component: Component, **more: Any) -> None:
-        """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
+        """Log a warning once while it stays the same: requests come every few seconds. No event: no problem."""
         warning = f"{event} {more}" if event else ""
         if warning and warning != self._warned.get(component):
             log.warning(event, component=component, **more)
@@ -145,7 +145,7 @@ class PlannerService:
 
 
 def _list_gaps(collected: CollectedSnapshot, *, with_expected: bool = True) -> list[str]:
-    """What is missing, in so many lines at most."""
+    """The missing data, with a limited number of instances."""
     found = [gap for gap in collected.gaps if with_expected or not gap.is_expected]
     gaps = [f"{gap.instance}: {gap.problem}" for gap in found[:_LISTED_GAPS]]
     more = len(found) - _LISTED_GAPS

@@ -1,7 +1,7 @@
-"""Tells of a pass in every way there is: status, events, metrics, log, journal. The last step of every pass.
+"""Reports the result of a reconcile: status, Events, metrics, log and journal. The last step of every reconcile.
 
-The status is part of the work: cool-downs are counted from it, so trouble in writing it is raised. All else never stops
-doing. A dry run reports nothing inside the cluster.
+The status is part of the work: cooldowns are counted from it, so a failed write is raised. No other failed report stops
+the controller. A dry run reports nothing inside the cluster.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Reporter:
             await self._report_to_cluster(observed, result)
 
     async def close(self) -> None:
-        """A clean exit: the last words are written."""
+        """A clean exit: writes the last plans that wait."""
         await self._records.flush(namespace=self._namespace)
 
     def _log(self, result: ReconcileResult) -> None:
-        """The same sentence again says nothing new to people."""
+        """Log the sentences; repeated ones are logged for debugging only."""
         autoscaler, sentences = f"{result.autoscaler.namespace}/{result.autoscaler.name}", build_sentences(result)
         log_event = log.info if self._log_news.is_news(autoscaler, sentences) else log.debug
         for sentence in sentences:

@@ -1,7 +1,7 @@
 """The provider of Cluster API: node groups that are MachineDeployments, MachineSets and MachinePools.
 
-`ClusterApiProvider(management, workload, settings)` serves the autoscaler's protocol from the objects of a management
-cluster. `cache` is what it knows of them, `groups` acts on them, `machine_types` and `new_groups` make new ones.
+`ClusterApiProvider(management, workload, settings)` implements the provider protocol with the objects of a management
+cluster. `cache` holds the objects, `groups` changes and creates node groups, `machine_types` builds what is created.
 """
 
 from plimsoll.nodes.providers.clusterapi.provider import ClusterApiProvider

@@ -56,7 +56,7 @@ def is_nap_template(found: Scalable) -> bool:
 
 
 def sizes_of(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
-    """Whether the object is a group, and between which sizes it is kept."""
+    """The size limits of the group, or why the object is not a group."""
     written = found.metadata.annotations
     is_owned = any(owner.kind == _OWNED_BY for owner in found.metadata.owner_references)
     if is_owned or keys.paused in written or is_nap_template(found) or found.metadata.deletion_timestamp is not None:
@@ -96,7 +96,7 @@ _OPTIONS: Final = (
 
 
 def options_of(found: Scalable, defaults: GroupOptions, keys: Keys) -> tuple[GroupOptions, tuple[str, ...]]:
-    """The options with what the annotations change, and what is wrong with those that change nothing."""
+    """The options as the annotations change them, and the problems of annotations that cannot be used."""
     changed: dict[str, float | bool] = {}
     problems: list[str] = []
     for name, field, parse in _OPTIONS:
@@ -130,7 +130,7 @@ _ROLE: Final = "node-role.kubernetes.io"
 
 
 class Keys(Value):
-    """Names that stand under the group of Cluster API."""
+    """Names under the API group of Cluster API."""
 
     group: str
 
@@ -174,7 +174,7 @@ class Keys(Value):
 
 
 def is_propagated(key: str) -> bool:
-    """Whether a label of a Machine comes to its Node."""
+    """Whether Cluster API copies a label of a Machine to its Node."""
     domain, slash, _ = key.partition("/")
     if not slash:
         return False
@@ -182,7 +182,7 @@ def is_propagated(key: str) -> bool:
 
 
 def is_synced(key: str, declared: str) -> bool:
-    """The same, with what people say of their Cluster API (`--additional-sync-machine-labels`)."""
+    """The same, including labels that this Cluster API is configured to copy (`--additional-sync-machine-labels`)."""
     words = [word.strip() for word in declared.split(",") if word.strip()]
     domain, slash, _ = key.partition("/")
     return is_propagated(key) or "*" in words or key in words or (bool(slash) and domain in words)

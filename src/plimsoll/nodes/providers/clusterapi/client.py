@@ -1,12 +1,11 @@
-"""How the management cluster is asked: which version it serves, and what a call came to.
+"""Calls to the management cluster of Cluster API: the served version, reads, and changes of sizes.
 
-Reads raise `ProviderFailed`; changes give an `Outcome`. The one thing that is neither is `NotAllowed`: then it is we
-who must not act, and the whole turn ends.
+Reads raise `ProviderFailed`; changes return an `Outcome`. `NotAllowed` is neither: this process must not act, and the
+loop iteration ends.
 
-Sizes of groups, changed through the scale subresource and only from what they were seen to be.
-
-The version of the object goes with every change, so that no concurrent change is overwritten. A version is
-often outdated for no reason that matters (the status was written), so a refused change is checked and tried again.
+Sizes are changed through the scale subresource, and only if they are still what the caller saw. Every change carries
+the version of the object, so that no concurrent change is overwritten. A version is often outdated for an unimportant
+reason (the status was written), so after a conflict the size is read again and the change is retried.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _SCALABLE: Final[tuple[type[Scalable], ...]] = (MachineDeployment, MachineSet, M
 
 
 async def read(reading: Awaitable[T]) -> T:
-    """What was asked, or `ProviderFailed`."""
+    """The answer. Raises `ProviderFailed`."""
     try:
         return await reading
     except CALL_FAILED as error:
@@ -63,7 +62,7 @@ async def read(reading: Awaitable[T]) -> T:
 
 
 async def read_if_there(reading: Awaitable[T]) -> T | None:
-    """The same; None for what does not exist."""
+    """The answer; None if the object does not exist. Raises `ProviderFailed`."""
     try:
         return await read(reading)
     except ProviderFailed as failed:
@@ -73,7 +72,7 @@ async def read_if_there(reading: Awaitable[T]) -> T | None:
 
 
 def failure_of(error: Exception) -> CallFailed:
-    """What became of a change that ended so."""
+    """The outcome of a change that raised this error."""
     kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), FailureKind.FAILED)
     return CallFailed(kind=kind, message=str(error))
 
@@ -83,7 +82,7 @@ def build_refusal(message: str) -> CallFailed:
 
 
 class ServedApi(Value):
-    """What of Cluster API the management cluster has, in one version."""
+    """The resources of Cluster API that the management cluster serves, in one version."""
 
     group: str
     version: str
@@ -94,12 +93,12 @@ class ServedApi(Value):
 
     @property
     def scalable(self) -> tuple[type[Scalable], ...]:
-        """MachinePools may not be there."""
+        """The served kinds that can be node groups; MachinePools are optional."""
         return tuple(cls for cls in _SCALABLE if self.resource(cls).plural in self.plurals)
 
 
 async def look_up_served(client: Client, settings: ClusterApiSettings) -> ServedApi:
-    """Raises `ProviderFailed` where Cluster API is not installed."""
+    """The served resources. Raises `ProviderFailed` if Cluster API is not installed."""
     version = settings.version or await find_preferred_version(client, settings.group)
     if not version:
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
@@ -111,7 +110,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
 
 
 async def find_preferred_version(client: Client, group: str) -> str:
-    """Empty for a group that is not served."""
+    """The preferred version of an API group; empty if it is not served."""
     found = await read(groups(client))
     return next((api_group.versions[0] for api_group in found if api_group.name == group and api_group.versions), "")
 
@@ -120,7 +119,7 @@ _TRIES: Final = 5
 
 
 async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
-    """Ask `decide` what the present size is to become, until that is so or is not to be."""
+    """Set the size that `decide` returns for the current one; after a conflict, read and decide again."""
     meta = group.object.metadata
     resource = (await cache.get_served()).resource(type(group.object))
 
@@ -150,7 +149,7 @@ async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> 
 
 
 def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:
-    """`expected + delta`, unless it is that already, or something else by now."""
+    """Decide on `expected + delta`: done if the size is that already, refused if it is not `expected`."""
 
     def decide(replicas: int) -> int | Done | CallFailed:
         if replicas == expected + delta:
@@ -163,7 +162,7 @@ def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:
 
 
 def _as_not_applied(failure: CallFailed) -> CallFailed:
-    """Nothing was done, whatever became of the question."""
+    """The failure of a read: nothing was changed, so the outcome is not unknown."""
     if failure.kind is not FailureKind.UNKNOWN:
         return failure
     return CallFailed(kind=FailureKind.FAILED, message=failure.message)

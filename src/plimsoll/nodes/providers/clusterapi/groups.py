@@ -1,9 +1,8 @@
 """Node groups that are objects of Cluster API.
 
-A group knows its bounds as of the last refresh and asks `ClusterApiCache` for the rest. Growth goes through `resizing`,
-removal of certain nodes through `removing`.
-
-Groups that auto-provisioning could make of a template, and their making.
+A group has its bounds as of the last refresh and reads the rest from `ClusterApiCache`. `client.resize` increases
+sizes, `delete_nodes` deletes chosen nodes. A `TheoreticalClusterApiGroup` is one that auto-provisioning could create
+from a template.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Machine types: MachineDeployments that are only there to be copied, and what a copy of one looks like. Pure.
+"""Machine types: MachineDeployments that serve only as templates, and the copies that become node groups. Pure.
 
-A copy is made from the template's own bytes, so that unknown fields are copied too. It carries no annotations of
-autoscaling (those are for people's own groups), so that no other autoscaler takes it for one.
+A copy is made from the template's bytes, so that unknown fields are copied too. It has no annotations for autoscaling,
+which are for groups that people create, so that no other autoscaler adopts it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def machine_type_of(
 
 
 def find_blueprint_problem(blueprint: Blueprint, template: Scalable, kind: MachineType) -> str:
-    """Why nodes of a copy could not be as asked; empty: they can."""
+    """Why nodes of a copy could not have what the blueprint requires; empty: they can."""
     declared = template.metadata.annotations.get(NAP_SYNCED_LABELS, "")
     there = labels_of(template)
     for key, value in blueprint.labels.items():
@@ -84,7 +84,7 @@ def find_blueprint_problem(blueprint: Blueprint, template: Scalable, kind: Machi
 
 
 def copy_template(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: Keys) -> dict[str, Any]:
-    """The body of a MachineDeployment to create: nothing wanted yet, and with selectors of its own."""
+    """The body of a MachineDeployment to create: with 0 replicas and its own selector."""
     body: dict[str, Any] = msgspec.json.decode(template.raw)
     meta = body["metadata"]
     body.pop("status", None)
@@ -110,7 +110,7 @@ def _keep_own(words: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def find_lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
-    """Keys of taints that were asked for and did not stay: Cluster API knows them since 1.12."""
+    """Keys of requested taints that the server dropped: Cluster API supports taints since 1.12."""
     there = taints_of(made)
     return [taint.key for taint in blueprint.taints if taint not in there]
 
@@ -146,7 +146,7 @@ def _place(spec: dict[str, Any], blueprint: Blueprint, *, there: tuple[Taint, ..
 
 
 def is_copy_for(found: Scalable, blueprint: Blueprint) -> bool:
-    """Whether it is what this blueprint would make: then an earlier call made it."""
+    """Whether it equals what this blueprint would create; then an earlier call created it."""
     written: Mapping[str, str] = {**found.metadata.labels, **found.metadata.annotations}
     return (
         written.get(AUTOPROVISIONED_LABEL) == "true"

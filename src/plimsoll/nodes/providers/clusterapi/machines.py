@@ -1,13 +1,11 @@
 """Which machine is behind a node, and which group a machine belongs to. Pure.
 
-A node is known by its provider id, by the reference that a Machine has to it, or by what Cluster API wrote on the node.
-A Machine belongs to what owns it: a MachineSet, or the MachineDeployment above that, or a MachinePool. Where two
-machines answer to one name (two clusters with nodes of the same name), none does.
+A node is found by its provider id, by the reference of a Machine to it, or by the annotations that Cluster API wrote on
+the node. A Machine belongs to its owner: a MachineSet, the MachineDeployment above that, or a MachinePool. If two
+machines have the same node name (in two clusters), neither is found by it.
 
-Machines of Cluster API as the instances of a group. Pure.
-
-A machine that failed for good, or that has no instance yet, has an id of our own making by which it is known again
-when it is to be removed.
+Machines are the instances of a group. A machine that failed permanently, or that has no instance yet, gets an id made
+from its name, so that it can be found when it is deleted.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ def is_going(machine: ClusterMachine) -> bool:
 
 
 def parse_key(provider_id: str) -> MachineKey | None:
-    """The machine of an id that this provider made up; None for an id of a cloud."""
+    """The machine of an id that this provider made; None for an id of a cloud."""
     for prefix in (FAILED_PREFIX, PENDING_PREFIX):
         if provider_id.startswith(prefix):
             # No name of a namespace has an underscore.
@@ -55,7 +53,7 @@ def parse_key(provider_id: str) -> MachineKey | None:
 
 
 def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Instance:
-    """`node_provider_id` is its node's, for infrastructure that writes none into the machine."""
+    """`node_provider_id` is the node's, for infrastructure that does not write it into the machine."""
     key = key_of(machine)
     node = machine.status.node_ref.name if machine.status.node_ref is not None else ""
     if machine.failure:
@@ -70,7 +68,7 @@ def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Insta
 
 
 def is_real(instance: Instance) -> bool:
-    """Whether there is, and stays, an instance that is or becomes a node."""
+    """Whether the machine has an instance that is, or will become, a node and is not being deleted."""
     return parse_key(instance.id) is None and instance.state is not InstanceState.DELETING
 
 

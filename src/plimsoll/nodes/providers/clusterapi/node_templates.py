@@ -1,9 +1,9 @@
-"""A node as a group would give it, before it has any: from annotations, and from the infrastructure's template. Pure.
+"""The template of a node group without nodes: from annotations, and from the infrastructure's machine template.
 
-What people write on the object goes before what the infrastructure says of its machines. Labels come only from where
-they will come from in reality: what Cluster API brings from machines to nodes, and what people say that nodes get.
+Annotations take precedence over the infrastructure's machine template. Labels are only those that a real node would
+get: the ones that Cluster API copies from machines to nodes, and the ones that annotations declare.
 
-Looked up only when a template is requested: the infrastructure's word, and a node of the group.
+`template_of` is pure. `InfrastructureTemplates` reads machine templates and nodes, only when a template is requested.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Infrastructure(Value):
 
     @classmethod
     def from_document(cls, document: object) -> Infrastructure:
-        """What is not as the contract of Cluster API says is left out."""
+        """Fields that do not follow the contract of Cluster API are left out."""
         status = _as_mapping(_as_mapping(document).get("status"))
         capacity = {
             name: str(text)
@@ -75,7 +75,7 @@ NO_INFRASTRUCTURE: Final = Infrastructure()
 
 
 class TemplateProblem(Value):
-    """What is missing, or wrong."""
+    """Why there is no template."""
 
     problem: str
 
@@ -115,7 +115,7 @@ def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
-    """Annotations beat the infrastructure's word, resource by resource. Processors and memory must be known."""
+    """Annotations override the infrastructure's values, resource by resource. Cpu and memory must be known."""
     written = _read_capacity(found.metadata.annotations)
     if isinstance(written, TemplateProblem):
         return written
@@ -127,7 +127,7 @@ def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList
 
 
 def labels_of(found: Scalable) -> dict[str, str]:
-    """What its nodes get besides what they say of themselves."""
+    """The labels that nodes of the group get in addition to those that kubelets set."""
     template = found.spec.template.metadata.labels
     text = found.metadata.annotations.get(f"{CAPACITY_PREFIX}labels", "")
     pairs = (pair.partition("=") for pair in text.split(","))
@@ -151,7 +151,7 @@ def taints_of(found: Scalable) -> tuple[Taint, ...]:
 
 
 def _parse_taints(text: str | None) -> Iterator[Taint]:
-    """`k=v:Effect,k:Effect`; what is no taint is passed over."""
+    """`k=v:Effect,k:Effect`; anything else is skipped."""
     for entry in (text or "").split(","):
         front, _, effect = entry.strip().partition(":")
         key, _, value = front.partition("=")

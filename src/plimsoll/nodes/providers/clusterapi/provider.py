@@ -1,8 +1,7 @@
 """`ClusterApiProvider`: MachineDeployments, MachineSets and MachinePools behind the autoscaler's protocol.
 
-Used by `plimsoll run nodes` with `--cloud-provider=clusterapi`. The objects are in the management cluster, the nodes in
-the workload cluster; the two may be one. It keeps no state that matters: a new provider after a crash knows from the
-objects what the old one knew.
+The provider of `--cloud-provider=clusterapi`. The objects are in the management cluster, the nodes in the workload
+cluster; the two may be the same. All state is in the objects, so nothing is lost in a crash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the operator says of Cluster API: environment, discovery flags. Pure.
+"""Settings of the Cluster API provider: environment and discovery flags. Pure.
 
 `CAPI_GROUP`, `CAPI_VERSION` and `CAPI_SCALE_ZERO_DEFAULT_ARCH` are Cluster Autoscaler's. A discovery is
 `clusterapi:namespace=..,clusterName=..,label=value`; several are alternatives, and with none every group counts.
@@ -25,7 +25,7 @@ _ARCHITECTURES: Final = ("amd64", "arm64", "ppc64le", "s390x")
 
 
 class Discovery(Value):
-    """Which objects may be groups; what is empty restricts nothing."""
+    """Which objects may be groups; an empty field restricts nothing."""
 
     namespace: str = ""
     cluster_name: str = ""
@@ -55,7 +55,7 @@ class ClusterApiSettings(Value):
 
     @property
     def namespace(self) -> str:
-        """The only one to look into; empty: all."""
+        """The only namespace that is read; empty: all."""
         named = {discovery.namespace for discovery in self.discoveries}
         return named.pop() if len(named) == 1 else ""
 

@@ -1,7 +1,6 @@
-"""Cluster Autoscaler's provider protocol over gRPC, both ends of it, and our extension of it.
+"""Cluster Autoscaler's provider protocol over gRPC: client, server, and an extension for creating node groups.
 
-`client.ExternalGrpcProvider` makes any server of the protocol a provider of ours; `service.ProviderService` answers it
-for any provider of ours. Both work on messages and know no network, so they run in virtual time too; `channels` and
-`listening` join them to sockets, and are the only modules that import grpc. Nothing imports this package but who uses
-the protocol.
+`client.ExternalGrpcProvider` is a provider that calls any server of the protocol; `service.ProviderService` serves any
+of our providers to other clients. Both work on messages without a network, so they run in virtual time too. `channels`
+and `server` connect them to sockets; only those two import grpc, and they are imported only when the protocol is used.
 """

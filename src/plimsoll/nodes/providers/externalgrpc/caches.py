@@ -1,8 +1,8 @@
-"""What a client of the protocol remembers, and for how long. Pure.
+"""The caches of a client of the protocol. Pure.
 
 Groups, the groups of nodes, and templates are valid until the next refresh. That a node has no group is not cached:
-its group may be found in the next moment. Labels and types of accelerators are asked for once. What the server does not
-have is asked for again after a refresh, when it may be another server.
+its group may exist a moment later. Labels and types of accelerators are read once. A call that the server does not
+implement is tried again after a refresh, because the server may have been replaced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`ExternalGrpcProvider`: a provider that lives in another process and speaks Cluster Autoscaler's protocol.
+"""`ExternalGrpcProvider`: a provider in another process that serves Cluster Autoscaler's protocol.
 
-Existing servers of it work as they are; ours has the extension service besides, which makes groups. What a server does
-not have is `NotImplementedByProvider`, and the autoscaler does without. Messages go through a `Calls` (in production
-`channels.GrpcCalls`).
+Existing servers work unchanged; a server may also have the extension service, which creates groups. A call that the
+server lacks returns `NotImplementedByProvider`, and the autoscaler works without it. Messages go through a `Calls`, in
+production `channels.GrpcCalls`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 
 class ExternalGrpcProvider:
-    """Answers are kept as `Caches` says."""
+    """The provider. `Caches` defines how long answers are kept."""
 
     name = "externalgrpc"
 
@@ -42,12 +42,12 @@ class ExternalGrpcProvider:
         self.naming = Naming()
 
     async def refresh(self) -> None:
-        """What was known is forgotten even if the server cannot be asked."""
+        """The caches are emptied even if the server does not answer."""
         self._caches.forget_all()
         await self._remote.read("Refresh")
 
     async def cleanup(self) -> None:
-        """The connection is closed whatever the server says."""
+        """The connection is closed even if the server fails."""
         try:
             await self._remote.read("Cleanup")
         finally:

@@ -1,4 +1,4 @@
-"""gRPC status codes, and what they mean for a provider: each failure has a code, each code is some failure. Pure."""
+"""The mapping between gRPC status codes and failures of provider calls. Pure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _KINDS: Final = {
 
 
 def failure_of(error: RpcFailed) -> CallFailed:
-    """What a changing call came to; a code of which nothing else is known is a refusal."""
+    """The outcome of a changing call; a code without a failure kind of its own is a refusal."""
     return CallFailed(kind=_KINDS.get(error.code, FailureKind.REFUSED), message=error.message or error.code.name)
 
 

@@ -1,7 +1,7 @@
-"""The file that says where a provider listens, which Cluster Autoscaler calls the cloud config.
+"""The configuration file of the externalgrpc provider, which Cluster Autoscaler calls the cloud config.
 
 address: host:port; key, cert, cacert: files; grpc_timeout: the limit of a call, "5s" by default. With a certificate
-both ends authenticate; without one the connection is not encrypted, which is only fit for one machine.
+both ends authenticate; without one the connection is not encrypted, which is allowed only within one machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GrpcConfiguration:
 
 
 def read_configuration(path: Path) -> GrpcConfiguration:
-    """The file, with the files that it names (relative to where we run); raises `InvalidInput`."""
+    """The configuration and the files that it names (relative to the working directory); raises `InvalidInput`."""
     documents = [document for _, document in read_documents(read_content(path, "file"), source=str(path))]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InvalidInput("is not one map of address, key, cert, cacert and grpc_timeout", path=str(path))
@@ -80,7 +80,7 @@ def check_address(address: str, *, path: str = "address") -> None:
 
 
 def read_content(path: Path, name: str) -> bytes:
-    """A file that `name` names; raises `InvalidInput`."""
+    """The content of the file of the field `name`; raises `InvalidInput`."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Our values as messages of the protocol, and back. Pure; both ends use it.
+"""Converts between our values and messages of the protocol. Pure; both ends use it.
 
-What a message leaves open is read as the protocol says: an instance without a state is unspecified, an error without a
+Missing fields are read as the protocol defines: an instance without a state is unspecified, an error without a
 code is none, options that a server does not know keep the caller's defaults.
 """
 
@@ -73,7 +73,7 @@ def instance_message(instance: Instance) -> Any:
 
 
 def instance_of(message: Any) -> Instance:
-    """A state or a class of errors that we do not know is the unspecific one."""
+    """An unknown state or error class becomes the unspecified one."""
     status = message.status
     said = status.errorInfo
     error = None
@@ -124,7 +124,7 @@ def _seconds(message: Any) -> float:
 
 
 def set_span(request: Any, span: Span) -> None:
-    """Into a request for a price."""
+    """Write the period into a request for a price."""
     request.startTimestamp.FromDatetime(span.start)
     request.endTimestamp.FromDatetime(span.end)
 
@@ -152,7 +152,7 @@ def machine_type_message(kind: MachineType) -> Any:
 
 
 def machine_type_of(message: Any) -> MachineType:
-    """Raises `InvalidInput` for amounts that are none."""
+    """Raises `InvalidInput` for amounts that are not quantities."""
     spot = message.capacityType == CapacityType.SPOT
     return MachineType(
         name=message.name,

@@ -1,4 +1,4 @@
-"""The calls of the services by name: their path on the wire, and the messages that go and come.
+"""The methods of the services by name: their path on the wire, request and response messages.
 
 Taken from the descriptors of the generated code, so that a call cannot be spelled differently at the two ends.
 """
@@ -35,7 +35,7 @@ class Method:
 
 
 class Calls(Protocol):
-    """What a client needs of a network."""
+    """The port through which a client calls a server."""
 
     async def call(self, method: Method, request: Any) -> Any:
         """The answer; raises `RpcFailed`."""

@@ -1,4 +1,4 @@
-"""Nodes and pods as the bytes in which they travel in messages. Pure."""
+"""Encodes and decodes nodes and pods in messages. Pure."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def pod_bytes(pod: Pod) -> bytes:
 
 
 def node_of(content: bytes) -> Node:
-    """Raises `InvalidProtobuf` for what is no node."""
+    """Raises `InvalidProtobuf` if the bytes are not a node."""
     return _read(_NODE, Node, content)
 
 
 def pod_of(content: bytes) -> Pod:
-    """Raises `InvalidProtobuf` for what is no pod."""
+    """Raises `InvalidProtobuf` if the bytes are not a pod."""
     return _read(_POD, Pod, content)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RemoteCalls:
-    """Calls by the names of `METHODS`, with the fields of their requests. `what` is what a caller knows them by."""
+    """Calls by the names of `METHODS`, with the fields of their requests. `what` names a call in messages."""
 
     def __init__(self, calls: Calls, caches: Caches) -> None:
         self._calls = calls
@@ -30,7 +30,7 @@ class RemoteCalls:
             raise ProviderFailed(f"{name}: {error}") from error
 
     async def read_optional(self, name: str, what: str, **fields: Any) -> Any | NotImplementedByProvider:
-        """The same for what a server need not have."""
+        """The same for a call that a server need not implement."""
         if self.caches.is_missing(name):
             return NotImplementedByProvider(call=what)
         try:
@@ -58,7 +58,7 @@ class RemoteCalls:
             return failure_of(error)
 
     async def probe(self, name: str, **fields: Any) -> bool:
-        """Whether the server has it: it refuses a call that makes no sense, where it knows the call at all."""
+        """Whether the server implements a call: it then refuses the invalid request that is sent."""
         try:
             await self._send(name, fields)
         except RpcFailed as error:

@@ -1,7 +1,7 @@
 """Node groups behind the protocol.
 
-The protocol changes sizes by a delta and knows no precondition, so the target is asked for before: a repeated call
-finds its work done, and a size changed by another client is left alone, except between the two calls.
+The protocol changes sizes by a delta and has no precondition, so the target is read first: a repeated call
+changes nothing, and a size that another client changed is left alone, except between the two calls.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class RemoteGroup:
 
 
 class TheoreticalRemoteGroup(Theoretical):
-    """A group that the server would make. It has the template that came with the answer, and can be made."""
+    """A group that the server could create. It has the template of the server's answer."""
 
     def __init__(self, answer: Any, blueprint: Blueprint, remote: RemoteCalls) -> None:
         said = answer.nodeGroup
@@ -146,7 +146,7 @@ class TheoreticalRemoteGroup(Theoretical):
 
 
 def template_of(group: str, content: bytes) -> Node | NotImplementedByProvider:
-    """Bytes that are no node count as none: one bad template must not stop the others."""
+    """None if the bytes are not a node: one bad template must not stop the others."""
     if content:
         try:
             return node_of(content)

@@ -1,7 +1,7 @@
-"""What the provider knows of the cloud between two refreshes: groups, their machines, what is sold.
+"""A cache of the cloud's objects between two refreshes: groups, machines, and machine types on sale.
 
-Four calls a refresh, however many groups there are. What a change made out of date is read again on the next access
-at it; templates are kept for as long as nothing they are made of changes.
+A refresh takes four calls for any number of groups. A group that was changed is read again on its next access;
+templates are kept while the fields that they are built from stay the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STATES = {
 
 
 class UnknownTemplate(Value):
-    """The group asks for what the cloud does not sell."""
+    """The group needs a machine type that the cloud does not sell."""
 
     problem: str
 
@@ -189,7 +189,7 @@ def _group_machines(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...
 
 
 def instance_of(machine: Machine) -> Instance:
-    """A machine that failed is, to an autoscaler, one that is being created and has an error."""
+    """The instance of a machine; a failed machine is one that is being created, with an error."""
     is_going = machine.metadata.deletion_timestamp is not None
     said = machine.status.error
     error = None
@@ -206,7 +206,7 @@ def instance_of(machine: Machine) -> Instance:
 
 
 def machine_type_of(sold: SoldType, *, zones: tuple[str, ...]) -> MachineType:
-    """As planning knows it; `get_zones` are all of the cloud's, for a type that is sold everywhere."""
+    """The machine type of the planner; `zones` are all zones of the cloud, for a type that is sold in all of them."""
     whole = {"cpu": sold.cpu, "memory": sold.memory, "pods": sold.pods, **sold.gpu}
     return MachineType(
         name=sold.name,

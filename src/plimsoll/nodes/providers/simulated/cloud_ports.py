@@ -1,7 +1,7 @@
-"""What the simulated provider needs of the cloud, and what a call to it came to.
+"""The port of the simulated provider to the cloud, and the outcomes of its calls.
 
-A `CloudPort` raises the errors of `objects.cloud_errors` and those of `kube`; `outcome_of` makes outcomes of them. The
-one thing that is not an outcome is `NotAllowed`: then it is we who must not act, and the whole turn ends.
+A `CloudPort` raises the errors of `objects.api.simulated_cloud_errors` and of `kube`; `outcome_of` converts them to
+outcomes. `NotAllowed` is not converted: this process must not act, and the loop iteration ends.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def outcome_of(call: str, changing: Awaitable[None]) -> Outcome:
 
 
 async def read(reading: Awaitable[T]) -> T:
-    """What was asked, or `ProviderFailed`."""
+    """The answer. Raises `ProviderFailed`."""
     try:
         return await reading
     except _CALL_FAILED as error:

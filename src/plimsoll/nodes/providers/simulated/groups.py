@@ -1,6 +1,6 @@
-"""Node groups of the simulated cloud, and those that could be made.
+"""Node groups of the simulated cloud, and groups that could be created.
 
-An `SimulatedGroup` knows its bounds as of the last refresh and asks `SimulatedCloudCache` for the rest. A
+A `SimulatedGroup` has its bounds as of the last refresh and reads the rest from `SimulatedCloudCache`. A
 `TheoreticalSimulatedGroup` is a blueprint until `create`; afterwards the provider lists the group as an existing one.
 """
 
@@ -69,7 +69,7 @@ class SimulatedGroup:
         return tuple(instance_of(machine) for machine in await self._cache.list_machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
+        """Not implemented for a group whose machine type the cloud does not sell; other groups are not affected."""
         template = await self._cache.get_template(await self._get_current())
         if not isinstance(template, UnknownTemplate):
             return template
@@ -137,7 +137,7 @@ def _names_of(node: NodeRef) -> set[str]:
 
 
 class TheoreticalSimulatedGroup(Theoretical):
-    """A group that auto-provisioning could make of a machine type."""
+    """A group that auto-provisioning could create from a machine type."""
 
     def __init__(
         self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, cache: SimulatedCloudCache
@@ -149,11 +149,11 @@ class TheoreticalSimulatedGroup(Theoretical):
         self._cache = cache
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        """What such machines should be like; once it is made, the group itself says what they are."""
+        """The expected template; once the group is created, the group has the real one."""
         return node_of(self._blueprint, self._kind, group=self.id)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
-        """A group of this id that is just what this one would be was made by an earlier call."""
+        """Succeeds if a group of this id equals the blueprint: an earlier call created it."""
         spec = _spec_of(self._blueprint)
         outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
         self._cache.invalidate(self.id)
@@ -182,7 +182,7 @@ def _spec_of(wanted: Blueprint) -> NodeGroupSpec:
 
 
 def _is_same(there: NodeGroupSpec, wanted: NodeGroupSpec) -> bool:
-    """Sizes and boot times may have changed since, and do not make another group of it."""
+    """Whether the specs describe the same group; sizes and boot times may differ."""
     return there.autoprovisioned and (there.machine_type, there.template, there.zones) == (
         wanted.machine_type,
         wanted.template,

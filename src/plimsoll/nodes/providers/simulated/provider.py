@@ -1,7 +1,7 @@
 """`SimulatedProvider`: the simulated cloud behind the autoscaler's protocol.
 
-Used by the scenario runner and by `plimsoll run nodes` with the simulated provider. It keeps no state that matters: all
-of it is in the cloud's objects, and a new provider after a crash knows what the old one knew.
+The provider of scenarios, `plimsoll up` and `--cloud-provider=simulated`. All state is in the cloud's objects, so
+nothing is lost in a crash.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMING: Final = Naming(underscores=False, longest=54)
 
 
 class SimulatedProvider:
-    """Over one `CloudPort`. Reads are as of the last `refresh`, but for groups changed since."""
+    """The provider over one `CloudPort`. Reads are as of the last `refresh`, except for groups changed since."""
 
     name = "simulated"
     naming = _NAMING

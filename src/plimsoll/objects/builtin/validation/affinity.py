@@ -1,6 +1,6 @@
 """Validation of where pods may go: selectors, affinity, spread constraints, tolerations and taints.
 
-Used by `pods`, `nodes`, `storage`, `policy` and `workloads`. Judges what is written, never where a pod would land;
+Judges what is written, never where a pod would land;
 that is `scheduling`'s.
 """
 

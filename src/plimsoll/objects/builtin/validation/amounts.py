@@ -1,7 +1,4 @@
-"""Validation of counts and percentages, as workloads and budgets write them: 3, or "25%".
-
-Used by `workloads`, `jobs` and `policy`.
-"""
+"""Validation of counts and percentages, as workloads and budgets write them: `3` or `25%`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of ConfigMaps, Secrets and Namespaces. Used by `kinds`."""
+"""Validation of ConfigMaps, Secrets and Namespaces."""
 
 from __future__ import annotations
 

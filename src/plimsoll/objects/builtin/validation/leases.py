@@ -1,4 +1,4 @@
-"""Validation of Leases. Used by `kinds`."""
+"""Validation of Leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of Nodes. Used by `kinds`. Paths of taints begin with `metadata`: Kubernetes' do."""
+"""Validation of Nodes. Paths of taints begin with `metadata`: Kubernetes' do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of PodDisruptionBudgets. Used by `kinds`."""
+"""Validation of PodDisruptionBudgets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Validation of pods and of pod templates, in Kubernetes' order; and what may change in a pod.
 
-Used by `kinds` for Pod and PodTemplate, and by `workloads` and `jobs` for their templates. Works on decoded, defaulted
+Validates Pods, PodTemplates and the templates of workloads. Works on decoded, defaulted
 objects.
 """
 

@@ -1,4 +1,4 @@
-"""Validation of PriorityClasses. Used by `kinds`."""
+"""Validation of PriorityClasses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Validation of probes and lifecycle hooks: exactly one handler, with what it needs.
-
-Used by `containers`.
-"""
+"""Validation of probes and lifecycle hooks: exactly one handler, with what it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of LimitRanges and ResourceQuotas. Used by `kinds`."""
+"""Validation of LimitRanges and ResourceQuotas."""
 
 from __future__ import annotations
 

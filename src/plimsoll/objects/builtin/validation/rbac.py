@@ -1,4 +1,4 @@
-"""Validation of roles and their bindings. Used by `kinds`."""
+"""Validation of roles and their bindings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Validation of what a pod refers to: paths inside volumes, fields of itself, resources of its containers, keys.
-
-Used by `volumes` and `containers`.
-"""
+"""Validation of what a pod refers to: paths inside volumes, fields of itself, resources of its containers, keys."""
 
 from __future__ import annotations
 

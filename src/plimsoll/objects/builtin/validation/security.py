@@ -1,6 +1,6 @@
 """Validation of security contexts, of pods and of containers.
 
-Used by `pods` and `containers`. Windows options are not judged; see docs/reference/built-in-validation.md.
+Windows options are not judged; see docs/reference/built-in-validation.md.
 """
 
 from __future__ import annotations

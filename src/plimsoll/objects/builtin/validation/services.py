@@ -1,4 +1,4 @@
-"""Validation of Services, and what of their addresses may change. Used by `kinds`."""
+"""Validation of Services, and what of their addresses may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSINodes. Used by `kinds`."""
+"""Validation of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSINodes."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 Every node costs a step (constants none), text and lists cost by their length, a fold costs its body as often as its
 range may be long. Sizes come from the schema where a value is reached from a variable by fields, elements and keys
 (`_reached`), from the expression where it builds the value, and are unknown, that is as large as can be, elsewhere.
-Used by `Program.estimated_cost`.
 """
 
 from __future__ import annotations

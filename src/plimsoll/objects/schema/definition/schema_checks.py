@@ -1,8 +1,8 @@
-"""Whether an openAPIV3Schema may stand in a definition: the checks of every node, around `structurality`.
+"""Validates the openAPIV3Schema of a definition, once per version.
 
-`schema_errors` is called once per version of a definition by `definition_checks`. The order is the real server's:
-structure first, then defaults, then node by node the rules of the extensions, and CEL last and only where everything
-else is right, because rules cannot be typed against a broken schema.
+The order is the real server's: structure first (`structural_checks`), then defaults, then node by node the rules of the
+extensions. CEL rules come last, and only if everything else is valid, because rules cannot be typed against an invalid
+schema.
 """
 
 from __future__ import annotations
