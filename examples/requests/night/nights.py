@@ -1,7 +1,7 @@
-"""A provisioning class of one's own: machines are added at night only, when they are cheap.
+"""An example of a custom provisioning class: machines are added at night only, when they are cheap.
 
-Plimsoll asks it whenever a request of the class is due: at once, and then again after a while, as long as the answer is
-no. It may look at the request, at the cluster, and at the time it is given; it must be quick and change nothing.
+Plimsoll calls `answer` when a request of the class is due: immediately, and then with back-off until it is provisioned
+or failed. The function may read the request, the snapshot and the time; it must be fast and have no side effects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_PODS = 100
 
 
 def answer(request: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
-    """Not by day, and never for too many; else as for the atomic class: all or nothing, and then it is provisioned."""
+    """Refuse by day, and fail requests for too many pods; plan all others like the atomic class."""
     if request.total > MOST_PODS:
         return Handled(conditions=(build_condition("Failed", "True", "TooMany", f"at most {MOST_PODS} pods", at=now),))
     if 6 <= now.hour < 22:

@@ -44,7 +44,7 @@ class Entry(Value):
 
     @property
     def held_back(self) -> int:
-        """The number of actions that a brake stopped."""
+        """The number of actions that pause, dry run or a limit stopped."""
         return sum(outcome.result is Result.HELD_BACK for outcome in self.outcomes)
 
     @property

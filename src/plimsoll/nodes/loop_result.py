@@ -48,7 +48,7 @@ class ScaleDownPart:
     unremovable: tuple[UnremovableNode, ...] = ()
     """Nodes that are needed, each with its reason, then unneeded ones that stay for now."""
     skipped: Reason | None = None
-    """Why no removal was started although nodes are unneeded: cool-down, a scale-up just now, unhealthy, paused."""
+    """Why no removal was started although nodes are unneeded: a cooldown, a scale-up just now, unhealthy, paused."""
     nodes_to_delete: NodesToDelete = field(default_factory=NodesToDelete)
     """The nodes chosen for deletion; removals start in this loop iteration unless they are in `held_back`."""
     held_back: Mapping[str, Reason] = field(default_factory=dict)

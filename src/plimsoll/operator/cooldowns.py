@@ -1,4 +1,4 @@
-"""Cool-downs: how long nothing is changed after an event. Pure: the time is a parameter."""
+"""Cooldowns: how long nothing is changed after an event. Pure: the time is a parameter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EventTimes:
         return self.by_key.get(key) if key else self.anywhere
 
     def shift(self, by: timedelta) -> None:
-        """Moves all times, as the clock was set or waits are put off."""
+        """Moves all times, because the clock was set or waits are postponed."""
         self.by_key = {key: time + by for key, time in self.by_key.items()}
         if self.anywhere is not None:
             self.anywhere += by

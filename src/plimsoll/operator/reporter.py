@@ -1,7 +1,7 @@
-"""The shared half of every reporter: what is news, and where plans are recorded.
+"""The shared part of every reporter: which reports are new, and where plans are recorded.
 
-Reporting never stops the work: a journal that refuses is logged, and the next loop iteration comes. A dry run writes
-nothing into the cluster, where another controller may be at work, but it keeps its journal.
+Reporting never stops the work: a failed write to the journal is logged, and the next loop iteration runs. A dry run
+writes nothing into the cluster, where another controller may act, but it writes its journal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_SUBJECTS: Final = 10_000
 
 
 class News:
-    """Remembers the last report about each subject: the same report again is no news."""
+    """Remembers the last report about each subject: a repeated report is not new."""
 
     def __init__(self) -> None:
         self._last: dict[str, object] = {}
@@ -65,7 +65,7 @@ class PlanRecords:
             await self._last_plans.keep(entry, namespace)
 
     async def skip(self, *, namespace: str, at: datetime, dry_run: bool) -> None:
-        """There is no news: last plans that could not be written before may be written now."""
+        """There is nothing new: writes last plans that could not be written before."""
         if self._last_plans is not None and not dry_run:
             await self._last_plans.catch_up(namespace, at)
 

@@ -24,7 +24,7 @@ async def run_until_signalled(
 ) -> signal.Signals | None:
     """Run `main`; the first signal cancels it, the second cancels its clean-up, the third does what it always does.
 
-    Gives the signal that stopped it, or None when `main` came to its end by itself. Must be called from a coroutine
+    Gives the signal that stopped it, or None if `main` returned by itself. Must be called from a coroutine
     of the main thread's loop.
     """
     loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """Reconciles one component of a cluster: observe, request plans, decide, act.
 
 An error of the API server or of another service stops this component and not the other. What was done before the error
-is concluded, so that no cool-down is lost.
+is concluded, so that no cooldown is lost.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class ComponentReconciler:
         except NotAllowed:
             raise
         except PlimsollError as error:
-            # What was done stays done, and its cool-down starts.
+            # What was done stays done, and its cooldown starts.
             log.warning("act.failed", component=self._component, problem=str(error))
             problem = str(error)
         keys = {act_done.act.key for act_done in acts if act_done.result in {Result.DONE, Result.ALREADY_SO}}

@@ -36,7 +36,7 @@ class CallProgress:
 
 
 class ConnectionBroke(aiohttp.ClientError):
-    """A connection ended during an exchange; the cause is what aiohttp said."""
+    """A connection ended during an exchange; the cause is aiohttp's error."""
 
 
 def new_session() -> aiohttp.ClientSession:

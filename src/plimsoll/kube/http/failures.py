@@ -56,14 +56,14 @@ def build_closed_error(route: Route, *, is_sent: bool = False) -> ServerUnreacha
 
 
 def late(call: Request, progress: CallProgress, route: Route) -> ServerUnreachable:
-    """Time is up."""
+    """The error for a call that took too long."""
     if progress.is_sent:
         return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")
     return NotSent(f"cannot reach {route}: after {in_seconds(call.timeout_s)} still {progress.doing}")
 
 
 def in_seconds(duration_s: float) -> str:
-    """As a person says it: what a deadline left of five seconds is 5 s."""
+    """Seconds rounded for people: 4.98 s left of a deadline are 5 s."""
     return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
@@ -77,7 +77,7 @@ def broken(error: Exception, progress: CallProgress, route: Route) -> ServerUnre
 
 
 def _suspicion(error: Exception, progress: CallProgress, route: Route) -> str:
-    """What is usually behind a connection that ends with its first call."""
+    """The usual cause of a connection that ends during its first call."""
     if not progress.is_first:
         return ""
     if not route.address.is_tls and isinstance(error, ConnectionBroke | aiohttp.ClientResponseError):
@@ -89,7 +89,7 @@ def _suspicion(error: Exception, progress: CallProgress, route: Route) -> str:
 
 
 def tls_error(error: BaseException) -> ssl.SSLError | None:
-    """What OpenSSL complained about, if that is what is behind the error."""
+    """The error of OpenSSL that caused this one; None: it has another cause."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         inner: BaseException | None = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):

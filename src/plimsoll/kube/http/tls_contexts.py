@@ -59,7 +59,7 @@ def trusting(tls: Tls) -> ssl.SSLContext:
 
 
 def authorities(tls: Tls) -> str:
-    """Whom we believe, for messages."""
+    """The trusted authorities, for messages."""
     return f"the authorities in {_origin(tls)}" if tls.ca_pem else "the authorities of this machine"
 
 

@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class CorrelationSettings(Value):
-    """client-go's numbers."""
+    """Limits of the correlator, with client-go's numbers."""
 
     window_s: float = 600.0
     similar: int = 10

@@ -30,7 +30,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EventType(StrEnum):
-    """The two there are."""
+    """The two types of Events."""
 
     NORMAL = "Normal"
     WARNING = "Warning"

@@ -52,7 +52,7 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 
 
 class PodGarbageCollector:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component, settings: PodGcSettings) -> None:
         self._client = component.client

@@ -41,7 +41,7 @@ GATHER_S: Final = 0.05
 
 
 class EndpointsController:
-    """`controller` is what runs; its keys are Services."""
+    """Reconciles through `controller`, whose keys are Services."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

@@ -45,7 +45,7 @@ _BY_SERVICE: Final = "endpoints: slices by service"
 
 
 class EndpointSliceController:
-    """`controller` is what runs; its keys are Services."""
+    """Reconciles through `controller`, whose keys are Services."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

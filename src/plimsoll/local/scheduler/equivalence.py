@@ -124,7 +124,7 @@ class PodClass:
 
 
 class PodClasses:
-    """The classes used lately."""
+    """The recently used classes."""
 
     def __init__(self, *, remembered: int = 256) -> None:
         self._remembered = remembered

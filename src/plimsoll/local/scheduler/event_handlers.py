@@ -34,7 +34,7 @@ _HANDLER: Final = "scheduler"
 
 
 class EventHandlers:
-    """Wires itself to the informers when made. `on_news` is called when there may be a pod to try."""
+    """Registers itself with the informers when created. `on_news` is called when there may be a pod to schedule."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ _CANDIDATES_AT_LEAST: Final = 100
 
 
 class PreemptionResult(Value, frozen=True):
-    """What the search came to. `may_keep_nomination`: room is on its way, the pod only has to wait."""
+    """The result of the search. `may_keep_nomination`: room is being made already, and the pod only waits."""
 
     choice: Candidate | None = None
     message: str = ""

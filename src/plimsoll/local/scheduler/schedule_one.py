@@ -35,7 +35,7 @@ class ScheduleResult(Value, frozen=True):
 
 
 class FitError(Value, frozen=True):
-    """No node takes it. `answers` are those of the nodes, by name in order; empty if none was asked."""
+    """No node fits. `answers` has the reasons of each node, ordered by name; empty if no node was evaluated."""
 
     message: str
     refused_by: frozenset[str]
@@ -76,7 +76,7 @@ def _build_fit_error(question: _PodScheduling) -> FitError:
 
 
 class _PodScheduling:
-    """One pod, asked about several nodes."""
+    """The scheduling of one pod on several nodes."""
 
     def __init__(
         self, pod: Pod, view: ClusterView, *, pod_class: PodClass, wide: Prepared, cache: SchedulerCache

@@ -54,21 +54,21 @@ _OF_VOLUMES: Final = frozenset({VOLUME_BINDING, VOLUME_ZONE})
 
 
 class ScheduledOnce(Value, frozen=True):
-    """What one go came to: the pods that got a node, and those that did not, each in the order they were tried."""
+    """The result of `schedule_once`: scheduled and unscheduled pods, each in the order in which they were tried."""
 
     bound: tuple[tuple[PodKey, str], ...] = ()
     unschedulable: tuple[PodKey, ...] = ()
 
 
 class Reservation(Value, frozen=True):
-    """Where a pod is to go whose volumes are being bound, and since when they are."""
+    """The node of a pod whose volumes are being bound, and since when."""
 
     node: str
     since_s: float
 
 
 class Scheduler:
-    """Made before the informers are started; `component` writes as kube-scheduler."""
+    """Created before the informers start; `component` writes as kube-scheduler."""
 
     def __init__(self, component: Component, settings: SchedulerSettings = DEFAULT_SETTINGS) -> None:
         self._settings = settings

@@ -66,7 +66,7 @@ class BinderKey(NamedTuple):
 
 
 class VolumeBinder:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component) -> None:
         self._recorder = component.recorder

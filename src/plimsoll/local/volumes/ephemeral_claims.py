@@ -30,7 +30,7 @@ NAME: Final = "ephemeral_volume"
 
 
 class EphemeralVolumeController:
-    """`controller` is what runs; its keys are pods."""
+    """Reconciles through `controller`, whose keys are pods."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

@@ -45,7 +45,7 @@ _BY_PROVISIONER: Final = "volumes: volumes by provisioner"
 
 
 class Provisioner:
-    """`controller` is what runs. Keys without a namespace are volumes, the others claims."""
+    """Reconciles through `controller`. Keys without a namespace are volumes, the others claims."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

@@ -90,7 +90,7 @@ class Consolidator:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a replacement is in progress, which no cool-down may interrupt."""
+        """Whether a replacement is in progress, which no cooldown may interrupt."""
         return self._replacement is not None
 
     async def run(self, context: ConsolidationContext, *, may_act: bool) -> ConsolidationResult:

@@ -221,7 +221,7 @@ class ScaleDownOrchestrator:
         return part, replace(chosen_nodes, removals=_limit_parallel(consolidated.removals, context.policy.scale_down))
 
     def _select_nodes(self, simulation: ScaleDownSimulation, context: ScaleDownContext) -> NodesToDelete:
-        """The nodes to delete now; with local delays, without groups that are in cool-down themselves."""
+        """The nodes to delete now; with local delays, without groups that are in cooldown themselves."""
         chosen_nodes = select_nodes_to_delete(
             simulation, context.policy, now=context.now, state=self._build_state(context)
         )

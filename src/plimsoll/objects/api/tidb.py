@@ -78,7 +78,7 @@ class TidbClusterAutoScalerSpec(Wire):
 
 
 class GroupScalingStatus(Wire):
-    """The state of one group; its cool-down starts at `last_auto_scaling_timestamp`."""
+    """The state of one group; its cooldown starts at `last_auto_scaling_timestamp`."""
 
     last_auto_scaling_timestamp: Time | None = None
     replicas: int | None = None

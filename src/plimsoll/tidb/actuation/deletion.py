@@ -62,7 +62,7 @@ class Released(Value):
 
 
 class DrainFirst(Value):
-    """These clusters must be removed first, as if every answer omitted them, ignoring cool-downs."""
+    """These clusters must be removed first, as if every answer omitted them, ignoring cooldowns."""
 
     clusters: tuple[str, ...]
 

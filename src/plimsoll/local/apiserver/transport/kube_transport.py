@@ -73,7 +73,7 @@ async def _stream(response: ServerResponse, call: Call) -> Response:
 
 
 def _headers(response: ServerResponse) -> dict[str, str]:
-    """Names in lower case; a field that stands several times is joined, as on the network."""
+    """Names in lower case; repeated fields are joined, as on the network."""
     headers = {"content-type": response.content_type}
     for name, value in response.headers:
         known = name.lower()

@@ -39,7 +39,7 @@ NAME: Final = "controllermanager"
 
 
 class DisruptionController:
-    """`controller` is what runs; its keys are budgets."""
+    """Reconciles through `controller`, whose keys are budgets."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

@@ -43,7 +43,7 @@ class NamespaceControllerSettings(Value, frozen=True):
 
 
 class NamespaceController:
-    """`controller` is what runs; its keys are names of namespaces."""
+    """Reconciles through `controller`, whose keys are names of namespaces."""
 
     def __init__(self, component: Component, settings: NamespaceControllerSettings) -> None:
         self._client = component.client

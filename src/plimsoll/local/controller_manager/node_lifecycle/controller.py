@@ -81,7 +81,7 @@ class _Report:
 
 
 class NodeLifecycleController:
-    """`controller` is what runs; its keys are names of nodes."""
+    """Reconciles through `controller`, whose keys are names of nodes."""
 
     def __init__(self, component: Component, liveness: Liveness, settings: NodeLifecycleSettings) -> None:
         self._component = component

@@ -73,7 +73,7 @@ class _Stay:
 
 
 class TaintEvictionController:
-    """`controller` is what runs; its keys are pods."""
+    """Reconciles through `controller`, whose keys are pods."""
 
     def __init__(self, component: Component, *, workers: int = 8) -> None:
         self._component = component

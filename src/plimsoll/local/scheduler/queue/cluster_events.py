@@ -25,7 +25,7 @@ NO_NODE: Final = "no node"
 
 
 class ClusterEvent(StrEnum):
-    """Something that may have made room, or made a pod welcome."""
+    """A change of the cluster that may make a pod schedulable."""
 
     NODE_CHANGED = "node-changed"
     """also: a node that is new"""

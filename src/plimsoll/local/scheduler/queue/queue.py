@@ -61,7 +61,7 @@ class QueuedPodInfo:
 
     @property
     def order(self) -> tuple[int, float, datetime, str, str]:
-        """Ends with the name, so that two runs go alike."""
+        """The sort key. It ends with the name, so that two runs have the same order."""
         meta = self.pod.metadata
         created = meta.creation_timestamp or _LONG_AGO
         return (-priority_of(self.pod), self.queued_s, created, meta.namespace, meta.name)
@@ -124,7 +124,7 @@ class SchedulingQueue:
     # ---- one pod at a time
 
     def pop(self, now_s: float) -> QueuedPodInfo | None:
-        """The next pod, which is in hand until it is `parked` or `dropped`."""
+        """The next pod, which is in flight until it is added again or deleted."""
         while self._active:
             _, number, queued = heapq.heappop(self._active)
             if self._is_current(queued, number):
@@ -139,7 +139,7 @@ class SchedulingQueue:
         )
 
     def take(self, queued: QueuedPodInfo) -> None:
-        """Have a pod of `all_in_order` in hand."""
+        """Take a pod of `all_in_order`; it is in flight."""
         self._unschedulable.pop(pod_key(queued.pod), None)
         self._take(queued)
 

@@ -32,7 +32,7 @@ _UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 
 
 class NodeLoad(NamedTuple):
-    """What stands on one state of a node."""
+    """Sums over the pods on one state of a node."""
 
     place: NodeState
     used: dict[str, int]
@@ -54,7 +54,7 @@ class NodeEvaluation(NamedTuple):
 
 
 class NodeLoads:
-    """Sums over the pods of nodes, made once for each state of a node, however many classes are judged there."""
+    """Sums over the pods of nodes, computed once per state of a node for all classes."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodeLoad] = {}

@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 
 class TidbOperator:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component, topology: Topology, pds: SimulatedPds) -> None:
         self._client = component.client

@@ -1,4 +1,4 @@
-"""The cool-down after a change. Each group has one clock, and both directions wait for it.
+"""The cooldown after a change. Each group has one clock, and both directions wait for it.
 
 The time of the last change is in the status of the autoscaler and on the TidbCluster. After a crash between the two
 writes, the later one counts. A wrong clock must not hold a group forever, so a time more than a day ahead is ignored.

@@ -111,7 +111,7 @@ def note_gaps(decision: Decision, observed: ObservedComponent, gaps: tuple[str, 
 
 
 def conclude(decided: Decision, done: Collection[str], *, now: datetime) -> dict[str, GroupScalingStatus]:
-    """The status to write after the acts of these keys succeeded: their replicas and the start of their cool-down.
+    """The status to write after the acts of these keys succeeded: their replicas and the start of their cooldown.
 
     A `TakeOut` is done when replicas were lowered, a `Remove` when the TidbCluster is deleted.
     """

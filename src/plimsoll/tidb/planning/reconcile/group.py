@@ -81,7 +81,7 @@ def _scale_out(desired: DesiredCount, group: ObservedGroup, context: ReconcileCo
 
 
 def _bring_back(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext) -> Step:
-    """Keep stores that are being removed. Lowered replicas are raised like any others, after the cool-down.
+    """Keep stores that are being removed. Lowered replicas are raised like any others, after the cooldown.
 
     A store that is Up exists, whatever the status of its pod says. A store that is Offline without a pod cannot come
     back.
@@ -98,7 +98,7 @@ def _bring_back(desired: DesiredCount, group: ObservedGroup, context: ReconcileC
 
 
 def _scale_in(desired: DesiredCount, group: ObservedGroup, context: ReconcileContext, *, target: int) -> Step:
-    """Remove instances down to `target`; for TiKV remove one. The cool-down applies to started removals too."""
+    """Remove instances down to `target`; for TiKV remove one. The cooldown applies to started removals too."""
     problem = describe_unfinished_for_fewer(group, is_tikv=context.is_tikv)
     if problem and (is_lowered(group) or not context.is_final):
         return _hold(desired, ReasonCode.UNFINISHED, problem)

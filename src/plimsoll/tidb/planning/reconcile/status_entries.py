@@ -75,7 +75,7 @@ def build_entry(context: ReconcileContext, key: str, *, current: int, wanted: in
 
 
 def apply_acts(decided: Decision, done: Collection[str], *, now: datetime) -> dict[str, GroupScalingStatus]:
-    """The status after the acts of these keys succeeded. Only a change of replicas restarts the cool-down."""
+    """The status after the acts of these keys succeeded. Only a change of replicas restarts the cooldown."""
     status = dict(decided.status)
     moment = now.astimezone(UTC).replace(microsecond=0)
     for act in decided.acts:

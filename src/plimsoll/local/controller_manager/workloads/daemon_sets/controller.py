@@ -62,7 +62,7 @@ def daemon_set_services(components: Components) -> list[Service]:
 
 
 class DaemonSetController:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

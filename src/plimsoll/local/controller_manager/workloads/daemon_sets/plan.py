@@ -1,7 +1,7 @@
 """The plan and the status of a daemon set. Pure.
 
-First every node gets its pod and loses surplus ones; only when nothing of that is left to do, old pods are replaced, as
-many at a time as the update strategy allows. Nodes are handled in the order of their names.
+First, missing pods are created and surplus pods deleted. Only when none are left, old pods are replaced, as many at a
+time as the update strategy allows. Nodes are handled in the order of their names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DaemonView(Value):
 
 
 class DaemonPlan(Value):
-    """Nodes that need a pod, and pods that have to go; `ended` are those of them that came to an end by themselves."""
+    """Nodes that need a pod, and pods to delete; `ended` are those of the latter that finished or failed."""
 
     create_on: tuple[str, ...] = ()
     delete: tuple[Pod, ...] = ()
@@ -66,7 +66,7 @@ def daemon_plan(view: DaemonView) -> DaemonPlan:
 
 
 def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
-    """What is true of the set now. Of several pods on a node the oldest counts."""
+    """The status of the set. Of several pods on a node the oldest counts."""
     eligibility = EligibilityChecker(view.daemon_set.spec.template)
     by_node = _by_node(view.pods)
     runs = {node.metadata.name for node in view.nodes if eligibility.check(node) is NodeEligibility.RUNS}
@@ -88,7 +88,7 @@ def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
 
 
 def is_updated(view: DaemonView, pod: Pod) -> bool:
-    """Whether a pod is of the present template."""
+    """Whether a pod was created from the current template."""
     labels = pod.metadata.labels
     is_same_count = bool(view.generation) and labels.get(GENERATION_LABEL) == view.generation
     return is_same_count or labels.get(REVISION_LABEL) == view.revision
@@ -119,7 +119,7 @@ def _manage(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
 
 
 def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
-    """What a node has too much: ended pods, and all but the oldest; while surging a new one beside an old one."""
+    """Surplus pods of a node: ended pods, and all but the oldest; a surge keeps one old and one new pod."""
     delete = [pod for pod in pods if pod.status.phase == "Succeeded"]
     if node not in view.waiting:
         delete += [pod for pod in pods if pod.status.phase == "Failed"]
@@ -212,7 +212,7 @@ def _surge(view: DaemonView, desired: int) -> int:
 
 
 def _unavailable(view: DaemonView, desired: int) -> int:
-    """At least one where nothing surges, or no update would ever come through."""
+    """The number of nodes that may be unavailable; at least 1 without surge, so that an update makes progress."""
     rolling = view.daemon_set.spec.update_strategy.rolling_update
     return max(1, _scale_up(1 if rolling is None else rolling.max_unavailable, desired))
 

@@ -63,7 +63,7 @@ def deployment_services(components: Components) -> list[Service]:
 
 
 class DeploymentController:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component, *, workers: int = 5) -> None:
         self._client = component.client

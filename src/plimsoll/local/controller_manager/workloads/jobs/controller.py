@@ -82,7 +82,7 @@ def job_services(components: Components) -> list[Service]:
 
 
 class JobController:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client

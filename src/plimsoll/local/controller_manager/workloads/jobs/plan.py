@@ -118,7 +118,7 @@ def is_finished(job: Job) -> bool:
 
 
 def find_finish_time(job: Job) -> datetime | None:
-    """When the job came to its end; None while it has not."""
+    """When the job finished; None while it runs."""
     ends = [
         job_condition
         for job_condition in job.status.conditions

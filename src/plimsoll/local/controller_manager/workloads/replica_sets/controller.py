@@ -76,7 +76,7 @@ class _Settled(NamedTuple):
 
 
 class ReplicaSetController:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component, *, workers: int = 5, patience_s: float = 0.0) -> None:
         self._client = component.client

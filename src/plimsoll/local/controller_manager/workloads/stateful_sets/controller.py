@@ -63,7 +63,7 @@ def stateful_set_services(components: Components) -> list[Service]:
 
 
 class StatefulSetController:
-    """`controller` is what runs."""
+    """Reconciles through `controller`, which the supervisor runs."""
 
     def __init__(self, component: Component) -> None:
         self._client = component.client
