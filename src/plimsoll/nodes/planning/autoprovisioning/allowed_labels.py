@@ -38,7 +38,8 @@ class LabelRules:
     ) -> None:
         self._patterns = nap.allowed_labels
         self._machine_labels = machine_labels
-        dedicated = () if nap.node_group_labels == SHARED else [group for group in groups if not group.autoprovisioned]
+        is_reserving = nap.enabled and nap.node_group_labels != SHARED
+        dedicated = [group for group in groups if not group.autoprovisioned] if is_reserving else []
         self._carrying: dict[tuple[str, str], NodeGroup] = {}
         for group in dedicated:
             for label in group.template.metadata.labels.items():
@@ -51,6 +52,8 @@ class LabelRules:
 
     def select_free_tolerations(self, tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
         """The tolerations that are not meant for the nodes of existing groups."""
+        if not self._taints:
+            return tuple(tolerations)
         return tuple(
             toleration for toleration in tolerations if not any(tolerates(toleration, taint) for taint in self._taints)
         )

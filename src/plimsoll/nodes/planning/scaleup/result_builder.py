@@ -38,6 +38,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
     """Names, cost and reasons for a placement; `usable` are the options that were not left out."""
     placement = scheduled.placement
     named = name_pods(problem, scheduled)
+    has_spread = any(pod_class.has_spread for pod_class in problem.table)
     scale_ups = tuple(
         scale_up_of(
             problem,
@@ -46,7 +47,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
             because=(
                 *(() if problem.options[option].exists else explain_new_group(problem, placement, option)),
                 *explain_new_labels(problem, option),
-                *explain_zones_of_scale_up(problem, placement, option),
+                *(explain_zones_of_scale_up(problem, placement, option) if has_spread else ()),
             ),
         )
         for option, patterns in sorted(named.patterns.items(), key=lambda entry: _has_accelerators(problem, entry[0]))
