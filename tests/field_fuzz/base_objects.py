@@ -92,5 +92,6 @@ BASE_OBJECTS: Final[dict[str, Json]] = {
         }
     },
     "nodegroups": {"spec": {"min": 0, "max": 1, "target": 0, "machineType": "n1-standard-1"}},
+    "clouds": {"spec": {"zones": ["local-a"]}},
     "machines": {"spec": {"group": "none", "machineType": "n1-standard-1"}},
 }

@@ -14,12 +14,13 @@ import traceback
 from collections import deque
 from http import HTTPStatus
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from structlog.testing import capture_logs
 
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.objects.api.simulated_cloud import THE_CLOUD
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
 from plimsoll.simulation.worlds.world import World
@@ -49,7 +50,7 @@ _PLACES: Final[tuple[Json, ...]] = (
 )
 _OWN_OBJECTS: Final = (
     *(("nodes", "g-0"), ("nodes", "g-1"), ("nodegroups", "g"), ("machines", "g-0"), ("podtemplates", "template")),
-    *(("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
+    *(("clouds", THE_CLOUD), ("tidbclusters", "db"), ("tidbclusterautoscalers", "as1"), ("namespaces", NAMESPACE)),
 )
 _LEVELS: Final = ("error", "critical")
 _SET_ASIDE: Final = "loop.object_set_aside"
@@ -86,6 +87,7 @@ _OPTIONS: Final = {
     "scale-down-delay-after-add": "30s",
     "ok-total-unready-count": 1000,
 }
+_CLOUD_PATH: Final = get_resource("clouds").path("", THE_CLOUD)
 _CALM: Final = {"example.com/calm": "true"}
 
 
@@ -121,7 +123,13 @@ class FuzzedCluster(World):
         self._transport = EmbeddedTransport(self._application, token=self._token)
         self._objects: deque[FuzzedObject] = deque()
         self._count = 0
+        self._cloud_spec: Json = {}
         self.answers: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._cloud_spec = self._send("GET", _CLOUD_PATH, None)[1]["spec"]
+        return self
 
     def fuzz(self, count: int) -> list[Finding]:
         """Write so many objects."""
@@ -144,11 +152,12 @@ class FuzzedCluster(World):
         return [Finding(problem, tuple(batch)) for problem in problems]
 
     def clear(self) -> list[Finding]:
-        """Delete all fuzzed objects."""
+        """Delete all fuzzed objects, and restore the cloud, without which there is no new node."""
         problems: list[str] = []
         with capture_logs() as logs:
             while self._objects:
                 problems += self._delete(self._objects.popleft())
+            problems += self._restore_cloud()
             self.run.advance_by(_BATCH_S)
         return [Finding(problem, ()) for problem in (*problems, *_find_problems(logs))]
 
@@ -224,6 +233,11 @@ class FuzzedCluster(World):
         path = get_resource(fuzzed.plural).path(NAMESPACE, fuzzed.name)
         query = (("gracePeriodSeconds", "0"),) if self._chance.random() < 0.5 else ()
         return _check(*self._send("DELETE", path, None, query=query))
+
+    def _restore_cloud(self) -> list[str]:
+        """Give the cloud the spec that it had at the start."""
+        _, current = self._send("GET", _CLOUD_PATH, None)
+        return _check(*self._send("PUT", _CLOUD_PATH, {**current, "spec": self._cloud_spec}))
 
     def _send(self, method: str, path: str, body: Any, *, query: Sequence[tuple[str, str]] = ()) -> tuple[int, Any]:
         content_type = MERGE_PATCH if method == "PATCH" else JSON

@@ -8,7 +8,6 @@ Autoscaler: a back-off of 60 s that began at 0 has not ended at 60.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.durations import add_seconds
@@ -19,6 +18,7 @@ from plimsoll.nodes.requests.status import ConditionReason, ConditionType, build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.requests.model import ObservedRequests, RequestView
@@ -34,7 +34,6 @@ requests are answered in the same loop on every machine. About the speed of two 
 """
 _OVER: Final = (ConditionType.FAILED, ConditionType.BOOKING_EXPIRED, ConditionType.CAPACITY_REVOKED)
 _MOST_DOUBLINGS: Final = 40
-_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def phase_of(
@@ -71,7 +70,7 @@ def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
         return None
     doublings = min(max(details.attempts, 1) - 1, _MOST_DOUBLINGS)
     wait_s = min(policy.requests.first_backoff_s * 2**doublings, policy.requests.longest_backoff_s)
-    return _add_seconds(details.last_attempt, wait_s)
+    return add_seconds(details.last_attempt, wait_s)
 
 
 def _as_tried(details: Details, refused_at: datetime | None) -> Details:
@@ -82,13 +81,13 @@ def _as_tried(details: Details, refused_at: datetime | None) -> Details:
 
 def expiry_time(view: RequestView) -> datetime | None:
     """The time at which a request without capacity fails."""
-    return None if view.created is None else _add_seconds(view.created, view.parameters.valid_s)
+    return None if view.created is None else add_seconds(view.created, view.parameters.valid_s)
 
 
 def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
     """The end of the booking; None: there is no capacity, or its start is unknown."""
     since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
-    return None if since is None else _add_seconds(since, parameters.booking_s)
+    return None if since is None else add_seconds(since, parameters.booking_s)
 
 
 def deletion_time(view: RequestView) -> datetime | None:
@@ -101,7 +100,7 @@ def deletion_time(view: RequestView) -> datetime | None:
     answered = max((time for time in since if time is not None), default=None)
     if answered is None:
         return None
-    return max(_add_seconds(answered, RETENTION_S), expiry_time(view) or answered)
+    return max(add_seconds(answered, RETENTION_S), expiry_time(view) or answered)
 
 
 def has_expired(view: RequestView, now: datetime) -> bool:
@@ -109,13 +108,6 @@ def has_expired(view: RequestView, now: datetime) -> bool:
     end = expiry_time(view)
     waits = view.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
     return waits and end is not None and now > end and not is_over(view.conditions)
-
-
-def _add_seconds(time: datetime, seconds: float) -> datetime:
-    try:
-        return add_seconds(time, seconds)
-    except OverflowError:
-        return _END_OF_TIME
 
 
 # ---- what time does

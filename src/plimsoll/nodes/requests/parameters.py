@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.value_parsing import quote, read_duration_s
+from plimsoll.core.value_parsing import LONGEST_S, quote, read_duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,8 @@ def _read_seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> f
     text = texts.get(name, "").strip()
     if not text:
         return None
-    read_s = read_duration_s(f"{text}s" if text.isascii() and text.isdigit() else text)
+    # More seconds than a duration can have never end; so it is with whole numbers, which Kubernetes' users write.
+    read_s = min(float(text), LONGEST_S) if text.isascii() and text.isdigit() else read_duration_s(text)
     if read_s is None:
         problem = f"{name} is {quote(text)}, not a number of seconds, or out of range"
         if problem not in problems:
