@@ -33,7 +33,7 @@ class Attributes(Value):
 
 
 class Decision(Value):
-    """May it? `reason` is what an access review answers with."""
+    """Whether a request is allowed. `reason` is what an access review shows."""
 
     allowed: bool
     reason: str = ""

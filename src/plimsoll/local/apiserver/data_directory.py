@@ -7,7 +7,7 @@
     signing.key      signs the tokens of ServiceAccounts
     kubeconfig
 
-Every file is written whole or not at all. What is open to others is closed at the start. The store holds the
+Every file is written whole or not at all. Permissions of other users are removed at the start. The store holds the
 directory's lock, so nothing here needs one.
 """
 
@@ -40,7 +40,7 @@ _SHORTEST_SECRET: Final = 32
 
 
 class DataDirectory:
-    """One such directory, made if it is not there."""
+    """The data directory; it is created if missing."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()

@@ -55,7 +55,7 @@ _GOODBYES_S: Final = 5.0
 
 
 class Settings(NamedTuple):
-    """What a person may choose."""
+    """The settings of a server."""
 
     data: Path
     host: str = "127.0.0.1"
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Where a running server is found."""
+    """The address and kubeconfig of a running server."""
 
     url: str
     kubeconfig: Path

@@ -1,8 +1,8 @@
 """The cloud controller: creates the machines that node groups request, boots them into nodes, removes and bills them.
 
 One key, one worker: stock and quotas are shared by all groups, so they are planned together. The controller keeps
-nothing that is not in the objects; its timers are due times of objects, computed anew in every pass, so a restart
-continues where it was. It never schedules pods, drains nodes or makes them ready: that is the kubelet's task.
+nothing that is not in the objects; its timers are due times of objects, computed again in every reconcile, so a restart
+loses nothing. It never schedules pods, drains nodes or makes them ready: that is the kubelet's task.
 
 Deleting a Machine by hand is a power failure: node and machine disappear, and the group gets another one. Deleting a
 Node by hand deletes only that: as in a real cloud the machine continues, costs, and has no node.

@@ -1,7 +1,7 @@
 """The Events of the cloud: what it rejected and why, and when it had capacity again; on the machine and on its group.
 
-A group gets one Event per pass and cause, however many machines it affects. Nothing depends on them: states and errors
-are in the objects.
+A group gets one Event per reconcile and cause, however many machines it affects. Nothing depends on them: states and
+errors are in the objects.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class ObservedNode(Value):
 
 
 class CloudView(Value):
-    """Everything the cloud looks at."""
+    """The input of the plan."""
 
     cloud: CloudSpec
     offer: SoldMachineTypes
@@ -59,7 +59,7 @@ class CloudView(Value):
 
 
 class NewMachine(Value):
-    """A machine to be written down: new, adopted with its node, or refused at once (`error`)."""
+    """A Machine object to create: new, adopted with its node, or refused immediately (`error`)."""
 
     name: str
     spec: MachineSpec
@@ -75,7 +75,7 @@ class Retry(Value):
 
 
 class Boot(Value):
-    """A machine whose node is to be there."""
+    """A machine whose Node object is due."""
 
     machine: Machine
     shape: MachineTemplate
@@ -92,7 +92,7 @@ class RaisedTarget(Value):
 
 
 class Plan(Value):
-    """In the order in which it is to be done. `wake_at`: when something is due although nothing changes."""
+    """The steps, in order. `wake_at`: when the next step is due without a change."""
 
     raised: tuple[RaisedTarget, ...] = ()
     new: tuple[NewMachine, ...] = ()
@@ -139,7 +139,7 @@ def is_being_removed(machine: Machine) -> bool:
 
 
 class Planner:
-    """One reckoning. `ledger` holds, after `plan`, all that is there and all that was planned."""
+    """Computes one plan. After `plan`, `ledger` counts existing and planned machines."""
 
     def __init__(self, view: CloudView) -> None:
         self._view = view

@@ -1,6 +1,6 @@
 """The remaining stock and quotas, counted over the existing machines.
 
-Pure. Nothing is stored between passes: the rest follows from the machines, so it cannot be lost or counted twice. A
+Pure. Nothing is stored between reconciles: the rest follows from the machines, so it cannot be lost or counted twice. A
 machine holds its share from its start until it is gone.
 """
 

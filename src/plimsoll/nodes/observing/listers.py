@@ -136,7 +136,7 @@ class ClusterListers:
         return next((status.contradiction for status in statuses if status.contradiction), "")
 
     def set_aside(self, error: BaseException) -> BadObject | None:
-        """Set the object aside that an error comes from; None if that cannot be told.
+        """Set aside the object that caused an error; None if it cannot be determined.
 
         Until it changes, it counts as an object that cannot be decoded: present and unmovable.
         """

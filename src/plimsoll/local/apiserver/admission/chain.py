@@ -32,7 +32,7 @@ _PODS: Final = frozenset({"pods"})
 
 
 class Admission:
-    """What every write passes: `mutate` before the object is validated, `validate` after.
+    """The admission chain of every write: `mutate` before the object is validated, `validate` after.
 
     A write that fails after `validate` let it in is given back with `release` and the same attempt; after a write
     that succeeded it does no harm.

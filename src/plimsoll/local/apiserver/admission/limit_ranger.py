@@ -27,7 +27,7 @@ _CLAIMS: Final = "persistentvolumeclaims"
 
 
 class LimitRanger:
-    """Pods are looked at when they are made (their resources do not change by an update), claims at every write."""
+    """Checks pods on creation (an update does not change their resources), and claims on every write."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

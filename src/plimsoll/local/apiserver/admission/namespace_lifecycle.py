@@ -18,7 +18,7 @@ _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceLifecycle:
-    """Asks before anything else is looked at: Kubernetes has this check among the mutating plugins."""
+    """Checks the namespace before all other plugins: in Kubernetes, too, it is a mutating plugin."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -28,7 +28,7 @@ _decoder: Final = msgspec.json.Decoder(_Class)
 
 
 class Priority:
-    """Reads the classes at every pod: there are few of them."""
+    """Reads all classes for each pod, because there are few."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -23,7 +23,7 @@ _TOKEN_LIFE_S: Final = 3607
 
 
 class ServiceAccount:
-    """Looks at pods when they are made. The kubelet's mirror pods are left as they are, and may have no account."""
+    """Applies to pods on creation. The kubelet's mirror pods are not changed, and may have no account."""
 
     def __init__(self, store: Store, entropy: Entropy) -> None:
         self._store = store

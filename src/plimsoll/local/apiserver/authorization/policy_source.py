@@ -24,13 +24,13 @@ BINDINGS: Final = ("rbac.authorization.k8s.io/rolebindings", "rbac.authorization
 
 
 class PolicySource(Protocol):
-    """What the authorizer asks before each decision."""
+    """The port through which the authorizer reads policies before each decision."""
 
     def current(self) -> Policies: ...
 
 
 class ListedPolicies:
-    """Policies by a function that gives the objects as JSON."""
+    """Policies from a function that returns the objects as JSON."""
 
     def __init__(self, read: Read) -> None:
         self._read = read

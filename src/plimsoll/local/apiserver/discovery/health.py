@@ -1,8 +1,8 @@
 """`/healthz`, `/livez`, `/readyz`: in one word, or check by check with `?verbose`.
 
 The checks have the names of a 1.34 server, because probes and scripts use them (`/readyz/etcd`, `?exclude=etcd`). Most
-of what they name is this one process, so a response proves it is well; only the store can fail separately, and the etcd
-checks report it.
+of what they name is this one process, so any response proves that they pass; only the store can fail separately, and
+the etcd checks report it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""JSON patch (RFC 6902) as Kubernetes carries it out, with its habits.
+"""JSON patch (RFC 6902, `application/json-patch+json`) as Kubernetes executes it, with its deviations.
 
-Used for `application/json-patch+json`. Habits that the recordings or the library behind the real server show: `replace`
-of a key that is not there adds it; a key that is not there equals null in `test` and `copy`; an index may be negative
-and then counts from the end; whatever precedes the first slash of a path is ignored. A patch that does not apply is
-answered with 422 and a sentence without content, whatever the reason was.
+Deviations that the recordings or the library behind the real server show: `replace` of a missing key adds it; a missing
+key equals null in `test` and `copy`; an index may be negative and then counts from the end; whatever precedes the first
+slash of a path is ignored. A patch that does not apply is answered with 422 and a sentence without content, whatever
+the reason was.
 
 The document is copied as far as it is written to, each container at most once; `copy` makes real copies, whose total
 size is limited.

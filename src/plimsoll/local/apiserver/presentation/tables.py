@@ -23,7 +23,7 @@ META_GROUP: Final = "meta.k8s.io"
 
 
 class Printer(Protocol):
-    """What knows the columns and the rows of a resource."""
+    """The port that gives the columns and rows of a resource."""
 
     rows_when_empty: list[Any] | None
 

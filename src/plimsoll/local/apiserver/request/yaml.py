@@ -1,4 +1,4 @@
-"""YAML request bodies: as `objects.yaml_text` reads them, but repeated keys are reported instead of rejected.
+"""YAML request bodies: as `objects.codec.yaml` reads them, but repeated keys are reported instead of rejected.
 
 kube-apiserver takes the last of two equal keys, and so does this.
 """

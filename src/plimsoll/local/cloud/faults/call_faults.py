@@ -43,7 +43,7 @@ def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> Cal
 
 
 async def trigger_fault(client: Client, call: str, group: str, *, now: datetime) -> CallFault | None:
-    """The fault of this call, counted. None: all is well."""
+    """The fault of this call, counted; None if there is none."""
 
     async def attempt() -> CallFault | None:
         try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FaultInjector:
-    """The hand that reaches into the cloud."""
+    """Injects faults into the objects of a cloud."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class FaultInjector:
         )
 
     async def add_fault(self, fault: CallFault) -> None:
-        """One of the same name is replaced. To be struck anew, a fault that has struck needs a new name."""
+        """One of the same name is replaced. A fault that took effect needs a new name to take effect again."""
         await self._change(lambda cloud: {"faults": _replace_by_name(cloud.spec.faults, _body(fault))})
 
     async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:

@@ -36,7 +36,7 @@ NAMED: Final = 3
 LISTED: Final = 40
 """The number of names in the facts; every pod of a journal carries them."""
 _MERGED: Final = frozenset({NODE_AFFINITY, RESOURCES_FIT, TAINT_TOLERATION})
-"""Rules whose rejections are told in one reason, because the facts after it distinguish them."""
+"""Rules whose rejections are reported as one reason, because the facts after it distinguish them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

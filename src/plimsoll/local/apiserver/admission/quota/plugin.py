@@ -30,7 +30,7 @@ _MEASURED_ON_UPDATE: Final = frozenset({"services", "persistentvolumeclaims"})
 
 
 class ResourceQuotas:
-    """Keeps a ledger for every quota that was ever asked about, for as long as the quota is there and the same."""
+    """Tracks the usage of each quota, from its first check until the quota changes or is deleted."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 class QuotaSpec(Value):
-    """What a quota is about; a ledger is good as long as they stay."""
+    """The fields of a quota that its usage depends on."""
 
     uid: str
     names: frozenset[str]
@@ -50,7 +50,7 @@ class _Reservation(NamedTuple):
 
 
 class QuotaLedger:
-    """The use of one quota."""
+    """The usage of one quota."""
 
     def __init__(self, store: Store, namespace: str, terms: QuotaSpec) -> None:
         self.terms = terms

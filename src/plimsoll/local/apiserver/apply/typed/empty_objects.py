@@ -1,4 +1,4 @@
-"""The object that Go has in hand before a create: every struct that is not behind a pointer is there, empty.
+"""The object that Go starts with on a create: every struct that is not behind a pointer is there, empty.
 
 Ownership of a created object is found by comparing it with this. A field that the blank object already has is not owned
 by its mere presence: `spec` and `status` of a Deployment are, `spec.strategy.rollingUpdate` is not. Custom resources
