@@ -24,7 +24,7 @@ class MalformedPodLists(InterceptingTransport):
         listed = json.loads(reply.body)
         for item in listed["items"]:
             if item["metadata"]["name"].startswith("odd"):
-                item["spec"]["priority"] = "high"
+                item["spec"]["containers"] = "none"
         return reply._replace(body=json.dumps(listed).encode())
 
 
@@ -49,7 +49,7 @@ def test_an_object_that_cannot_be_read_is_named_with_its_field():
         examination = cluster.examined("nodes", through=MalformedPodLists)
     finding = found(examination, "objects.pods")
     assert finding.level == "warn"
-    assert finding.message.startswith("2 of 3 pods cannot be read: here/odd-1: spec.priority: Expected `int")
+    assert finding.message.startswith("2 of 3 pods cannot be read: here/odd-1: spec.containers: Expected `array")
     assert [(detail["namespace"], detail["name"]) for detail in finding.details["objects"]] == [
         ("here", "odd-1"),
         ("here", "odd-2"),

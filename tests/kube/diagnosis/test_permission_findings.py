@@ -52,8 +52,9 @@ def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: 
     namespaces = Namespaces(own="default", watched=data.draw(st.sampled_from(["", "default"])))
     granted = data.draw(st.lists(st.sampled_from(permissions), unique_by=id))
     with DiagnosedCluster() as cluster:
-        token = cluster.service_account()
-        cluster.apply(*role_manifests(granted, role="some", user=ACCOUNT, namespaces=namespaces))
+        token = cluster.service_account(namespace=namespaces.own)
+        user = f"system:serviceaccount:{namespaces.own}:plimsoll"
+        cluster.apply(*role_manifests(granted, role="some", user=user, namespaces=namespaces))
         finding = found(cluster.examined(controller, token=token, namespaces=namespaces), f"permissions.{controller}")
         expected = questions(permissions, namespaces) - questions(granted, namespaces)
         assert told_missing(finding) == expected if expected else finding.level == "ok"
@@ -65,8 +66,9 @@ def test_with_a_namespace_only_that_one_is_asked_about():
     namespaces = Namespaces(own="kafka", watched="kafka")
     with DiagnosedCluster() as cluster:
         cluster.namespace("kafka")
-        token = cluster.service_account()
-        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=ACCOUNT, namespaces=namespaces)
+        token = cluster.service_account(namespace="kafka")
+        user = "system:serviceaccount:kafka:plimsoll"
+        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=user, namespaces=namespaces)
         assert {manifest["kind"] for manifest in manifests} == {"Role", "RoleBinding"}
         cluster.apply(*manifests)
         inside = cluster.examined("kafka", token=token, namespaces=namespaces)
