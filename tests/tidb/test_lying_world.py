@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from plimsoll.tidb.actuation import actuator, deletion, drain
 from plimsoll.tidb.observing import cluster_lists, observer
-from plimsoll.tidb.pd import members
+from plimsoll.tidb.pd import access, members
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planner import collector
 from plimsoll.tidb.planning.drain import steps
@@ -91,6 +91,10 @@ async def _only_recorded(self: Any, listed: frozenset[int]) -> Any:
 
 async def _unconfirmed(_self: Any) -> None:
     """Writes nothing."""
+
+
+def _unguarded(web: Any, _guard: Any) -> Any:
+    return web
 
 
 async def _base_is_gone(_self: Any, observed: Any) -> bool:
@@ -183,7 +187,14 @@ GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
         [Cell("steady", "get tidbclusterautoscalers", Lie.STALE)],
     ),
     "the lease before PD is changed": (
-        [(drain._Call, "_confirm", _unconfirmed)],
+        [(access, "_GuardedHttpClient", _unguarded)],
+        [
+            Cell(scenario, "pd store", Lie.LEASE_STOLEN)
+            for scenario in ("deleted", "deleted, no stores in status", "deleted, no pods known")
+        ],
+    ),
+    "the lease and the record before a store is removed": (
+        [(access, "_GuardedHttpClient", _unguarded), (drain._Call, "_confirm", _unconfirmed)],
         [Cell("deleted", "pd stores", Lie.LEASE_STOLEN)],
     ),
 }

@@ -81,6 +81,11 @@ class Client:
         shared = Shared(limit=limit, warnings=ServerWarnings())
         self._sender = Sender(transport, clock=clock, entropy=entropy, settings=settings, shared=shared, guard=guard)
 
+    @property
+    def guard(self) -> Guard | None:
+        """What each call that changes something is checked by. Writes to other servers ask it as well."""
+        return self._sender.guard
+
     def with_guard(self, guard: Guard | None) -> Client:
         """The same server and rate limit under another guard."""
         twin: Client = copy.copy(self)

@@ -68,7 +68,7 @@ class TidbAutoscalerParts:
             last_plans=last_plans if dependencies.keeps_last_plans else None,
         )
         secrets = ClusterSecrets(client)
-        pds = PdAccess(dependencies.web, secrets, address=settings.pd)
+        pds = PdAccess(dependencies.web, secrets, guard=client.guard, address=settings.pd)
         nodes = (
             ClientNodeLister(client)
             if dependencies.informers is None

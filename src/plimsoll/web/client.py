@@ -10,6 +10,7 @@ already checked (`web.address_guard`), so no resolver can name another one after
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
@@ -35,13 +36,23 @@ _HEADERS: Final = {"User-Agent": f"plimsoll/{__version__}", "Accept": "applicati
 
 
 class Request(Value):
-    """A request. `url` is complete, with its query. `tls`: for this request, instead of the client's own."""
+    """A request. `url` is complete, with its query. `tls`: for this request, instead of the client's own.
+
+    `timeout_s`: for this request, if it is shorter than the client's own. `is_query`: a POST that changes nothing.
+    """
 
     method: Literal["GET", "POST", "DELETE"]
     url: str
     body: bytes = b""
     content_type: str = ""
     tls: ssl.SSLContext | None = None
+    timeout_s: float = math.inf
+    is_query: bool = False
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method == "GET" or self.is_query
 
 
 class Response(Value):
@@ -104,11 +115,12 @@ class AiohttpClient:
 
     async def send(self, request: Request) -> Response | RequestFailed:
         origin = str(URL(request.url).origin())
+        timeout_s = min(self._timeout_s, request.timeout_s)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 return await self._exchange(request)
         except TimeoutError:
-            return RequestFailed(problem=f"no answer from {origin} within {self._timeout_s:g} s")
+            return RequestFailed(problem=f"no answer from {origin} within {timeout_s:g} s")
         except (aiohttp.ClientError, OSError) as error:
             return RequestFailed(problem=f"cannot reach {origin}: {describe_error(error)}")
 

@@ -43,7 +43,11 @@ def secret(clients: CertificateAuthority = CA, trusted: CertificateAuthority = C
 
 async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) -> object:
     async with AiohttpClient() as web:
-        return await PdAccess(web, FakeSecrets(held), address=f"https://{HOST}:{port}").client_for(base()).stores()
+        return (
+            await PdAccess(web, FakeSecrets(held), guard=None, address=f"https://{HOST}:{port}")
+            .client_for(base())
+            .stores()
+        )
 
 
 async def test_pd_answers_who_shows_the_certificate() -> None:
@@ -73,7 +77,7 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
         serving(ScriptedServer(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
         AiohttpClient() as web,
     ):
-        pds = PdAccess(web, FakeSecrets(held), address=f"https://{HOST}:{port}")
+        pds = PdAccess(web, FakeSecrets(held), guard=None, address=f"https://{HOST}:{port}")
         assert isinstance(await pds.client_for(base()).stores(), PdFailed)
         held[KEY] = secret()
         assert await pds.client_for(base()).stores() == ()

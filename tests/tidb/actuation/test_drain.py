@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from plimsoll.kube.errors import Conflict, Status
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, Unknown
 from tests.tidb.actuation.drain_builders import GROUP, DrainHarness
+
+if TYPE_CHECKING:
+    from plimsoll.tidb.model.reconcile_types import DrainRecord
 
 AT_ONCE = float("inf")
 
@@ -48,6 +54,21 @@ def test_a_pass_that_finds_nothing_new_writes_nothing() -> None:
         world.run.advance_by(10)
         assert isinstance(world.take_out(), DrainInProgress)
         assert (world.pd.wrote, world.mark) == (before, mark)
+
+
+def test_no_store_is_removed_while_the_record_cannot_be_written() -> None:
+    """The TidbCluster was changed since it was read, so that its replicas may be others by now."""
+
+    async def refuse(_record: DrainRecord | None, /) -> None:
+        raise Conflict(Status(code=409))
+
+    with DrainHarness() as world:
+        world.take_out()
+        before = list(world.pd.wrote)
+        world.run.advance_by(5)
+        with pytest.raises(Conflict):
+            world.do(world.drainer.take_out(world.leaving, now=world.now, write_record=refuse))
+        assert (world.pd.wrote, world.pd.offline) == (before, [])
 
 
 def test_leaders_that_stay_are_waited_for_ten_minutes() -> None:

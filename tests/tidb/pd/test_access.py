@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import ssl
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
+from plimsoll.kube.errors import NotAllowed
 from plimsoll.objects.api.tidb import TidbCluster
-from plimsoll.tidb.pd.access import build_pd_address
+from plimsoll.testing import run_virtual
+from plimsoll.tidb.pd.access import PdAccess, build_pd_address
+from plimsoll.tidb.pd.client import PdClient, PdFailed
+from plimsoll.web.client import TIMEOUT_S, Request, RequestFailed, Response
 from tests.kube.http.authorities import CertificateAuthority
 from tests.tidb.autoscaled_clusters import PLANNER, AutoscaledCluster, EmbeddedServer, group
-
-if TYPE_CHECKING:
-    from plimsoll.web.client import Request, RequestFailed, Response
 
 SECRET = "db-cluster-client-secret"
 SECRETS = "/api/v1/namespaces/prod/secrets"
@@ -133,3 +135,101 @@ def test_a_plain_address_that_was_given_is_asked_plainly() -> None:
         world.group_to_go()
         world.once(730)
         assert set(world.shown) == {("http://proxy.test", None)}
+
+
+# ---- the lease
+
+
+class EndingLease:
+    """A guard: the lease lasts for another `left_s`."""
+
+    def __init__(self, left_s: float) -> None:
+        self.left_s = left_s
+
+    def allowed_s(self, wanted_s: float) -> float:
+        if self.left_s <= 0:
+            raise NotAllowed("the lease is held by another process")
+        return min(wanted_s, self.left_s)
+
+
+class RecordedRequests:
+    """A PD that answers null to everything."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> Response | RequestFailed:
+        self.requests.append(request)
+        return Response(status=200, body=b"null")
+
+
+class LeaseEndingSecrets:
+    """The lease is lost while the Secret is read."""
+
+    def __init__(self, lease: EndingLease) -> None:
+        authority = CertificateAuthority("cluster")
+        pair = authority.issue(subject="autoscaler")
+        self._data = {"ca.crt": authority.pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
+        self._lease = lease
+
+    async def read(self, namespace: str, name: str) -> dict[str, bytes] | None:  # noqa: ARG002
+        self._lease.left_s = 0
+        return self._data
+
+
+READS = {
+    *("stores", "store", "replication", "config", "placement_rules", "schedulers", "list_evicted_stores", "evicting"),
+    *("regions_with", "health", "keys_under", "key"),
+}
+WRITES = {"delete_store", "set_store_state", "set_store_labels", "evict_leaders", "stop_evicting_leaders"}
+ARGUMENTS: dict[str, Any] = {
+    "store_id": 4,
+    "state": "Up",
+    "labels": {"zone": "a"},
+    "check": "miss-peer",
+    "prefix": "/topology",
+    "name": "/key",
+}
+
+
+def methods_of_pd() -> list[str]:
+    return [name for name, _ in inspect.getmembers(PdClient, inspect.isfunction) if not name.startswith("_")]
+
+
+def ask(pd: PdClient, name: str) -> Any:
+    needed = inspect.signature(getattr(pd, name)).parameters.values()
+    given = [ARGUMENTS[parameter.name] for parameter in needed if parameter.default is parameter.empty]
+    return run_virtual(getattr(pd, name)(*given))
+
+
+def pd_under(lease: EndingLease, web: RecordedRequests, **spec: Any) -> PdClient:
+    return PdAccess(web, LeaseEndingSecrets(lease), guard=lease).client_for(base(**spec))
+
+
+@pytest.mark.parametrize("name", methods_of_pd())
+def test_without_the_lease_only_reads_reach_pd(name: str) -> None:
+    assert name in READS | WRITES
+    web = RecordedRequests()
+    pd = pd_under(EndingLease(0), web)
+    if name in READS:
+        ask(pd, name)
+        assert web.requests
+        return
+    with pytest.raises(NotAllowed, match="held by another process"):
+        ask(pd, name)
+    assert web.requests == []
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+def test_a_write_to_pd_ends_before_the_lease(name: str) -> None:
+    for left_s, timeout_s in ((2.0, 2.0), (1000.0, TIMEOUT_S)):
+        web = RecordedRequests()
+        assert not isinstance(ask(pd_under(EndingLease(left_s), web), name), PdFailed)
+        assert [request.timeout_s for request in web.requests] == [timeout_s]
+
+
+def test_a_lease_that_is_lost_while_the_certificate_is_read_stops_the_write() -> None:
+    lease, web = EndingLease(1000.0), RecordedRequests()
+    with pytest.raises(NotAllowed):
+        ask(pd_under(lease, web, tlsCluster={"enabled": True}), "stop_evicting_leaders")
+    assert web.requests == []

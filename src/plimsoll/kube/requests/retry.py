@@ -182,7 +182,7 @@ class Sender:
         self._entropy = entropy
         self._settings = settings
         self._shared = shared
-        self._guard = guard
+        self.guard = guard
 
     def with_guard(self, guard: Guard | None) -> Sender:
         return Sender(
@@ -226,9 +226,9 @@ class Sender:
 
     async def _attempt(self, call: Request, left_s: float) -> Response:
         timeout_s = min(call.timeout_s, left_s)
-        if self._guard is not None and effect_of(call) is not Effect.NONE:
+        if self.guard is not None and effect_of(call) is not Effect.NONE:
             # Nothing may be awaited between this answer and the send.
-            timeout_s = min(timeout_s, self._guard.allowed_s(timeout_s))
+            timeout_s = min(timeout_s, self.guard.allowed_s(timeout_s))
         reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
         self._shared.warnings.hear(call, reply)
         if not reply.is_success:

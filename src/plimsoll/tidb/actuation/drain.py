@@ -259,8 +259,8 @@ class _Call:
     async def _confirm(self) -> None:
         """Write the record again before PD is changed, if this call has not written it yet.
 
-        The write carries the version of the TidbCluster that was read, so it fails if that was outdated, and if another
-        process has become the leader. PD itself checks neither.
+        The write carries the version of the TidbCluster that was read, so it fails if that was outdated: if another
+        process has become the leader and wrote it, for example. PD does not check that.
         """
         if not self._is_confirmed:
             await self._write(self.drain.record)

@@ -1,7 +1,10 @@
-"""Access to the PD of a cluster: its address, and the client certificate of a cluster with TLS.
+"""Access to the PD of a cluster: its address, the client certificate of a cluster with TLS, and the lease.
 
 The certificate is the one that TiDB Operator uses: Secret `CLUSTER-cluster-client-secret`. It is looked up in every
 reconcile that uses PD, and loaded again only if it changed. Without it PD is reported as not answering.
+
+PD does not know which process leads, so every request that changes something asks the guard of the Kubernetes client
+right before it is sent. A reconcile that began under the lease and goes on after its loss changes nothing in PD.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from msgspec.structs import replace
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, build_tls_context
 from plimsoll.tidb.pd.client import PdClient
-from plimsoll.web.client import RequestFailed
+from plimsoll.web.client import TIMEOUT_S, RequestFailed
 
 if TYPE_CHECKING:
     import ssl
 
     from plimsoll.kube.secret_tls import SecretReader
+    from plimsoll.kube.transport import Guard
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.web.client import HttpClient, Request, Response
 
@@ -29,8 +33,8 @@ _REMEMBERED: Final = 1_000
 class PdAccess:
     """Access to the PDs of all clusters. `address` replaces the address derived from the name of a cluster."""
 
-    def __init__(self, web: HttpClient, secrets: SecretReader, *, address: str = "") -> None:
-        self._web = web
+    def __init__(self, web: HttpClient, secrets: SecretReader, *, guard: Guard | None, address: str = "") -> None:
+        self._web = web if guard is None else _GuardedHttpClient(web, guard)
         self._address = address
         self._certificates = TlsContexts(secrets)
 
@@ -73,6 +77,20 @@ class TlsContexts:
             self._made.clear()
         self._made[namespace, name] = (data, context)
         return context
+
+
+class _GuardedHttpClient:
+    """Asks a guard before each request that changes something. Raises `NotAllowed` if the guard refuses."""
+
+    def __init__(self, web: HttpClient, guard: Guard) -> None:
+        self._web = web
+        self._guard = guard
+
+    async def send(self, request: Request) -> Response | RequestFailed:
+        if not request.is_safe:
+            # Nothing may be awaited between this answer and the send.
+            request = replace(request, timeout_s=self._guard.allowed_s(min(request.timeout_s, TIMEOUT_S)))
+        return await self._web.send(request)
 
 
 class _TlsHttpClient:

@@ -2,6 +2,8 @@
 
 The client keeps no state and never retries. Refusals and missing answers are values (`PdFailed`). A store is never
 deleted by force: there is no call for it.
+
+Reads are marked (`Request.is_safe`); `pd.access` asks the lease before every other request.
 """
 
 from __future__ import annotations
@@ -187,7 +189,7 @@ class PdClient:
     # ---- the wire
 
     async def _read(self, form: type[T] | Any, path: str, *, body: bytes = b"") -> T | Any | PdFailed:
-        answer = await self._ask("POST" if body else "GET", path, body)
+        answer = await self._ask("POST" if body else "GET", path, body, is_query=True)
         if isinstance(answer, PdFailed):
             return answer
         try:
@@ -201,12 +203,15 @@ class PdClient:
         answer = await self._ask(method, path, b"" if body is None else msgspec.json.encode(body))
         return answer if isinstance(answer, PdFailed) else None
 
-    async def _ask(self, method: Literal["GET", "POST", "DELETE"], path: str, body: bytes) -> bytes | PdFailed:
+    async def _ask(
+        self, method: Literal["GET", "POST", "DELETE"], path: str, body: bytes, *, is_query: bool = False
+    ) -> bytes | PdFailed:
         request = Request(
             method=method,
             url=f"{self._base}{quote(path, safe='/?&=')}",
             body=body,
             content_type=_JSON if body else "",
+            is_query=is_query,
         )
         answer = await self._web.send(request)
         if isinstance(answer, RequestFailed):
