@@ -68,7 +68,7 @@ def test_make_checks_ports_without_anything_installed(base: int, tmp_path: Path)
 
 def test_make_up_checks_before_it_installs():
     shown = subprocess.run(
-        ["make", "-n", "up", "VENV=/nonexistent", "UP=--nodes 5"],
+        ["make", "--no-print-directory", "-n", "up", "VENV=/nonexistent", "UP=--nodes 5"],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

@@ -1,6 +1,7 @@
 """Whatever the API server and the provider answer, no live instance is deleted and no pod is evicted because of it.
 
-`make test` runs a seeded part of the grid, `make test-e2e` all of it. A summary says how many cells were run.
+`make test` runs a few cells of the grid, `make test-e2e` a part of it, `make test-long` all of it. A summary says how
+many cells were run.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from plimsoll.local.apiserver.storage.objects import Key
 from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.node_pods import ListedPods
 from plimsoll.nodes.controller import MOST_AT_ONCE
+from tests.effort import share_of
 from tests.faults.faulty_transport import Lie, Read
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned
 from tests.nodes.faults.grid import CLOCK_AHEAD, FAULTS, READS, Cell, list_cells, run_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tests.nodes.autoscaler.loop_scenarios import Json
 
@@ -32,9 +34,9 @@ NO_INSTANCES = Cell(Read("provider", "nodes"), Lie.EMPTY)
 PAST = "0000-01-01T00:00:00Z"
 
 
-def choose_cells() -> list[Cell]:
+def choose_cells(cells: Iterable[Cell], count: int) -> list[Cell]:
     """Some of the cells, the same in each run."""
-    return sorted(list_cells(), key=lambda cell: hashlib.sha256(str(cell).encode()).digest())[:CHOSEN]
+    return sorted(cells, key=lambda cell: hashlib.sha256(str(cell).encode()).digest())[:count]
 
 
 def check(cells: Sequence[Cell]) -> None:
@@ -58,7 +60,7 @@ def test_without_faults_only_the_empty_node_is_removed():
         assert None not in outcome["pods"].values()
 
 
-@pytest.mark.parametrize("cell", choose_cells(), ids=str)
+@pytest.mark.parametrize("cell", choose_cells(list_cells(), CHOSEN), ids=str)
 def test_a_chosen_cell(cell: Cell):
     check([cell])
 
@@ -66,7 +68,7 @@ def test_a_chosen_cell(cell: Cell):
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_read_with(fault: str):
-    check([Cell(read, fault) for read in READS])
+    check(choose_cells([Cell(read, fault) for read in READS], share_of(len(READS))))
 
 
 # ---- the two cases that were seen
