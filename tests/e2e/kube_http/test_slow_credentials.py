@@ -26,7 +26,9 @@ class DelayedCredentials:
         self.runs = 0
         self.is_ended = False
         if is_named:
-            self.unanswered = lambda: CredentialsLate("exec plugin login: runs", path="config: users[0].user.exec")
+            self.find_late_credentials = lambda: CredentialsLate(
+                "exec plugin login: runs", path="config: users[0].user.exec"
+            )
 
     async def current(self) -> Credential:
         self.runs += 1

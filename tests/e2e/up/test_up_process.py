@@ -67,7 +67,7 @@ def test_sigterm_stops_it_cleanly_and_ctrl_c_too(tmp_path: Path):
         assert said[-1] == "stopped"
         # Quiet by default: what the cloud did, and nothing about services or informers.
         assert said[:-1]
-        assert all("said=" in line for line in said[:-1]), said
+        assert all(re.match(r"[\d-]+ [\d:]+ UTC (cloud|nodes): ", line) for line in said[:-1]), said
     with running(tmp_path / "data") as up:
         assert up.stop(signal.SIGINT) == 0
 
