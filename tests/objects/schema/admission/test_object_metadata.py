@@ -59,6 +59,14 @@ def test_a_cluster_scoped_object_has_no_namespace():
         ({"name": 1}, "number into Go struct field ObjectMeta.name of type string"),
         ({"finalizers": [{}]}, "object into Go struct field ObjectMeta.finalizers of type string"),
         ([], "array into Go value of type v1.ObjectMeta"),
+        (
+            {"ownerReferences": [{"name": "a", "controller": 1}]},
+            "number into Go struct field OwnerReference.ownerReferences.controller of type bool",
+        ),
+        (
+            {"managedFields": [{"manager": 1}]},
+            "number into Go struct field ManagedFieldsEntry.managedFields.manager of type string",
+        ),
     ],
 )
 def test_metadata_of_the_wrong_type_cannot_be_decoded(metadata: Any, problem: str):

@@ -28,10 +28,32 @@ _GO_TYPES: dict[str, tuple[type, str]] = {
     "finalizers": (list, "[]string"),
     "managedFields": (list, "[]v1.ManagedFieldsEntry"),
 }
-_KNOWN_INSIDE = {
-    "ownerReferences": {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"},
-    "managedFields": {"manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"},
+_GO_STRUCTS: dict[str, tuple[str, dict[str, tuple[type, str]]]] = {
+    "ownerReferences": (
+        "OwnerReference",
+        {
+            "apiVersion": (str, "string"),
+            "kind": (str, "string"),
+            "name": (str, "string"),
+            "uid": (str, "types.UID"),
+            "controller": (bool, "bool"),
+            "blockOwnerDeletion": (bool, "bool"),
+        },
+    ),
+    "managedFields": (
+        "ManagedFieldsEntry",
+        {
+            "manager": (str, "string"),
+            "operation": (str, "v1.ManagedFieldsOperationType"),
+            "apiVersion": (str, "string"),
+            "time": (str, "v1.Time"),
+            "fieldsType": (str, "string"),
+            "fieldsV1": (object, "v1.FieldsV1"),
+            "subresource": (str, "string"),
+        },
+    ),
 }
+"""The structs inside of lists of the metadata: their Go names and fields."""
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -47,20 +69,32 @@ def decode_problem(metadata: Any) -> str | None:
             return _cannot_unmarshal(value, name, go_type)
         wrong = _wrong_inside(name, value)
         if wrong is not None:
-            inner_type = go_type.removeprefix("[]") if name in _KNOWN_INSIDE else "string"
+            inner_type = go_type.removeprefix("[]") if name in _GO_STRUCTS else "string"
             return _cannot_unmarshal(wrong, name, inner_type)
+        if name in _GO_STRUCTS and (problem := _find_struct_problem(name, value)):
+            return problem
+    return None
+
+
+def _find_struct_problem(name: str, entries: list[Any]) -> str | None:
+    struct, types = _GO_STRUCTS[name]
+    for entry in entries:
+        for field, value in (entry or {}).items():
+            expected, go_type = types.get(field, (object, ""))
+            if value is not None and not isinstance(value, expected):
+                return _cannot_unmarshal(value, f"{name}.{field}", go_type, struct=struct)
     return None
 
 
 def _wrong_inside(name: str, value: Any) -> Any | None:
     """The first entry of a map or list that has the wrong type."""
     entries: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    expected = dict if name in _KNOWN_INSIDE else str
+    expected = dict if name in _GO_STRUCTS else str
     return next((entry for entry in entries if entry is not None and not isinstance(entry, expected)), None)
 
 
-def _cannot_unmarshal(value: Any, name: str, go_type: str) -> str:
-    return f"json: cannot unmarshal {_json_name(value)} into Go struct field ObjectMeta.{name} of type {go_type}"
+def _cannot_unmarshal(value: Any, name: str, go_type: str, *, struct: str = "ObjectMeta") -> str:
+    return f"json: cannot unmarshal {_json_name(value)} into Go struct field {struct}.{name} of type {go_type}"
 
 
 def _json_name(value: Any) -> str:
@@ -77,7 +111,7 @@ def drop_unknown(metadata: dict[str, Any], path: str) -> list[str]:
             del metadata[name]
         elif metadata[name] in (None, "", {}, []):
             del metadata[name]
-    for name, known in _KNOWN_INSIDE.items():
+    for name, (_, known) in _GO_STRUCTS.items():
         for position, item in enumerate(metadata.get(name, ())):
             for extra in [extra for extra in item or () if extra not in known]:
                 unknown.append(child(index(child(path, name), position), extra))
