@@ -96,7 +96,8 @@ def _plan_prebound(claim: PersistentVolumeClaim, volume: PersistentVolume | None
     if volume is None:
         return _mark_lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
     reference = volume.spec.claim_ref
-    if reference is None or reference.uid == claim.metadata.uid:
+    # By name as well: a volume whose reference got another name is released, and both would be written for ever.
+    if reference is None or (reference.uid and is_reserved_for(volume, claim)):
         return BindClaim(volume=volume.metadata.name)
     return _mark_lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
 
