@@ -76,7 +76,7 @@ def decode_problem(metadata: Any) -> str | None:
     return None
 
 
-def _find_struct_problem(name: str, entries: list[Any]) -> str | None:
+def _find_struct_problem(name: str, entries: Any) -> str | None:
     struct, types = _GO_STRUCTS[name]
     for entry in entries:
         for field, value in (entry or {}).items():
