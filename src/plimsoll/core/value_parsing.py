@@ -60,7 +60,7 @@ def parse_duration_s(value: Any) -> float:
 
 
 def read_duration_s(written: str) -> float | None:
-    """Of a duration that no flag holds, an annotation's; None: it is none."""
+    """The seconds of a duration outside of flags, such as in an annotation; None if it is not a duration."""
     try:
         return parse_duration_s(written)
     except InvalidValue:
@@ -89,7 +89,7 @@ def parse_count(value: Any, *, least: int = 0) -> int:
 
 
 def read_whole_number(written: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
-    """Of a whole number that no flag holds, an annotation's; None: it is none, or out of range."""
+    """A whole number outside of flags, such as in an annotation; None if it is not a number, or out of range."""
     number = _whole(written) if written.isascii() else None
     return number if number is not None and least <= number <= most else None
 
@@ -110,7 +110,7 @@ def parse_number(value: Any, *, most: float = math.inf) -> float:
 
 
 def read_number(written: str) -> float | None:
-    """Of a number that no flag holds, an annotation's; None: it is none, or out of range."""
+    """A number outside of flags, such as in an annotation; None if it is not a number, or out of range."""
     try:
         return parse_number(written)
     except InvalidValue:

@@ -22,6 +22,15 @@ AUTOSCALER_LEASE: Final = "cluster-autoscaler"
 AUTOSCALER_RIVALS: Final = "rivals.nodes"
 
 
+def is_held(lease: Lease, now: datetime) -> bool:
+    """Whether the lease has a holder that renewed it in time, by the clock of the server."""
+    spec = lease.spec
+    if not spec.holder_identity or spec.renew_time is None:
+        return False
+    lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
+    return now < add_seconds(spec.renew_time, lasts_s)
+
+
 async def check_autoscaler_lease(client: Client, context: RivalContext) -> Finding:
     """Whether another autoscaler holds the lease."""
     return await check_lease(client, now=context.now)
@@ -39,9 +48,8 @@ async def check_lease(
     spec = lease.spec
     details = {"holder": spec.holder_identity, "renewTime": spec.renew_time.text() if spec.renew_time else None}
     if not spec.holder_identity or spec.renew_time is None:
-        return Finding(check=check, level=Level.OK, message=f"nobody holds {where}", details=details)
-    lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
-    if now >= add_seconds(spec.renew_time, lasts_s):
+        return Finding(check=check, level=Level.OK, message=f"{where} is not held", details=details)
+    if not is_held(lease, now):
         message = f"{where} was held by {spec.holder_identity} and has expired"
         return Finding(check=check, level=Level.OK, message=message, details=details)
     return Finding(

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.durations import add_seconds
 from plimsoll.kube.diagnosis.findings import Finding, Level
-from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import ApiError, NotFound
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
+from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, is_held
 from plimsoll.nodes.model.node_labels import find_karpenter_pool
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.observing.other_autoscalers import (
@@ -73,12 +71,9 @@ async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:
         lease = await client.get(Lease, KARPENTER_LEASE, namespace=KUBE_SYSTEM)
     except NotFound:
         return []
-    spec = lease.spec
-    lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
-    is_expired = spec.renew_time is None or now >= add_seconds(spec.renew_time, lasts_s)
-    if not spec.holder_identity or is_expired:
+    if not is_held(lease, now):
         return []
-    return [f"{KARPENTER} holds lease {KUBE_SYSTEM}/{KARPENTER_LEASE} ({spec.holder_identity})"]
+    return [f"{KARPENTER} holds lease {KUBE_SYSTEM}/{KARPENTER_LEASE} ({lease.spec.holder_identity})"]
 
 
 async def _list_pods(client: Client) -> list[str]:

@@ -181,11 +181,10 @@ READS = {
     *("stores", "store", "replication", "config", "placement_rules", "schedulers", "list_evicted_stores", "evicting"),
     *("regions_with", "health", "keys_under", "key"),
 }
-WRITES = {"delete_store", "set_store_state", "set_store_labels", "evict_leaders", "stop_evicting_leaders"}
+WRITES = {"delete_store", "set_store_state", "evict_leaders", "stop_evicting_leaders"}
 ARGUMENTS: dict[str, Any] = {
     "store_id": 4,
     "state": "Up",
-    "labels": {"zone": "a"},
     "check": "miss-peer",
     "prefix": "/topology",
     "name": "/key",

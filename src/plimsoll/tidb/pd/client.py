@@ -98,9 +98,6 @@ class PdClient:
     async def set_store_state(self, store_id: int, state: Literal["Up", "Offline"]) -> PdFailed | None:
         return await self._act("POST", f"{_API}/store/{store_id}/state?state={state}")
 
-    async def set_store_labels(self, store_id: int, labels: dict[str, str]) -> PdFailed | None:
-        return await self._act("POST", f"{_API}/store/{store_id}/label", labels)
-
     # ---- configuration
 
     async def replication(self) -> types.Replication | PdFailed:

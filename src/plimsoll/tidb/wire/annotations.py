@@ -81,11 +81,6 @@ def read_drain_record(annotations: Mapping[str, str]) -> DrainRecord | None:
         return None
 
 
-def read_collision(annotations: Mapping[str, str]) -> int:
-    text = annotations.get(COLLISION, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
 def _read(text: str | None) -> datetime | None:
     try:
         return msgspec.convert(text, Time)
