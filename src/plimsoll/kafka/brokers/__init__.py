@@ -1,0 +1,1 @@
+"""The brokers of a Kafka cluster: the port that the rest uses, and its implementation over Kafka's own protocol."""

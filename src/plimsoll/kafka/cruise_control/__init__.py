@@ -1,0 +1,1 @@
+"""Cruise Control's REST API."""

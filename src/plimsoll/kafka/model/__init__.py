@@ -1,0 +1,1 @@
+"""Data types of the Kafka rebalancer. Pure: this package imports no other package of `kafka`."""

@@ -1,0 +1,120 @@
+"""An execution of proposals: its options, its progress and its end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.core.values import Value
+from plimsoll.kafka.model.proposals import Proposal  # noqa: TC001 - msgspec reads annotations at run time
+
+
+class ExecutionOptions(Value):
+    """How an execution runs. Names and defaults follow Cruise Control as Strimzi configures it."""
+
+    concurrent_partition_movements_per_broker: int = 5
+    """Reassignments under way per broker, as source or destination."""
+    max_partition_movements_in_cluster: int = 1250
+    concurrent_intra_broker_partition_movements: int = 2
+    concurrent_leader_movements: int = 1000
+    broker_concurrent_leader_movements: int = 250
+    replication_throttle: int | None = None
+    """Bytes per second per broker; None: no throttle."""
+    replica_movement_strategies: tuple[str, ...] = ()
+    progress_check_interval_s: float = 1.0
+    require_in_sync: bool = False
+    """Refuse to start while partitions are under-replicated for another reason than the removal itself."""
+
+
+class ExecutorState(StrEnum):
+    """The phase of the executor, in Cruise Control's words."""
+
+    NO_TASK_IN_PROGRESS = "NO_TASK_IN_PROGRESS"
+    STARTING_EXECUTION = "STARTING_EXECUTION"
+    INTER_BROKER_REPLICA_MOVEMENT = "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+    INTRA_BROKER_REPLICA_MOVEMENT = "INTRA_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+    LEADER_MOVEMENT = "LEADER_MOVEMENT_TASK_IN_PROGRESS"
+    STOPPING_EXECUTION = "STOPPING_EXECUTION"
+
+
+class TaskState(StrEnum):
+    """The state of one movement."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    ABORTING = "ABORTING"
+    ABORTED = "ABORTED"
+    DEAD = "DEAD"
+    COMPLETED = "COMPLETED"
+
+
+class TaskType(StrEnum):
+    """The kind of one movement, in Cruise Control's words."""
+
+    INTER_BROKER_REPLICA_ACTION = "INTER_BROKER_REPLICA_ACTION"
+    INTRA_BROKER_REPLICA_ACTION = "INTRA_BROKER_REPLICA_ACTION"
+    LEADER_ACTION = "LEADER_ACTION"
+
+
+class ExecutionTask(Value):
+    """One movement of an execution."""
+
+    id: int
+    type: TaskType
+    state: TaskState
+    proposal: Proposal
+    reason: Reason | None = None
+    """Why it ended without being completed, or why it waits."""
+
+
+class MovementCounts(Value):
+    """The movements of one type, by state."""
+
+    total: int = 0
+    finished: int = 0
+    in_progress: int = 0
+    pending: int = 0
+    aborting: int = 0
+    aborted: int = 0
+    dead: int = 0
+
+
+class ExecutionProgress(Value):
+    """Where the executor stands."""
+
+    state: ExecutorState = ExecutorState.NO_TASK_IN_PROGRESS
+    execution_id: str = ""
+    """The user task, or the id that the command line made."""
+    reason: str = ""
+    inter_broker: MovementCounts = MovementCounts()
+    intra_broker: MovementCounts = MovementCounts()
+    leaders: MovementCounts = MovementCounts()
+    finished_bytes: int = 0
+    total_bytes: int = 0
+    bytes_per_s: float | None = None
+    """The measured rate; None: nothing has moved yet."""
+    seconds_left: float | None = None
+    tasks: tuple[ExecutionTask, ...] = ()
+    """Tasks that are not finished, for verbose answers."""
+    held: tuple[Reason, ...] = ()
+    """What is left alone or slowed down, and why: foreign reassignments, under-replicated partitions."""
+    options: ExecutionOptions = ExecutionOptions()
+
+
+class ExecutionEnd(StrEnum):
+    """How an execution ended."""
+
+    COMPLETED = "Completed"
+    STOPPED = "Stopped"
+    FAILED = "Failed"
+
+
+class ExecutionOutcome(Value):
+    """The end of an execution, with everything that did not happen."""
+
+    execution_id: str
+    end: ExecutionEnd
+    completed: int
+    not_completed: tuple[ExecutionTask, ...] = ()
+    moved_bytes: int = 0
+    reason: Reason | None = None
