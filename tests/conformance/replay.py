@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import build_namespace_contents
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance import setups
 from tests.conformance.comparison import differences
@@ -138,7 +138,7 @@ class Replay:
     def _fill_namespace(self, name: str) -> None:
         """What the controllers of a real cluster put into a new namespace."""
         headers = {"User-Agent": CONTROLLERS, "Content-Type": "application/json"}
-        for contents in namespace_contents(name, ca_certificate=CERTIFICATE):
+        for contents in build_namespace_contents(name, ca_certificate=CERTIFICATE):
             path = f"/api/v1/namespaces/{name}/{contents['kind'].lower()}s"
             self.client.send("POST", path, headers=headers, body=contents)
 

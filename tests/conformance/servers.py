@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
+from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
@@ -37,15 +37,15 @@ async def embedded_server(clock: Clock, *, driver: Driver | None = None) -> Embe
     entropy = SeededEntropy("conformance")
     store = Store.open(driver or MemoryDriver(), clock=clock)
     tokens = ServiceAccountTokens(b"a key for tests only, of 32 byte", entropy=entropy)
-    authorizer = RbacAuthorizer.over(store)
+    authorizer = RbacAuthorizer.build(store)
     server = Server(
         store=store,
         registry=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
-        authenticator=TokenAuthenticator.over(
+        authenticator=TokenAuthenticator.build(
             store,
-            static={ADMIN_TOKEN: administrator()},
+            static={ADMIN_TOKEN: build_administrator()},
             service_accounts=tokens,
             clock=clock,
             authorizer=authorizer,

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import build_namespace_contents
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.conformance.comparison import body_differences
 from tests.conformance.exchanges import ClientRequests, Reply
@@ -41,7 +41,7 @@ def _replies() -> dict[str, Reply]:
         made = namespace("kc")
         client.send("POST", made.path, headers={"Content-Type": "application/json"}, body=made.body)
         # What the controllers of a real cluster put into a namespace.
-        for contents in namespace_contents("kc"):
+        for contents in build_namespace_contents("kc"):
             path = f"/api/v1/namespaces/kc/{contents['kind'].lower()}s"
             client.send("POST", path, headers={"Content-Type": "application/json"}, body=contents)
         return {posted.id: _post(client, posted.request) for posted in _POSTED}

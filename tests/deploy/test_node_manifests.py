@@ -26,14 +26,16 @@ def documents(file: str) -> list[dict[str, Any]]:
 
 def rights(kind: str) -> set[str]:
     (role,) = [document for document in documents("nodes/permissions.yaml") if document["kind"] == kind]
-    return {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
+    return {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
 
 
 def needed(*, everywhere: bool) -> set[str]:
     """Of the node autoscaler, which serves ProvisioningRequests too."""
     both = (*REQUIREMENTS["nodes"].permissions, *REQUIREMENTS["requests"].permissions)
     permissions = [permission for permission in both if (permission.scope is Scope.EVERYWHERE) is everywhere]
-    return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
+    return {
+        single.text for permission in permissions for single in Rule.from_json(permission.rule()).split_permissions()
+    }
 
 
 @pytest.fixture

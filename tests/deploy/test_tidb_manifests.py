@@ -25,12 +25,14 @@ def documents(file: str) -> list[dict[str, Any]]:
 
 def rights(kind: str) -> set[str]:
     (role,) = [document for document in documents("permissions.yaml") if document["kind"] == kind]
-    return {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
+    return {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
 
 
 def needed(*scopes: Scope) -> set[str]:
     permissions = [permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope in scopes]
-    return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
+    return {
+        single.text for permission in permissions for single in Rule.from_json(permission.rule()).split_permissions()
+    }
 
 
 @pytest.fixture

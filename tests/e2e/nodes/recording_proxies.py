@@ -44,7 +44,7 @@ class ProxiedRequest(NamedTuple):
     @property
     def attributes(self) -> Attributes:
         """What rules are asked about."""
-        return attributes_of(User(name="anybody"), Request.of(self.method, self.url))
+        return attributes_of(User(name="anybody"), Request.build(self.method, self.url))
 
 
 class Answer(NamedTuple):

@@ -127,7 +127,7 @@ def unused_rights(cluster: Cluster, asked: list[ProxiedRequest]) -> list[str]:
             here = [attributes for attributes in calls if not place or attributes.namespace == place]
             asked_for = (
                 single_permission
-                for single_permission in rule.single_permissions()
+                for single_permission in rule.split_permissions()
                 if not is_read_by_listing(single_permission)
             )
             unused += [rule.text for rule in asked_for if not any(map(rule.allows, here))]
@@ -139,4 +139,4 @@ def is_read_by_listing(right: Rule) -> bool:
 
 
 def rules_of(document: dict[str, Any]) -> list[Rule]:
-    return [Rule.of(rule) for rule in document["rules"]] if document["kind"] in {"Role", "ClusterRole"} else []
+    return [Rule.from_json(rule) for rule in document["rules"]] if document["kind"] in {"Role", "ClusterRole"} else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
+from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
@@ -51,14 +51,14 @@ def new_server(clock: Clock, *, driver: Driver | None = None) -> Server:
     entropy = SeededEntropy("world")
     store = Store.open(driver or MemoryDriver(), clock=clock)
     tokens = ServiceAccountTokens(b"a key for tests only, of 32 byte", entropy=entropy)
-    authorizer = RbacAuthorizer.over(store)
-    people = {ADMIN: administrator(), GUEST: User(name="guest", groups=("system:authenticated",))}
+    authorizer = RbacAuthorizer.build(store)
+    people = {ADMIN: build_administrator(), GUEST: User(name="guest", groups=("system:authenticated",))}
     return Server(
         store=store,
         registry=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
-        authenticator=TokenAuthenticator.over(
+        authenticator=TokenAuthenticator.build(
             store, static=people, service_accounts=tokens, clock=clock, authorizer=authorizer
         ),
         authorizer=authorizer,
@@ -151,7 +151,7 @@ def _request(method: str, url: str, body: Any, content: str, headers: Mapping[st
     named = {"Accept": JSON, "User-Agent": "tester/1.0", **headers}
     if body is not None:
         named["Content-Type"] = content
-    return Request.of(method, url, headers=named, body=data)
+    return Request.build(method, url, headers=named, body=data)
 
 
 async def read(answer: Response) -> Reply:

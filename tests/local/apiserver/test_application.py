@@ -73,7 +73,7 @@ def test_what_was_deleted_from_a_store_with_a_past_does_not_come_back():
     with ApiServerHarness() as world:
         assert world.ask("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical").status == 200
         again = Application(world.server)
-        request = Request.of(
+        request = Request.build(
             "GET",
             "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
             headers={"Authorization": f"Bearer {ADMIN}"},
@@ -96,7 +96,7 @@ def test_definitions_are_served_again_after_a_restart(tmp_path: Path):
     async def first() -> None:
         server = new_server(RealClock(), driver=SqliteDriver(tmp_path))
         application = Application(server)
-        request = Request.of(
+        request = Request.build(
             "POST",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
             headers={"Authorization": f"Bearer {ADMIN}"},
@@ -108,7 +108,7 @@ def test_definitions_are_served_again_after_a_restart(tmp_path: Path):
     async def second() -> int:
         server = new_server(RealClock(), driver=SqliteDriver(tmp_path))
         headers = {"Authorization": f"Bearer {ADMIN}"}
-        answer = await Application(server).handle(Request.of("GET", "/apis/ex.com/v1/widgets", headers=headers))
+        answer = await Application(server).handle(Request.build("GET", "/apis/ex.com/v1/widgets", headers=headers))
         reply = await read(answer)
         await server.store.aclose()
         return reply.status

@@ -20,8 +20,8 @@ def mode(path: Path) -> int:
 
 def test_a_new_directory_is_for_its_owner_only(tmp_path: Path):
     directory = DataDirectory(tmp_path / "deep" / "data")
-    directory.admin_token(ENTROPY)
-    directory.signing_key(ENTROPY)
+    directory.load_admin_token(ENTROPY)
+    directory.load_signing_key(ENTROPY)
     directory.write_kubeconfig(b"x")
     assert mode(directory.root) == 0o700
     assert {mode(file) for file in directory.root.iterdir() if file.is_file()} == {0o600}
@@ -64,7 +64,7 @@ def test_a_store_that_is_open_to_others_is_closed(tmp_path: Path):
 
 
 def test_keys_that_anyone_could_have_put_there_are_not_used(tmp_path: Path):
-    DataDirectory(tmp_path).admin_token(ENTROPY)
+    DataDirectory(tmp_path).load_admin_token(ENTROPY)
     tmp_path.chmod(0o777)
     with pytest.raises(StoreUnusable, match=r"anyone can write to it \(mode 0777\).*chmod 700"):
         DataDirectory(tmp_path)
@@ -85,7 +85,7 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path):
     before = os.umask(0)
     try:
         directory = DataDirectory(tmp_path / "data")
-        directory.admin_token(ENTROPY)
+        directory.load_admin_token(ENTROPY)
     finally:
         os.umask(before)
     assert (mode(directory.root), mode(directory.root / "admin.token")) == (0o700, 0o600)
@@ -93,10 +93,10 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path):
 
 def test_token_and_key_are_made_once(tmp_path: Path):
     first, second = DataDirectory(tmp_path), DataDirectory(tmp_path)
-    assert first.admin_token(ENTROPY) == second.admin_token(ENTROPY)
-    assert first.signing_key(ENTROPY) == second.signing_key(ENTROPY)
-    assert first.admin_token(ENTROPY).encode() != first.signing_key(ENTROPY)
-    assert len(first.signing_key(ENTROPY)) >= 32
+    assert first.load_admin_token(ENTROPY) == second.load_admin_token(ENTROPY)
+    assert first.load_signing_key(ENTROPY) == second.load_signing_key(ENTROPY)
+    assert first.load_admin_token(ENTROPY).encode() != first.load_signing_key(ENTROPY)
+    assert len(first.load_signing_key(ENTROPY)) >= 32
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40, b"two\nlines" * 8])
@@ -104,7 +104,7 @@ def test_a_token_file_that_holds_none_is_named_with_what_to_do(tmp_path: Path, c
     directory = DataDirectory(tmp_path)
     (tmp_path / "admin.token").write_bytes(content)
     with pytest.raises(StoreCorrupt, match=r"admin\.token.*remove it for a new one"):
-        directory.admin_token(ENTROPY)
+        directory.load_admin_token(ENTROPY)
 
 
 def test_a_newer_layout_is_refused(tmp_path: Path):
@@ -147,13 +147,13 @@ def test_a_write_replaces_a_file_whole_and_follows_no_link(tmp_path: Path):
 
 def test_forgetting_objects_leaves_credentials(tmp_path: Path):
     directory = DataDirectory(tmp_path)
-    token = directory.admin_token(ENTROPY)
+    token = directory.load_admin_token(ENTROPY)
     for suffix in ("", "-wal", "-shm"):
         (tmp_path / f"objects.sqlite3{suffix}").write_text("old")
     directory.forget_objects()
     directory.forget_objects()
     assert not list(tmp_path.glob("objects.sqlite3*"))
-    assert directory.admin_token(ENTROPY) == token
+    assert directory.load_admin_token(ENTROPY) == token
 
 
 def test_objects_in_use_are_not_forgotten(tmp_path: Path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.apiserver.authentication import administrator
+from plimsoll.local.apiserver.authentication import build_administrator
 from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.long_work import LARGEST_SHORT_BYTES, LongWork
 from plimsoll.local.apiserver.run import Credentials, build_application
@@ -60,14 +60,16 @@ class Server:
             Store.open(MemoryDriver(), clock=clock),
             clock=clock,
             entropy=entropy,
-            credentials=Credentials(users={ADMIN: administrator()}, signing_key=b"a key for tests only, of 32 byte"),
+            credentials=Credentials(
+                users={ADMIN: build_administrator()}, signing_key=b"a key for tests only, of 32 byte"
+            ),
             long_work=LongWork(self.held),
         )
 
     async def ask(self, method: str, url: str, body: Any = None, *, media: str = JSON, accept: str = JSON) -> Response:
         headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": media, "Accept": accept}
         content = body if isinstance(body, bytes) else b"" if body is None else encoded(body)
-        return await self.application.handle(Request.of(method, url, headers=headers, body=content))
+        return await self.application.handle(Request.build(method, url, headers=headers, body=content))
 
     async def ask_and_work(
         self, method: str, url: str, body: Any = None, *, media: str = JSON, accept: str = JSON

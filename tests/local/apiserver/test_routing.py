@@ -28,14 +28,14 @@ def custom(group: str, plural: str, *, namespaced: bool) -> ServedResource:
 
 
 def routed(method: str, url: str) -> ResourceRoute:
-    found = route(CATALOGUE, Request.of(method, url))
+    found = route(CATALOGUE, Request.build(method, url))
     assert isinstance(found, ResourceRoute), found
     return found
 
 
 def refused(method: str, url: str) -> int:
     with pytest.raises(StatusError) as refusal:
-        route(CATALOGUE, Request.of(method, url))
+        route(CATALOGUE, Request.build(method, url))
     return refusal.value.code
 
 
@@ -71,11 +71,11 @@ def test_a_path_and_a_method_name_a_request(method: str, url: str, expected: tup
 
 @pytest.mark.parametrize("path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"])
 def test_paths_that_are_no_resource_are_left_to_discovery(path: str):
-    assert route(CATALOGUE, Request.of("GET", path)) is None
+    assert route(CATALOGUE, Request.build("GET", path)) is None
 
 
 def test_below_an_unknown_group_there_is_only_a_page():
-    found = route(CATALOGUE, Request.of("GET", "/apis/foo.example.com/v1/bars"))
+    found = route(CATALOGUE, Request.build("GET", "/apis/foo.example.com/v1/bars"))
     assert isinstance(found, Response)
     assert found.status == 404
 
@@ -129,7 +129,7 @@ def test_what_a_resource_cannot_do_is_not_allowed(method: str, path: str):
 
 
 def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
-    request = Request.of("GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp")
+    request = Request.build("GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp")
     attributes = attributes_of(User(name="u"), request)
     assert (attributes.verb, attributes.resource, attributes.namespace, attributes.name) == ("list", "pods", "x", "p")
 
@@ -148,14 +148,14 @@ def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
 def test_roles_for_a_namespace_are_looked_up_in_itself_and_below_another_in_that_one(
     path: str, namespace: str, name: str
 ):
-    attributes = attributes_of(User(name="u"), Request.of("GET", path))
+    attributes = attributes_of(User(name="u"), Request.build("GET", path))
     assert (attributes.resource, attributes.namespace, attributes.name) == ("namespaces", namespace, name)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/api/v1/watch/pods", "/api/v1/watch/namespaces/x/pods/p"])
 def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: str, path: str):
-    assert attributes_of(User(name="u"), Request.of(method, path)).verb == "watch"
+    assert attributes_of(User(name="u"), Request.build(method, path)).verb == "watch"
 
 
 @pytest.mark.parametrize(
@@ -170,13 +170,13 @@ def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: s
 def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str, is_served: bool):
     registry = ResourceRegistry(builtin_resources())
     registry.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
-    found = route(registry, Request.of("GET", path))
+    found = route(registry, Request.build("GET", path))
     assert isinstance(found, ResourceRoute) is is_served
     if namespaced and isinstance(found, ResourceRoute):
         assert (found.namespace, found.name) == ("a", "x")
 
 
 def test_rules_are_asked_about_resources_nobody_serves():
-    attributes = attributes_of(User(name="u"), Request.of("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
+    attributes = attributes_of(User(name="u"), Request.build("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
     assert (attributes.group, attributes.resource, attributes.name) == ("foo.example.com", "bars", "b")
     assert attributes.is_resource_request

@@ -57,7 +57,7 @@ class Application:
         warnings: list[str] = []
         try:
             await self.start()
-            answered = await self._answer(request, warnings)
+            answered = await self._handle(request, warnings)
         except status_errors.StatusError as refusal:
             answered = presentation.encode_error(request, refusal)
         except TooLarge as error:
@@ -74,10 +74,10 @@ class Application:
             answered = answered._replace(headers=(*answered.headers, *warning_headers(warnings)))
         return answered
 
-    async def _answer(self, request: Request, warnings: list[str]) -> Response:
+    async def _handle(self, request: Request, warnings: list[str]) -> Response:
         server = self.server
         user = server.authenticator.authenticate(request)
-        self._authorise(attributes_of(user, request))
+        self._authorize(attributes_of(user, request))
         routed = route(server.registry, request)
         if isinstance(routed, ResourceRoute):
             call = build_context(request, routed, user)
@@ -87,9 +87,9 @@ class Application:
                 warnings += call.warnings
         if isinstance(routed, Response):
             return routed
-        return discovery.handle_discovery(server, request) or Response.text("404 page not found\n", status=404)
+        return discovery.handle_discovery(server, request) or Response.from_text("404 page not found\n", status=404)
 
-    def _authorise(self, attributes: Attributes) -> None:
+    def _authorize(self, attributes: Attributes) -> None:
         decision = self.server.authorizer.decide(attributes)
         if not decision.allowed:
             raise authorization.forbidden(attributes, decision)

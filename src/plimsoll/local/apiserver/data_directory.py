@@ -103,11 +103,11 @@ class DataDirectory:
         finally:
             lock.release()
 
-    def admin_token(self, entropy: Entropy) -> str:
+    def load_admin_token(self, entropy: Entropy) -> str:
         """The administrator's token, made at the first start. A person may have put one there instead."""
         return self._read_or_create(self.root / _TOKEN_FILE, entropy)
 
-    def signing_key(self, entropy: Entropy) -> bytes:
+    def load_signing_key(self, entropy: Entropy) -> bytes:
         return self._read_or_create(self.root / _SIGNING_KEY_FILE, entropy).encode("ascii")
 
     def _read_or_create(self, file: Path, entropy: Entropy) -> str:
@@ -128,17 +128,17 @@ class DataDirectory:
 
     # ---- keys and certificates
 
-    def secret_file(self, name: str) -> Path:
+    def get_secret_path(self, name: str) -> Path:
         return self.root / _SECRETS / name
 
     def read_secret(self, name: str) -> bytes | None:
-        return self._read(self.secret_file(name))
+        return self._read(self.get_secret_path(name))
 
     def write_secret(self, name: str, content: bytes) -> None:
-        self._write(self.secret_file(name), content)
+        self._write(self.get_secret_path(name), content)
 
     def build_damaged_error(self, name: str, problem: str) -> StoreCorrupt:
-        file = self.secret_file(name)
+        file = self.get_secret_path(name)
         return StoreCorrupt(file, f"{problem}; remove it, and a new one is made")
 
     # ---- files

@@ -45,15 +45,15 @@ class EventExpiry:
 
     async def run(self) -> None:
         while True:
-            self._note_present()
+            self._record_present()
             with self._store.watch(EVENTS, since=self._store.revision) as changes:
                 await self._follow(changes)
 
-    def _note_present(self) -> None:
+    def _record_present(self) -> None:
         """What is there at the start: as old as it says, and at most as old as lets it go at once."""
         now, now_s = self._clock.now(), self._clock.monotonic_s()
         present = [
-            (stored.key, _Written(stored.revision, now_s - _age_s(stored.body(), now)))
+            (stored.key, _Written(stored.revision, now_s - _compute_age_s(stored.body(), now)))
             for stored in self._store.list(EVENTS).items
         ]
         self._written = dict(sorted(present, key=lambda pair: pair[1].at_s))
@@ -71,7 +71,7 @@ class EventExpiry:
                 if alarm is not None:
                     alarm.cancel()
             for event in batch:
-                self._note(event)
+                self._record(event)
 
     def _set_alarm(self, changes: Watch) -> asyncio.TimerHandle | None:
         oldest = next(iter(self._written.values()), None)
@@ -80,20 +80,20 @@ class EventExpiry:
         after_s = max(0.0, oldest.at_s + self._ttl_s - self._clock.monotonic_s())
         return asyncio.get_running_loop().call_later(after_s, changes.wake)
 
-    def _note(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         key = event.object.key
         self._written.pop(key, None)
         if event.type is not EventType.DELETED:
             self._written[key] = _Written(event.revision, self._clock.monotonic_s())
 
     async def _expire(self) -> None:
-        while due := self._next_due():
+        while due := self._collect_due():
             keys, revisions = list(due), [written.revision for written in due.values()]
             for key in keys:
                 del self._written[key]
             await self._store.update_all(keys, partial(_decide, revisions))
 
-    def _next_due(self) -> dict[Key, _Written]:
+    def _collect_due(self) -> dict[Key, _Written]:
         # An alarm set in floats may ring a hair too early.
         latest_s = self._clock.monotonic_s() - self._ttl_s + 1e-6
         oldest = islice(self._written.items(), _MOST_IN_ONE_WRITE)
@@ -101,21 +101,21 @@ class EventExpiry:
 
 
 def _decide(revisions: Sequence[int], found: Sequence[Stored | None]) -> list[Decision]:
-    """One that was written again lives on: its write is on the way to `_note`."""
+    """One that was written again lives on: its write is on the way to `_record`."""
     pairs = zip(found, revisions, strict=True)
     return [Delete() if stored is not None and stored.revision == seen else Keep() for stored, seen in pairs]
 
 
-def _age_s(event: dict[str, Any], now: datetime) -> float:
+def _compute_age_s(event: dict[str, Any], now: datetime) -> float:
     """How long ago it was written, as far as its own times say; 0 for one that does not say."""
     times = (event["metadata"].get("creationTimestamp"), event.get("lastTimestamp"), event.get("eventTime"))
     series = event.get("series")
     last_seen = series.get("lastObservedTime") if isinstance(series, dict) else None
-    moments = [moment for text in (*times, last_seen) if (moment := _moment(text)) is not None]
+    moments = [moment for text in (*times, last_seen) if (moment := _parse_time(text)) is not None]
     return max(0.0, (now - max(moments)).total_seconds()) if moments else 0.0
 
 
-def _moment(text: Any) -> datetime | None:
+def _parse_time(text: Any) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

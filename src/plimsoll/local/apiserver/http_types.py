@@ -32,21 +32,21 @@ class Request(NamedTuple):
     body: bytes = b""
 
     @classmethod
-    def of(cls, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Request:
+    def build(cls, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Request:
         """From a URL as a client writes it: `/api/v1/pods?limit=5`."""
         parts = urlsplit(url)
         query = tuple(parse_qsl(parts.query, keep_blank_values=True))
         lowered = {name.lower(): value for name, value in (headers or {}).items()}
         return cls(method=method, path=unquote(parts.path), query=query, headers=lowered, body=body)
 
-    def parameter(self, name: str) -> str | None:
+    def get_parameter(self, name: str) -> str | None:
         """The first value of a query parameter, as Kubernetes takes it."""
         for key, value in self.query:
             if key == name:
                 return value
         return None
 
-    def header(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         return self.headers.get(name, "")
 
 
@@ -59,9 +59,9 @@ class Response(NamedTuple):
     headers: Sequence[tuple[str, str]] = ()
 
     @classmethod
-    def json(cls, value: Any, *, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Response:
+    def from_json(cls, value: Any, *, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Response:
         return cls(status=status, body=_ENCODER.encode(value) + b"\n", headers=headers)
 
     @classmethod
-    def text(cls, text: str, *, status: int = 200) -> Response:
+    def from_text(cls, text: str, *, status: int = 200) -> Response:
         return cls(status=status, body=text.encode(), content_type=TEXT)

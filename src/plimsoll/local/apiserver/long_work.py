@@ -48,7 +48,7 @@ class LongWork:
 
 
 @asynccontextmanager
-async def worker_threads() -> AsyncIterator[ThreadPoolExecutor]:
+async def start_worker_threads() -> AsyncIterator[ThreadPoolExecutor]:
     """The threads of a server in real time. At the end nothing waits for work that no client waits for any more."""
     threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="plimsoll-apiserver-work")
     try:

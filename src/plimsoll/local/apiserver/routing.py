@@ -28,7 +28,7 @@ _SUBRESOURCE_VERBS: Final = {**_OBJECT_VERBS, "POST": "create"}
 _READING_METHODS: Final = frozenset({"GET", "HEAD"})
 _NOT_TRUE: Final = frozenset({"0", "false"})
 
-PAGE_NOT_FOUND: Final = Response.text("404 page not found\n", status=404)
+PAGE_NOT_FOUND: Final = Response.from_text("404 page not found\n", status=404)
 
 
 class ResourceRoute(NamedTuple):
@@ -108,7 +108,7 @@ def _verb(address: _Address, request: Request) -> str:
 
 def _find_selected_name(request: Request) -> str:
     """A list of one object by its name counts as a request for that object."""
-    selector = request.parameter("fieldSelector")
+    selector = request.get_parameter("fieldSelector")
     if not selector:
         return ""
     try:
@@ -164,7 +164,7 @@ def _of_collection(resource: ServedResource, address: _Address) -> Sequence[str]
 
 def _has_watch_parameter(request: Request) -> bool:
     # Any value but these two means yes, also an empty one.
-    value = request.parameter("watch")
+    value = request.get_parameter("watch")
     return value is not None and value.lower() not in _NOT_TRUE
 
 

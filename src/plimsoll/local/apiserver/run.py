@@ -18,14 +18,14 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.authentication import (
     ServiceAccountTokens,
     TokenAuthenticator,
-    administrator,
+    build_administrator,
     read_token_file,
 )
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.event_expiry import DEFAULT_TTL_S, EventExpiry
-from plimsoll.local.apiserver.long_work import LongWork, worker_threads
+from plimsoll.local.apiserver.long_work import LongWork, start_worker_threads
 from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
@@ -102,14 +102,14 @@ def build_application(
     store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials, long_work: LongWork | None = None
 ) -> Application:
     """An application over a store, without any transport."""
-    authorizer = RbacAuthorizer.over(store)
+    authorizer = RbacAuthorizer.build(store)
     tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
     server = Server(
         store=store,
         registry=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
-        authenticator=TokenAuthenticator.over(
+        authenticator=TokenAuthenticator.build(
             store, static=credentials.users, service_accounts=tokens, clock=clock, authorizer=authorizer
         ),
         authorizer=authorizer,
@@ -140,13 +140,16 @@ async def run(
         directory.forget_objects()
     directory.check_store()
     driver = SqliteDriver(directory.root, durability=settings.durability)
-    async with aclosing(Store.open(driver, clock=clock, limits=settings.history)) as store, worker_threads() as threads:
+    async with (
+        aclosing(Store.open(driver, clock=clock, limits=settings.history)) as store,
+        start_worker_threads() as threads,
+    ):
         # From here on the directory is ours alone.
-        token = directory.admin_token(entropy)
+        token = directory.load_admin_token(entropy)
         certificates = server_certificates(directory, host=settings.host, now=clock.now())
         credentials = Credentials(
-            users={**users, token: administrator()},
-            signing_key=directory.signing_key(entropy),
+            users={**users, token: build_administrator()},
+            signing_key=directory.load_signing_key(entropy),
             ca_pem=certificates.ca_pem,
         )
         application = build_application(

@@ -14,7 +14,7 @@ from plimsoll.kube.errors import ApiError
 from plimsoll.kube.requests.builder import encode_json
 from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
 from plimsoll.local.apiserver.bootstrap.install import create_missing
-from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import build_namespace_contents
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.api.meta import WireObject, format_time
 from plimsoll.objects.api.resource import Resource
@@ -141,7 +141,7 @@ class Seeder:
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         }
-        await create_missing(self._server, [body, *namespace_contents(name)])
+        await create_missing(self._server, [body, *build_namespace_contents(name)])
 
     # ---- inside
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from plimsoll.kube.client import Client
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.local.apiserver.authentication import administrator
+from plimsoll.local.apiserver.authentication import build_administrator
 from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefaults
 from plimsoll.local.apiserver.event_expiry import EventExpiry
 from plimsoll.local.apiserver.run import Credentials, build_application
@@ -101,7 +101,7 @@ class World:
         self._entropy = SeededEntropy(scenario.seed)
         self._token = self._entropy.child("administrator").token()
         credentials = Credentials(
-            users={self._token: administrator()}, signing_key=self._entropy.child("signing").token().encode()
+            users={self._token: build_administrator()}, signing_key=self._entropy.child("signing").token().encode()
         )
         store = Store.open(MemoryDriver(), clock=self.run.clock)
         self._application = build_application(

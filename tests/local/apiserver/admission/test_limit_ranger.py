@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.admission.limit_ranger import pod_problems
+from plimsoll.local.apiserver.admission.limit_ranger import find_pod_problems
 from plimsoll.objects.builtin import default
 from plimsoll.objects.limit_ranges import ANNOTATION, fill_in
 from tests.local.apiserver.admission.builders import AdmissionHarness, an, in_world, limit_range, pod, refused
@@ -61,7 +61,7 @@ def refusal_of_pod(made: Json, *limits: Json) -> str:
     ],
 )
 def test_a_container_outside_the_bounds_is_refused(made: Json, limit: Json, told: str):
-    assert pod_problems(default(made), [{"type": "Container", **limit}]) == [told]
+    assert find_pod_problems(default(made), [{"type": "Container", **limit}]) == [told]
 
 
 def test_the_bounds_of_a_pod_are_compared_with_its_sum():

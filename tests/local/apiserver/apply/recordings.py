@@ -63,7 +63,7 @@ def definitions(group: str) -> dict[tuple[str, str], tuple[TypeSchema, bool]]:
             continue
         spec = answer["spec"]
         for version in spec["versions"]:
-            schema = TypeSchema.of_definition(version.get("schema", {}).get("openAPIV3Schema"))
+            schema = TypeSchema.from_definition(version.get("schema", {}).get("openAPIV3Schema"))
             has_status = "status" in version.get("subresources", {})
             # Later answers show definitions as they were changed after the writes looked at.
             found.setdefault((f"{spec['group']}/{version['name']}", spec["names"]["kind"]), (schema, has_status))
@@ -74,7 +74,7 @@ def endpoint(
     api_version: str, kind: str, subresource: str = "", *, defined: tuple[TypeSchema, bool] | None = None
 ) -> FieldManager:
     """Where a kind is written; `defined` comes from `definitions`."""
-    builtin = TypeSchema.of_builtin(api_version, kind)
+    builtin = TypeSchema.from_builtin(api_version, kind)
     if defined is None:
         assert builtin is not None
         defined = builtin, "status" in builtin.blank

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.apply.field_manager import Applied, FieldManager
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from tests.local.apiserver.apply.recordings import NOW
 
-_SCHEMA = TypeSchema.of_definition(
+_SCHEMA = TypeSchema.from_definition(
     {
         "type": "object",
         "properties": {

@@ -9,7 +9,7 @@ from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.objects.schema.json_values import MAX_NESTING
 from tests.local.apiserver.apply.recordings import NOW
 
-_FREE = FieldManager({"ex.com/v1": TypeSchema.of_definition(None)}, api_version="ex.com/v1", kind="Free")
+_FREE = FieldManager({"ex.com/v1": TypeSchema.from_definition(None)}, api_version="ex.com/v1", kind="Free")
 
 
 def _nested(depth: int, leaf: Any) -> Any:

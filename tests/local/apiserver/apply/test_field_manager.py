@@ -10,7 +10,12 @@ import pytest
 
 from plimsoll.local.apiserver.apply.client_side import LAST_APPLIED
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
-from plimsoll.local.apiserver.apply.field_manager import Applied, FieldManager, manager_name, with_kept_times
+from plimsoll.local.apiserver.apply.field_manager import (
+    Applied,
+    FieldManager,
+    choose_manager_name,
+    restore_unchanged_times,
+)
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from tests.local.apiserver.apply.recordings import NOW, endpoint, entries_of
 
@@ -114,7 +119,7 @@ def test_updaters_of_a_version_that_is_gone_lose_their_entry() -> None:
 
 
 def test_an_updater_of_another_version_keeps_an_entry_of_its_own() -> None:
-    schema = TypeSchema.of_definition({"type": "object", "properties": {"spec": {"type": "object"}}})
+    schema = TypeSchema.from_definition({"type": "object", "properties": {"spec": {"type": "object"}}})
     schemas = {"ex.com/v1": schema, "ex.com/v2": schema}
 
     def at(version: str) -> FieldManager:
@@ -199,9 +204,9 @@ def test_a_write_that_changes_nothing_keeps_the_times() -> None:
     later = {**live, "metadata": {**live["metadata"], "managedFields": [
         {**live["metadata"]["managedFields"][0], "time": "2030-01-01T00:00:00Z"}
     ]}}  # fmt: skip
-    assert with_kept_times(live, later) == live
+    assert restore_unchanged_times(live, later) == live
     changed = {**later, "data": {"x": "2"}}
-    assert with_kept_times(live, changed) is changed
+    assert restore_unchanged_times(live, changed) is changed
 
 
 def test_a_new_manager_of_what_is_so_already_shares_it() -> None:
@@ -221,7 +226,7 @@ def test_a_new_manager_of_what_is_so_already_shares_it() -> None:
     ],
 )
 def test_the_user_agent_names_the_manager(field_manager: str | None, user_agent: str, name: str) -> None:
-    assert manager_name(field_manager, user_agent) == name
+    assert choose_manager_name(field_manager, user_agent) == name
 
 
 def test_a_list_without_keys_in_the_live_object_does_not_stop_a_write() -> None:
@@ -237,7 +242,7 @@ def _owners_of_pod() -> list[dict[str, Any]]:
 
 
 def test_schemaless_parts_are_owned_field_by_field_and_lists_as_a_whole() -> None:
-    free = TypeSchema.of_definition(None)
+    free = TypeSchema.from_definition(None)
     value = {"apiVersion": "ex.com/v1", "kind": "Free", "metadata": {"name": "f"}, "spec": {"a": {"b": [1, 2]}}}
     management = FieldManager({"ex.com/v1": free}, api_version="ex.com/v1", kind="Free")
     tracked = management.update(None, value, manager="m", now=NOW)

@@ -142,7 +142,7 @@ def test_scale_takes_the_replicas_and_the_entry_has_no_time() -> None:
         "status": {"replicas": 0},
     }
     written = endpoint("autoscaling/v1", "Scale", "scale").update(scale, scale | body, manager="scaler", now=NOW)
-    entries = ownership.parent_entries(written["metadata"]["managedFields"])
+    entries = ownership.build_parent_entries(written["metadata"]["managedFields"])
     assert [entry for entry in entries if entry["manager"] == "scaler"] == [
         field for field in after["metadata"]["managedFields"] if field["manager"] == "scaler"
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
+from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.runtime.entropy import SeededEntropy
 
@@ -57,7 +57,7 @@ class AuthenticatorHarness:
         self.accounts = FakeAccounts()
         self.tokens = ServiceAccountTokens(KEY, entropy=SeededEntropy(1))
         self.authenticator = TokenAuthenticator(
-            {ADMIN_TOKEN: administrator(), **(static or {})},
+            {ADMIN_TOKEN: build_administrator(), **(static or {})},
             self.tokens,
             self.accounts.find_account,
             self.clock,

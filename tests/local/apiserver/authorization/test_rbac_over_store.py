@@ -14,7 +14,7 @@ BINDING = Key(f"{GROUP}/rolebindings", "default", "b")
 def test_every_write_of_a_role_or_binding_counts_at_once_and_other_writes_change_nothing():
     async def story() -> list[bool]:
         store = Store.open(MemoryDriver(), clock=StoppedClock())
-        authorizer = RbacAuthorizer.over(store)
+        authorizer = RbacAuthorizer.build(store)
         answers = []
 
         async def after(key: Key, decision: Put | Delete) -> None:
@@ -40,11 +40,11 @@ def test_nothing_is_read_again_while_the_store_stands_still():
         store = Store.open(MemoryDriver(), clock=StoppedClock())
         await store.update(ROLE, lambda _current: Put(role("r", rule("get", "pods"))))
         await store.update(BINDING, lambda _current: Put(binding("b", "Role/r", "User bob")))
-        authorizer = RbacAuthorizer.over(store)
-        first = authorizer._source.current()
-        assert authorizer._source.current() is first
+        authorizer = RbacAuthorizer.build(store)
+        first = authorizer._source.get_current()
+        assert authorizer._source.get_current() is first
         await store.update(Key("pods", "default", "p"), lambda _current: Put({"metadata": {"name": "p"}}))
-        assert authorizer._source.current() is first, "a write elsewhere makes no new policies"
+        assert authorizer._source.get_current() is first, "a write elsewhere makes no new policies"
         await store.aclose()
 
     asyncio.run(story())

@@ -90,7 +90,7 @@ def test_view_never_reads_secrets():
 def test_view_only_reads():
     viewer = User(name="v")
     at = world(cluster_binding("v", "ClusterRole/view", "User v"))
-    rules = at.authorizer.rules_for(viewer, "default")
+    rules = at.authorizer.find_user_rules(viewer, "default")
     assert {verb for rule in rules for verb in rule.verbs} == {"get", "list", "watch"}
 
 

@@ -41,7 +41,7 @@ def world():
 
 def request(method: str, url: str, body: Any = None, *, content: str = "application/json") -> Request:
     headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": content, "User-Agent": "tester/1.0"}
-    return Request.of(method, url, headers=headers, body=b"" if body is None else json.dumps(body).encode())
+    return Request.build(method, url, headers=headers, body=b"" if body is None else json.dumps(body).encode())
 
 
 def together(world: ApiServerHarness, *requests: Request) -> list[Reply]:

@@ -53,7 +53,7 @@ def definition(plural: str = "things", *versions: str, group: str = "kc.com", **
 
 def ask(server: Server, url: str, *, accept: str = "application/json", method: str = "GET", **headers: str) -> Response:
     given = {"Accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    found = handle_discovery(server, Request.of(method, url, headers=given))
+    found = handle_discovery(server, Request.build(method, url, headers=given))
     assert found is not None, f"{url} is left to others"
     return found
 

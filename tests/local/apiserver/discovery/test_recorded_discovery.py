@@ -259,7 +259,7 @@ def test_an_unknown_version_of_a_built_in_group_is_a_status():
 
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/apis/apps/v1/namespaces/n/deployments/d", "/apis/nosuch/v1/things"])
 def test_resources_are_left_to_others(path: str):
-    assert handle_discovery(SERVER, Request.of("GET", path)) is None
+    assert handle_discovery(SERVER, Request.build("GET", path)) is None
 
 
 @pytest.mark.parametrize("path", ["/version", "/api", "/apis", "/apis/apps/v1", "/openapi/v3"])

@@ -66,7 +66,7 @@ def _patched(entry: dict[str, Any], before: Any) -> Patched | PatchRefused:
     if content_type == "application/merge-patch+json":
         return apply_merge_patch(before, body)
     api_version, kind = _KINDS[entry["path"].removesuffix("/status").split("/")[-2]]
-    schema = PatchSchema.of_kind(api_version, kind)
+    schema = PatchSchema.from_kind(api_version, kind)
     assert schema is not None
     return apply_strategic_merge_patch(before, body, schema=schema)
 
@@ -113,7 +113,7 @@ def test_conditions_are_merged_by_their_type() -> None:
 
 
 def test_new_finalizers_go_first() -> None:
-    schema = PatchSchema.of_kind("apps/v1", "Deployment")
+    schema = PatchSchema.from_kind("apps/v1", "Deployment")
     assert schema is not None
     before = {"metadata": {"finalizers": ["ex.com/a", "ex.com/b"]}}
     outcome = apply_strategic_merge_patch(before, _recordings()["patch-036"]["body"], schema=schema)

@@ -23,7 +23,7 @@ _CONTAINERS = st.lists(
 
 
 def _outcome(document: dict[str, Any], patch: Any, kind: str = "Pod") -> Patched | PatchRefused:
-    schema = PatchSchema.of_kind("v1", kind)
+    schema = PatchSchema.from_kind("v1", kind)
     assert schema is not None
     return apply_strategic_merge_patch(document, patch, schema=schema)
 

@@ -207,6 +207,6 @@ def test_yaml_tools_can_read_it():
 
 
 def test_the_form_of_a_request_is_what_is_presented():
-    request = Request.of("GET", "/api/v1/pods", headers={"Accept": "application/yaml"})
+    request = Request.build("GET", "/api/v1/pods", headers={"Accept": "application/yaml"})
     body = encode_object(negotiate(request, watch=False), {"kind": "Pod"}, RESOURCES[0], now=NOW)
     assert body == b"kind: Pod\n"

@@ -19,11 +19,11 @@ KNOWN = "application/json, application/yaml, application/vnd.kubernetes.protobuf
 
 
 def form_of(accept: str, url: str = "/api/v1/pods", *, watch: bool = False, agent: str = "kubectl/1.34") -> MediaForm:
-    return negotiate(Request.of("GET", url, headers={"Accept": accept, "User-Agent": agent}), watch=watch)
+    return negotiate(Request.build("GET", url, headers={"Accept": accept, "User-Agent": agent}), watch=watch)
 
 
 def refused(accept: str, *, watch: bool = False, custom: bool = False) -> str:
-    request = Request.of("GET", "/api/v1/pods", headers={"Accept": accept})
+    request = Request.build("GET", "/api/v1/pods", headers={"Accept": accept})
     with pytest.raises(StatusError) as refusal:
         negotiate(request, watch=watch, custom=custom)
     assert refusal.value.code == 406
@@ -101,7 +101,7 @@ def test_custom_resources_refuse_an_unknown_media_type_in_other_words():
 
 
 def test_a_lone_star_is_known_to_custom_resources_only():
-    request = Request.of("GET", "/apis/ex.com/v1/widgets", headers={"Accept": "*"})
+    request = Request.build("GET", "/apis/ex.com/v1/widgets", headers={"Accept": "*"})
     assert negotiate(request, watch=False, custom=True).is_plain
     assert refused("*").startswith("406: Not Acceptable")
 
@@ -131,7 +131,7 @@ def test_include_object_matters_to_tables_only():
 
 
 def test_an_error_is_never_a_table():
-    request = Request.of("GET", "/api/v1/namespaces/n/pods/x", headers={"Accept": TABLE})
+    request = Request.build("GET", "/api/v1/namespaces/n/pods/x", headers={"Accept": TABLE})
     answer = encode_error(request, not_found("x", group="", resource="pods"))
     assert (answer.status, answer.content_type) == (404, "application/json")
     assert isinstance(answer.body, bytes)
@@ -141,7 +141,7 @@ def test_an_error_is_never_a_table():
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="application/jsonyamlq=0.19;,*as Table-v1+x", max_size=200))
 def test_any_header_gives_a_form_or_a_refusal(accept: str):
-    request = Request.of("GET", "/api/v1/pods", headers={"Accept": accept})
+    request = Request.build("GET", "/api/v1/pods", headers={"Accept": accept})
     with contextlib.suppress(StatusError):
         assert negotiate(request, watch=False).media in {"json", "yaml"}
 

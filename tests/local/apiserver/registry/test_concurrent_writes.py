@@ -36,7 +36,7 @@ async def answered(world: ApiServerHarness, sent: DelayedRequest) -> Reply:
         await asyncio.sleep(0)
     headers = {"Authorization": f"Bearer {ADMIN}", "Accept": JSON, "Content-Type": sent.content}
     data = b"" if sent.body is None else json.dumps(sent.body).encode()
-    return await read(await world.application.handle(Request.of(sent.method, sent.url, headers=headers, body=data)))
+    return await read(await world.application.handle(Request.build(sent.method, sent.url, headers=headers, body=data)))
 
 
 def at_once(world: ApiServerHarness, *requests: DelayedRequest) -> list[Reply]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
+from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.bootstrap.objects import bootstrap_objects
 from plimsoll.local.apiserver.http_types import Request
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-ADMIN = administrator()
+ADMIN = build_administrator()
 _PLURALS = {
     "Namespace": "namespaces",
     "ServiceAccount": "serviceaccounts",
@@ -58,13 +58,13 @@ class ReviewHarness:
         self.clock = AdjustableClock()
         self.store = Store.open(MemoryDriver(), clock=self.clock)
         self.tokens = ServiceAccountTokens(KEY, entropy=SeededEntropy(1))
-        authorizer = RbacAuthorizer.over(self.store)
+        authorizer = RbacAuthorizer.build(self.store)
         self.server = Server(
             store=self.store,
             registry=None,  # type: ignore[arg-type]
             clock=self.clock,
             entropy=SeededEntropy(2),
-            authenticator=TokenAuthenticator.over(
+            authenticator=TokenAuthenticator.build(
                 self.store,
                 static={ADMIN_TOKEN: ADMIN},
                 service_accounts=self.tokens,

@@ -67,8 +67,8 @@ def attributes_of(request: Request, user: User) -> Attributes:
     resource, name, subresource = (*parts, "", "")[:3]
     verb = _VERBS[request.method]
     if not name and verb in {"get", "delete"}:
-        verb = "deletecollection" if verb == "delete" else "watch" if request.parameter("watch") else "list"
-    selector = request.parameter("fieldSelector") or ""
+        verb = "deletecollection" if verb == "delete" else "watch" if request.get_parameter("watch") else "list"
+    selector = request.get_parameter("fieldSelector") or ""
     return Attributes(
         user=user,
         verb=verb,

@@ -27,20 +27,20 @@ class FakeApplication:
         match request.path:
             case "/echo":
                 told = {"method": request.method, "query": list(request.query), "size": len(request.body)}
-                return Response.json(told)
+                return Response.from_json(told)
             case "/big":
-                return Response(200, b"x" * int(request.parameter("bytes") or 0))
+                return Response(200, b"x" * int(request.get_parameter("bytes") or 0))
             case "/watch":
-                return Response(200, self._count(int(request.parameter("chunks") or 0)))
+                return Response(200, self._count(int(request.get_parameter("chunks") or 0)))
             case "/flood":
                 return Response(200, self._flood())
             case "/slow":
                 await self.may_answer.wait()
-                return Response.text("at last")
+                return Response.from_text("at last")
             case "/warned":
-                return Response.json({}, headers=(("Warning", '299 - "unknown field \r\nX-Evil: 1 ü"'),))
+                return Response.from_json({}, headers=(("Warning", '299 - "unknown field \r\nX-Evil: 1 ü"'),))
             case _:
-                return Response.json({"kind": "Status", "code": 404}, status=404)
+                return Response.from_json({"kind": "Status", "code": 404}, status=404)
 
     async def _count(self, chunks: int) -> AsyncIterator[bytes]:
         self.open_streams += 1

@@ -73,7 +73,7 @@ def test_the_authority_may_sign_and_the_server_may_not(directory: DataDirectory)
 
 def test_files_are_for_their_owner_only(directory: DataDirectory):
     made(directory)
-    secrets = directory.secret_file("ca.key").parent
+    secrets = directory.get_secret_path("ca.key").parent
     assert secrets.stat().st_mode & 0o777 == 0o700
     assert {file.name: oct(file.stat().st_mode & 0o777) for file in secrets.iterdir()} == dict.fromkeys(
         ("ca.crt", "ca.key", "server.crt", "server.key"), "0o600"
@@ -82,7 +82,7 @@ def test_files_are_for_their_owner_only(directory: DataDirectory):
 
 def test_a_key_that_others_may_read_is_closed_to_them(directory: DataDirectory):
     made(directory)
-    key = directory.secret_file("server.key")
+    key = directory.get_secret_path("server.key")
     key.chmod(0o644)
     made(directory)
     assert key.stat().st_mode & 0o777 == 0o600
@@ -131,7 +131,7 @@ def test_another_address_gets_another_certificate(directory: DataDirectory):
 @pytest.mark.parametrize("lost", ["ca.crt", "ca.key", "server.crt", "server.key"])
 def test_half_a_pair_is_made_again(directory: DataDirectory, lost: str):
     made(directory)
-    directory.secret_file(lost).unlink()
+    directory.get_secret_path(lost).unlink()
     again = made(directory)
     assert again.renewed
     shown(again).verify_directly_issued_by(authority(again))

@@ -35,7 +35,7 @@ def test_requests_reach_the_application_as_over_the_network():
         answer = await transport.request("POST", "/echo?a=1&a=2", headers={"Content-Type": "x"}, body=b"abc")
         assert isinstance(answer.body, bytes)
         assert msgspec.json.decode(answer.body) == {"method": "POST", "query": [["a", "1"], ["a", "2"]], "size": 3}
-        assert application.requests[0].header("content-type") == "x"
+        assert application.requests[0].get_header("content-type") == "x"
 
     told(story())
 

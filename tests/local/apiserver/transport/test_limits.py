@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.transport.limits import InFlight, Limits, Priority
 
 
 def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one") -> Request:
-    return Request.of(method, url, headers={"Authorization": f"Bearer {token}"})
+    return Request.build(method, url, headers={"Authorization": f"Bearer {token}"})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from plimsoll.local.apiserver.authentication import administrator
+from plimsoll.local.apiserver.authentication import build_administrator
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.run import CertificateRenewal, Credentials, build_application
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.application import Application
     from plimsoll.runtime.clocks import VirtualClock
 
-CREDENTIALS = Credentials(users={"admins": administrator()}, signing_key=b"k" * 32, ca_pem=b"PEM")
+CREDENTIALS = Credentials(users={"admins": build_administrator()}, signing_key=b"k" * 32, ca_pem=b"PEM")
 HEADERS = {"Authorization": "Bearer admins", "Content-Type": "application/json"}
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

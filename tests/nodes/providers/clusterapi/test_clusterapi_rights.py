@@ -39,7 +39,7 @@ class RecordingTransport:
 
         class Through:
             async def send(self, call: Call) -> Response:
-                found = attributes_of(User(name="anybody"), Request.of(call.method, call.path))
+                found = attributes_of(User(name="anybody"), Request.build(call.method, call.path))
                 noting.asked.append(found)
                 reply: Response = await transport.send(call)
                 return reply
@@ -55,7 +55,7 @@ def rights(overlay: str, role: str) -> list[Rule]:
     (found,) = [
         document for document in documents if document["kind"] == "ClusterRole" and document["metadata"]["name"] == role
     ]
-    return [Rule.of(rule) for rule in found["rules"]]
+    return [Rule.from_json(rule) for rule in found["rules"]]
 
 
 def everything_that_a_provider_does(world: CapiCluster) -> None:
@@ -90,5 +90,5 @@ def test_no_call_lacks_its_right_and_no_right_is_unused():
     own, base = rights("nodes-clusterapi", "plimsoll-nodes-clusterapi"), rights("nodes", "plimsoll-nodes")
     asked = [request for request in noting.asked if request.resource]
     assert {str(request) for request in asked if not any(rule.allows(request) for rule in (*own, *base))} == set()
-    single = [single_permission for rule in own for single_permission in rule.single_permissions()]
+    single = [single_permission for rule in own for single_permission in rule.split_permissions()]
     assert [rule.text for rule in single if not any(map(rule.allows, asked))] == []

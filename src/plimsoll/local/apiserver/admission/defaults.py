@@ -37,13 +37,13 @@ class TolerationSeconds:
         added = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_S}
             for key in (_NOT_READY, _UNREACHABLE)
-            if not any(_speaks_of(toleration, key) for toleration in given)
+            if not any(_matches_key(toleration, key) for toleration in given)
         ]
         if added:
             spec["tolerations"] = [*given, *added]
 
 
-def _speaks_of(toleration: Json, key: str) -> bool:
+def _matches_key(toleration: Json, key: str) -> bool:
     return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {"", "NoExecute"}
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.selectors import aggregate
 from plimsoll.local.apiserver.admission.attributes import forbidden
-from plimsoll.local.apiserver.admission.pod_resources import Amounts, container_amounts, pod_amounts, quantities
+from plimsoll.local.apiserver.admission.pod_resources import (
+    Amounts,
+    compute_container_amounts,
+    compute_pod_amounts,
+    parse_quantities,
+)
 from plimsoll.local.apiserver.storage import ListQuery
 from plimsoll.objects.limit_ranges import fill_in, limits_of
 
@@ -46,7 +51,7 @@ class LimitRanger:
         assert attempt.obj is not None
         for limit_range in self._limit_ranges(attempt.namespace):
             limits = limits_of(limit_range)
-            problems = pod_problems(attempt.obj, limits) if is_pod else claim_problems(attempt.obj, limits)
+            problems = find_pod_problems(attempt.obj, limits) if is_pod else claim_problems(attempt.obj, limits)
             if problems:
                 raise forbidden(attempt, aggregate(problems))
 
@@ -55,36 +60,38 @@ class LimitRanger:
             yield stored.body()
 
 
-def pod_problems(pod: Json, limits: list[Json]) -> list[str]:
-    return [problem for limit in limits for problem in _of_pod(pod["spec"], limit)]
+def find_pod_problems(pod: Json, limits: list[Json]) -> list[str]:
+    return [problem for limit in limits for problem in _find_problems_of_pod_spec(pod["spec"], limit)]
 
 
 def claim_problems(claim: Json, limits: list[Json]) -> list[str]:
-    requests = quantities(((claim.get("spec") or {}).get("resources") or {}).get("requests"))
+    requests = parse_quantities(((claim.get("spec") or {}).get("resources") or {}).get("requests"))
     return [
         problem
         for limit in limits
         if limit.get("type") == "PersistentVolumeClaim"
-        for problem in _of_claim(limit, requests)
+        for problem in _find_claim_problems(limit, requests)
     ]
 
 
-def _of_pod(spec: Json, limit: Json) -> Iterator[str]:
+def _find_problems_of_pod_spec(spec: Json, limit: Json) -> Iterator[str]:
     kind = limit.get("type")
     if kind == "Container":
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-            bounded = _Bounded(kind, container_amounts(container, "requests"), container_amounts(container, "limits"))
-            yield from bounded.problems(limit)
+            bounded = _Bounded(
+                kind, compute_container_amounts(container, "requests"), compute_container_amounts(container, "limits")
+            )
+            yield from bounded.find_problems(limit)
     elif kind == "Pod":
-        requests, of_limits = (pod_amounts(spec, field, overhead=False) for field in ("requests", "limits"))
-        yield from _Bounded(kind, requests, of_limits).problems(limit)
+        requests, of_limits = (compute_pod_amounts(spec, field, overhead=False) for field in ("requests", "limits"))
+        yield from _Bounded(kind, requests, of_limits).find_problems(limit)
 
 
-def _of_claim(limit: Json, requests: Amounts) -> Iterator[str]:
+def _find_claim_problems(limit: Json, requests: Amounts) -> Iterator[str]:
     bounded = _Bounded("PersistentVolumeClaim", requests, {})
-    for name, bound in sorted(quantities(limit.get("min")).items()):
-        yield from bounded.too_little(name, bound)
-    for name, bound in sorted(quantities(limit.get("max")).items()):
+    for name, bound in sorted(parse_quantities(limit.get("min")).items()):
+        yield from bounded.check_minimum(name, bound)
+    for name, bound in sorted(parse_quantities(limit.get("max")).items()):
         yield from bounded.request_too_large(name, bound)
 
 
@@ -96,15 +103,15 @@ class _Bounded:
         self._requests = requests
         self._limits = limits
 
-    def problems(self, limit: Json) -> Iterator[str]:
-        for name, bound in sorted(quantities(limit.get("min")).items()):
-            yield from self.too_little(name, bound)
-        for name, bound in sorted(quantities(limit.get("max")).items()):
-            yield from self.too_large(name, bound)
-        for name, bound in sorted(quantities(limit.get("maxLimitRequestRatio")).items()):
-            yield from self._too_wide(name, bound)
+    def find_problems(self, limit: Json) -> Iterator[str]:
+        for name, bound in sorted(parse_quantities(limit.get("min")).items()):
+            yield from self.check_minimum(name, bound)
+        for name, bound in sorted(parse_quantities(limit.get("max")).items()):
+            yield from self.check_maximum(name, bound)
+        for name, bound in sorted(parse_quantities(limit.get("maxLimitRequestRatio")).items()):
+            yield from self._check_ratio(name, bound)
 
-    def too_little(self, name: str, bound: Quantity) -> Iterator[str]:
+    def check_minimum(self, name: str, bound: Quantity) -> Iterator[str]:
         rule = f"minimum {name} usage per {self._kind} is {bound}"
         request, limit = self._requests.get(name), self._limits.get(name)
         if request is None:
@@ -114,7 +121,7 @@ class _Bounded:
         elif limit is not None and limit < bound:
             yield f"{rule}, but limit is {limit}"
 
-    def too_large(self, name: str, bound: Quantity) -> Iterator[str]:
+    def check_maximum(self, name: str, bound: Quantity) -> Iterator[str]:
         rule = f"maximum {name} usage per {self._kind} is {bound}"
         request, limit = self._requests.get(name), self._limits.get(name)
         if limit is None:
@@ -132,7 +139,7 @@ class _Bounded:
         elif request > bound:
             yield f"{rule}, but request is {request}"
 
-    def _too_wide(self, name: str, bound: Quantity) -> Iterator[str]:
+    def _check_ratio(self, name: str, bound: Quantity) -> Iterator[str]:
         rule = f"{name} max limit to request ratio per {self._kind} is {bound}"
         request, limit = self._requests.get(name), self._limits.get(name)
         if not request:

@@ -35,13 +35,13 @@ class NamespaceLifecycle:
         namespace = self._store.get(Key("namespaces", "", attempt.namespace))
         if namespace is None:
             raise status_errors.not_found(attempt.namespace, group="", resource="namespaces")
-        if attempt.operation == CREATE and self._phase(namespace) == "Terminating":
+        if attempt.operation == CREATE and self._read_phase(namespace) == "Terminating":
             raise _terminating(attempt)
 
-    def _phase(self, namespace: Stored) -> str | None:
+    def _read_phase(self, namespace: Stored) -> str | None:
         """Every creation asks twice, and most of them about the same namespace as the one before."""
         if self._last is None or self._last[0] is not namespace:
-            self._last = (namespace, _phase(namespace))
+            self._last = (namespace, _parse_phase(namespace))
         return self._last[1]
 
 
@@ -56,7 +56,7 @@ class _Namespace(msgspec.Struct, gc=False):
 _decoder: Final = msgspec.json.Decoder(_Namespace)
 
 
-def _phase(namespace: Stored) -> str | None:
+def _parse_phase(namespace: Stored) -> str | None:
     """Read out of the bytes, and nothing else of them."""
     status = _decoder.decode(namespace.data).status
     return status.phase if status is not None else None

@@ -19,44 +19,46 @@ Amounts = dict[str, Quantity]
 Field = Literal["requests", "limits"]
 
 
-def quantities(written: Mapping[str, Any] | None) -> Amounts:
+def parse_quantities(written: Mapping[str, Any] | None) -> Amounts:
     return {name: Quantity.parse(amount) for name, amount in (written or {}).items()}
 
 
-def container_amounts(container: Json, field: Field) -> Amounts:
-    return quantities((container.get("resources") or {}).get(field))
+def compute_container_amounts(container: Json, field: Field) -> Amounts:
+    return parse_quantities((container.get("resources") or {}).get(field))
 
 
-def pod_amounts(spec: Json, field: Field, *, overhead: bool) -> Amounts:
+def compute_pod_amounts(spec: Json, field: Field, *, overhead: bool) -> Amounts:
     """Requests or limits of the whole pod; overhead adds to a limit only where there is one."""
     running: Amounts = {}
     for container in spec.get("containers") or ():
-        running = plus(running, container_amounts(container, field))
+        running = add_amounts(running, compute_container_amounts(container, field))
     starting: Amounts = {}
     sidecars: Amounts = {}
     for container in spec.get("initContainers") or ():
-        own = plus(container_amounts(container, field), sidecars)
+        own = add_amounts(compute_container_amounts(container, field), sidecars)
         if container.get("restartPolicy") == "Always":
             sidecars = own
         else:
-            starting = _larger(starting, own)
-    total = _larger(plus(running, sidecars), starting)
-    for name, amount in container_amounts(spec, field).items():
+            starting = _take_larger_amounts(starting, own)
+    total = _take_larger_amounts(add_amounts(running, sidecars), starting)
+    for name, amount in compute_container_amounts(spec, field).items():
         if name in {"cpu", "memory"} or name.startswith("hugepages-"):
             total[name] = amount
     if overhead:
-        extra = quantities(spec.get("overhead"))
-        total = plus(total, extra if field == "requests" else {name: extra[name] for name in extra if total.get(name)})
+        extra = parse_quantities(spec.get("overhead"))
+        total = add_amounts(
+            total, extra if field == "requests" else {name: extra[name] for name in extra if total.get(name)}
+        )
     return total
 
 
-def plus(amounts: Amounts, other: Amounts) -> Amounts:
+def add_amounts(amounts: Amounts, other: Amounts) -> Amounts:
     return amounts | {name: amounts[name] + amount if name in amounts else amount for name, amount in other.items()}
 
 
-def minus(amounts: Amounts, other: Amounts) -> Amounts:
+def subtract_amounts(amounts: Amounts, other: Amounts) -> Amounts:
     return amounts | {name: amounts.get(name, Quantity(0)) - amount for name, amount in other.items()}
 
 
-def _larger(amounts: Amounts, other: Amounts) -> Amounts:
+def _take_larger_amounts(amounts: Amounts, other: Amounts) -> Amounts:
     return amounts | {name: amount for name, amount in other.items() if name not in amounts or amount > amounts[name]}

@@ -55,7 +55,7 @@ class Priority:
             raise forbidden(attempt, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
     def _resolve(self, attempt: AdmissionAttributes, spec: Json) -> None:
-        found = self._class_of(attempt, spec)
+        found = self._find_class(attempt, spec)
         priority, policy = found.get("value", 0), found.get("preemptionPolicy")
         given = spec.get("priority")
         if given is not None and given != priority:
@@ -70,7 +70,7 @@ class Priority:
             raise forbidden(attempt, f"{refusal}; {_COMPUTED.format(policy)}")
         spec["preemptionPolicy"] = policy
 
-    def _class_of(self, attempt: AdmissionAttributes, spec: Json) -> Json:
+    def _find_class(self, attempt: AdmissionAttributes, spec: Json) -> Json:
         name = spec.get("priorityClassName")
         if name:
             stored = self._store.get(Key(_CLASSES, "", name))

@@ -37,7 +37,7 @@ async def write_status(store: Store, key: Key, status_of: Callable[[Json], Json]
         if status == before.get("status"):
             return Keep()
         return Put(
-            _ownership(before["apiVersion"], before["kind"]).update(
+            _build_field_manager(before["apiVersion"], before["kind"]).update(
                 before, {**before, "status": status}, manager=_MANAGER, now=now
             )
         )
@@ -46,7 +46,7 @@ async def write_status(store: Store, key: Key, status_of: Callable[[Json], Json]
 
 
 @cache
-def _ownership(api_version: str, kind: str) -> FieldManager:
-    schema = TypeSchema.of_builtin(api_version, kind)
+def _build_field_manager(api_version: str, kind: str) -> FieldManager:
+    schema = TypeSchema.from_builtin(api_version, kind)
     assert schema is not None, f"{kind} is no built-in kind"
     return FieldManager({api_version: schema}, api_version=api_version, kind=kind, subresource="status")

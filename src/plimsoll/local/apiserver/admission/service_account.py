@@ -68,10 +68,10 @@ def mount_token(spec: Json, *, volume: str) -> None:
             container["volumeMounts"] = [*mounts, dict(mount)]
             mounted = True
     if mounted and present is None:
-        spec["volumes"] = [*volumes, {"name": volume, "projected": _token_source()}]
+        spec["volumes"] = [*volumes, {"name": volume, "projected": _build_token_source()}]
 
 
-def _token_source() -> Json:
+def _build_token_source() -> Json:
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     return {
         "sources": [

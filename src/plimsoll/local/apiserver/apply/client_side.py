@@ -24,16 +24,16 @@ _LARGEST_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 def find_allowed_conflicts(live: dict[str, Any], *, api_version: str, atom: Atom) -> FieldSet | None:
     """The fields that client-side apply owns; None without the annotation."""
-    last = _last_applied(live)
+    last = _read_last_applied(live)
     if last is None or last.get("apiVersion") != api_version:
         return None
     changes = compare(last, live, atom)
     return to_field_set(last, atom) - changes.modified - changes.added - changes.removed
 
 
-def with_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
+def update_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
     """The object with its annotation renewed; one that has none gets none."""
-    annotations = _annotations(value)
+    annotations = _get_annotations(value)
     if not annotations.get(LAST_APPLIED):
         return value
     renewed = {**annotations, LAST_APPLIED: _write(applied)}
@@ -46,15 +46,15 @@ def with_last_applied(value: dict[str, Any], applied: dict[str, Any]) -> dict[st
 
 
 def _write(applied: dict[str, Any]) -> str:
-    annotations = {name: text for name, text in _annotations(applied).items() if name != LAST_APPLIED}
+    annotations = {name: text for name, text in _get_annotations(applied).items() if name != LAST_APPLIED}
     metadata = {name: item for name, item in applied.get("metadata", {}).items() if name != "annotations"}
     if annotations:
         metadata["annotations"] = annotations
     return go_text.as_json({**applied, "metadata": metadata}) + "\n"
 
 
-def _last_applied(live: dict[str, Any]) -> dict[str, Any] | None:
-    text = _annotations(live).get(LAST_APPLIED)
+def _read_last_applied(live: dict[str, Any]) -> dict[str, Any] | None:
+    text = _get_annotations(live).get(LAST_APPLIED)
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -64,7 +64,7 @@ def _last_applied(live: dict[str, Any]) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and not isinstance(value, Refused) else None
 
 
-def _annotations(value: dict[str, Any]) -> dict[str, Any]:
+def _get_annotations(value: dict[str, Any]) -> dict[str, Any]:
     metadata = value.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}

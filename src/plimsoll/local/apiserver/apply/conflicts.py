@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.apply.fieldpath.elements import path_text
+from plimsoll.local.apiserver.apply.fieldpath.elements import format_path
 from plimsoll.objects.schema import go_text
 
 if TYPE_CHECKING:
@@ -33,18 +33,18 @@ def internal_error(message: str) -> ApplyRefused:
 def conflict(conflicts: Conflicts) -> ApplyRefused:
     """409 with one cause a field: managers in order of their names, fields in the order of the set."""
     listed = [
-        (_format_manager(identity), path_text(path))
+        (_format_manager(identity), format_path(path))
         for identity in sorted(conflicts.by_manager)
-        for path in conflicts.by_manager[identity].paths()
+        for path in conflicts.by_manager[identity].iterate_paths()
     ]
     causes = tuple(
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
         for manager, field in listed
     )
-    return ApplyRefused(code=409, reason="Conflict", message=_summary(listed), causes=causes)
+    return ApplyRefused(code=409, reason="Conflict", message=_format_summary(listed), causes=causes)
 
 
-def _summary(listed: list[tuple[str, str]]) -> str:
+def _format_summary(listed: list[tuple[str, str]]) -> str:
     if len(listed) == 1:
         manager, field = listed[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {field}"

@@ -14,12 +14,12 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply import conflicts, managed_fields
-from plimsoll.local.apiserver.apply.client_side import find_allowed_conflicts, with_last_applied
+from plimsoll.local.apiserver.apply.client_side import find_allowed_conflicts, update_last_applied
 from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 from plimsoll.local.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerIdentity, Managers, OwnedFields
 from plimsoll.local.apiserver.apply.typed.types import BadItem
-from plimsoll.local.apiserver.apply.typed.validation import validation_error
+from plimsoll.local.apiserver.apply.typed.validation import find_validation_error
 from plimsoll.local.apiserver.apply.updater import Conflicts, Merged, Updater
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema.json_values import same
@@ -41,7 +41,7 @@ _METADATA: Final = (
     "resourceVersion",
 )  # fmt: skip
 # Identity and book-keeping belong to nobody.
-_NEVER_OWNED: Final = FieldSet.of_paths(
+_NEVER_OWNED: Final = FieldSet.from_paths(
     ("apiVersion",), ("kind",), ("metadata",), *(("metadata", name) for name in _METADATA)
 )
 
@@ -75,7 +75,7 @@ class FieldManager:
         self._kind = kind
         self._subresource = subresource
         self._updater = Updater(schemas, api_version, reset=reset or FieldSet())
-        self._fields_of_text = lru_cache(maxsize=64)(self._fields_of_new)
+        self._fields_of_text = lru_cache(maxsize=64)(self._compute_fields_of_new)
         self._fields_of_shape: dict[_Shape, FieldSet] = {}
 
     def update(
@@ -84,24 +84,24 @@ class FieldManager:
         """The written object with its new managedFields; `live` is None for a create."""
         before = live if live is not None else self._schema.blank
         try:
-            managers = self._managers_of_write(before, new)
+            managers = self._read_managers_of_write(before, new)
             if managers or not _is_stored(before):
                 managers = self._track(before, new, managers=managers, manager=manager, now=now)
         except (InvalidFieldSet, BadItem):
             # As in Kubernetes: ownership that cannot be computed must not stop the write.
             managers = {}
-        return _with_managers(new, managers)
+        return _set_managers(new, managers)
 
     def apply(
         self, live: dict[str, Any] | None, applied: Any, *, manager: str, force: bool, now: datetime
     ) -> Applied | ApplyRefused:
         """The live object with the configuration applied; `live` is None if there is none yet."""
         before = live if live is not None else self._schema.blank
-        refusal = self._refusal(applied)
+        refusal = self._find_refusal(applied)
         if refusal is not None:
             return refusal
         try:
-            managers = managed_fields.decode(_metadata(before).get("managedFields"))
+            managers = managed_fields.decode(_get_metadata(before).get("managedFields"))
         except InvalidFieldSet as error:
             return conflicts.internal_error(f"failed to decode managed fields: {error}")
         try:
@@ -109,17 +109,17 @@ class FieldManager:
         except BadItem as problem:
             return conflicts.internal_error(f"failed to merge config: {problem}")
 
-    def _refusal(self, applied: Any) -> ApplyRefused | None:
-        given = _type_of(applied)
+    def _find_refusal(self, applied: Any) -> ApplyRefused | None:
+        given = _get_type(applied)
         if given != (self._api_version, self._kind):
             return conflicts.bad_request(f"invalid object type: {_format_kind(*given)}")
-        if _metadata(applied).get("managedFields") is not None:
+        if _get_metadata(applied).get("managedFields") is not None:
             return conflicts.bad_request("metadata.managedFields must be nil")
-        problems = validation_error(applied, self._schema.root)
+        problems = find_validation_error(applied, self._schema.root)
         if problems is not None:
             named = _format_kind(*given)
-            metadata = _metadata(applied)
-            who = f"{_text(metadata.get('namespace'))}/{_text(metadata.get('name'))}; {named}"
+            metadata = _get_metadata(applied)
+            who = f"{_as_text(metadata.get('namespace'))}/{_as_text(metadata.get('name'))}; {named}"
             return conflicts.internal_error(f"failed to create typed patch object ({who}): {problems}")
         return None
 
@@ -135,19 +135,19 @@ class FieldManager:
     ) -> Applied | ApplyRefused:
         if not managers:
             managers = self._track(self._schema.blank, live, managers={}, manager=_BEFORE_FIRST_APPLY, now=now)
-        by = self._identity(manager, APPLY)
+        by = self._build_identity(manager, APPLY)
         result = self._updater.apply(live, applied, managers=managers, by=by, force=force)
         if isinstance(result, Conflicts) and manager == _KUBECTL:
-            result = self._after_client_side_apply(live, applied, managers=managers, by=by, found=result)
+            result = self._merge_after_client_side_apply(live, applied, managers=managers, by=by, found=result)
         if isinstance(result, Conflicts):
             return conflicts.conflict(result)
         value = result.value
         if manager == _KUBECTL:
-            value = with_last_applied(value, applied)
+            value = update_last_applied(value, applied)
         after = self._stamp(result, by=by, now=now)
-        return Applied(value=_with_managers(value, after))
+        return Applied(value=_set_managers(value, after))
 
-    def _after_client_side_apply(
+    def _merge_after_client_side_apply(
         self,
         live: dict[str, Any],
         applied: dict[str, Any],
@@ -177,9 +177,9 @@ class FieldManager:
             managers[by] = msgspec.structs.replace(owned, fields=fields, time=time)
         return managers
 
-    def _managers_of_write(self, live: dict[str, Any], new: dict[str, Any]) -> Managers:
+    def _read_managers_of_write(self, live: dict[str, Any], new: dict[str, Any]) -> Managers:
         """A client may write managedFields itself on the main resource; what cannot be read or is empty is ignored."""
-        given = _metadata(new).get("managedFields")
+        given = _get_metadata(new).get("managedFields")
         if not self._subresource:
             if given == [{}]:
                 return {}
@@ -190,7 +190,7 @@ class FieldManager:
             if managers:
                 return managers
         try:
-            return managed_fields.decode(_metadata(live).get("managedFields"))
+            return managed_fields.decode(_get_metadata(live).get("managedFields"))
         except InvalidFieldSet:
             return {}
 
@@ -199,52 +199,52 @@ class FieldManager:
     ) -> Managers:
         left: Managers = {}
         if live is self._schema.blank and not managers:
-            taken = self._fields_of_created(new)
+            taken = self._get_fields_of_created(new)
         else:
             left, taken = self._updater.update(live, new, managers=managers)
             taken = taken - _NEVER_OWNED
         if taken:
-            identity = self._identity(manager, UPDATE)
+            identity = self._build_identity(manager, UPDATE)
             previous = left.get(identity)
             fields = taken | previous.fields if previous else taken
             left = {**left, identity: OwnedFields(fields=fields, api_version=self._api_version, time=format_time(now))}
         return managed_fields.cap_managers(left)
 
-    def _fields_of_created(self, new: dict[str, Any]) -> FieldSet:
+    def _get_fields_of_created(self, new: dict[str, Any]) -> FieldSet:
         """What the creator of an object owns: the same of all that are made from one template, so found once.
 
         That is a sixth of what creating a pod costs. An object with a name of its own is not cached.
         """
-        metadata = _metadata(new)
+        metadata = _get_metadata(new)
         if metadata.get("generateName") and "managedFields" not in metadata:
             ownable = {name: item for name, item in metadata.items() if name not in _METADATA}
             text = _encoder.encode({**new, "metadata": ownable})
             if len(text) <= _LONGEST_KEPT_BYTES:
                 return self._fields_of_text(text)
-        shape = _shape(new, self._schema.blank)
+        shape = _compute_shape(new, self._schema.blank)
         if shape is None:
-            return self._fields_of(new)
+            return self._compute_fields(new)
         found = self._fields_of_shape.get(shape)
         if found is None:
             if len(self._fields_of_shape) >= _SHAPES_KEPT:
                 self._fields_of_shape.clear()
-            found = self._fields_of_shape[shape] = self._fields_of(new)
+            found = self._fields_of_shape[shape] = self._compute_fields(new)
         return found
 
-    def _fields_of_new(self, text: bytes) -> FieldSet:
-        return self._fields_of(msgspec.json.decode(text))
+    def _compute_fields_of_new(self, text: bytes) -> FieldSet:
+        return self._compute_fields(msgspec.json.decode(text))
 
-    def _fields_of(self, new: dict[str, Any]) -> FieldSet:
+    def _compute_fields(self, new: dict[str, Any]) -> FieldSet:
         _, taken = self._updater.update(self._schema.blank, new, managers={})
         return taken - _NEVER_OWNED
 
-    def _identity(self, manager: str, operation: str) -> ManagerIdentity:
-        return ManagerIdentity.of(
+    def _build_identity(self, manager: str, operation: str) -> ManagerIdentity:
+        return ManagerIdentity.build(
             manager, operation=operation, api_version=self._api_version, subresource=self._subresource
         )
 
 
-def manager_name(field_manager: str | None, user_agent: str) -> str:
+def choose_manager_name(field_manager: str | None, user_agent: str) -> str:
     """The manager of a write that names none: the client's program, as far as it is printable and short."""
     if field_manager:
         return field_manager
@@ -258,19 +258,19 @@ def manager_name(field_manager: str | None, user_agent: str) -> str:
     return name
 
 
-def with_kept_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def restore_unchanged_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """A write that changed nothing but times of managers changed nothing: it gets the old times back."""
-    before, after = _metadata(old).get("managedFields"), _metadata(new).get("managedFields")
+    before, after = _get_metadata(old).get("managedFields"), _get_metadata(new).get("managedFields")
     if not before or not after or len(before) != len(after):
         return new
-    if not same(_timeless(before), _timeless(after)) or not same(
+    if not same(_strip_times(before), _strip_times(after)) or not same(
         _strip_managed_fields(old), _strip_managed_fields(new)
     ):
         return new
     return {**new, "metadata": {**new["metadata"], "managedFields": before}}
 
 
-def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
+def _compute_shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
     """Which fields there are, and which hold what a blank object holds; of an object for which that is not all: None.
 
     Events come in numbers too, each with a name of its own, and few of them differ in more than values.
@@ -279,7 +279,7 @@ def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
     for name, item in value.items():
         if isinstance(item, dict) and name not in _OF_ANY_SIZE:
             before = blank.get(name)
-            below = _shape(item, before if isinstance(before, dict) else {})
+            below = _compute_shape(item, before if isinstance(before, dict) else {})
             if below is None:
                 return None
             found.append(below)
@@ -291,34 +291,34 @@ def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
     return tuple(found)
 
 
-def _timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _strip_times(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 
 
 def _strip_managed_fields(value: dict[str, Any]) -> dict[str, Any]:
-    return {**value, "metadata": {**_metadata(value), "managedFields": None}}
+    return {**value, "metadata": {**_get_metadata(value), "managedFields": None}}
 
 
-def _with_managers(value: dict[str, Any], managers: Managers) -> dict[str, Any]:
-    metadata = {name: item for name, item in _metadata(value).items() if name != "managedFields"}
+def _set_managers(value: dict[str, Any], managers: Managers) -> dict[str, Any]:
+    metadata = {name: item for name, item in _get_metadata(value).items() if name != "managedFields"}
     if managers:
         metadata["managedFields"] = managed_fields.encode(managers)
     return {**value, "metadata": metadata}
 
 
 def _is_stored(value: dict[str, Any]) -> bool:
-    return bool(_metadata(value).get("uid"))
+    return bool(_get_metadata(value).get("uid"))
 
 
-def _metadata(value: Any) -> dict[str, Any]:
+def _get_metadata(value: Any) -> dict[str, Any]:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _type_of(value: Any) -> tuple[str, str]:
+def _get_type(value: Any) -> tuple[str, str]:
     if not isinstance(value, dict):
         return "", ""
-    api_version, kind = _text(value.get("apiVersion")), _text(value.get("kind"))
+    api_version, kind = _as_text(value.get("apiVersion")), _as_text(value.get("kind"))
     # Kubernetes reads a version it cannot parse as no type at all.
     return ("", "") if api_version.count("/") > 1 else (api_version, kind)
 
@@ -328,5 +328,5 @@ def _format_kind(api_version: str, kind: str) -> str:
     return f"{group}{slash or '/'}{version}, Kind={kind}"
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""

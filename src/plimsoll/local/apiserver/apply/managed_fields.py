@@ -34,7 +34,7 @@ class ManagerIdentity(Value, order=True):
     subresource: str = ""
 
     @classmethod
-    def of(cls, manager: str, *, operation: str, api_version: str, subresource: str) -> ManagerIdentity:
+    def build(cls, manager: str, *, operation: str, api_version: str, subresource: str) -> ManagerIdentity:
         version = api_version if operation == UPDATE else ""
         return cls(manager=manager, operation=operation, api_version=version, subresource=subresource)
 
@@ -80,17 +80,17 @@ def _decode(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, Owne
         raise InvalidFieldSet(f"missing fieldsType in managed fields entry {position}")
     if fields_type != "FieldsV1":
         raise InvalidFieldSet(f'invalid fieldsType "{fields_type}" in managed fields entry {position}')
-    identity = ManagerIdentity.of(
-        _text(entry.get("manager")),
+    identity = ManagerIdentity.build(
+        _as_text(entry.get("manager")),
         operation=operation,
         api_version=api_version,
-        subresource=_text(entry.get("subresource")),
+        subresource=_as_text(entry.get("subresource")),
     )
-    fields = _fields(entry.get("fieldsV1") or {})
-    return identity, OwnedFields(fields=fields, api_version=api_version, time=_time(entry.get("time")))
+    fields = _decode_fields(entry.get("fieldsV1") or {})
+    return identity, OwnedFields(fields=fields, api_version=api_version, time=_normalize_time(entry.get("time")))
 
 
-def _fields(written: Any) -> FieldSet:
+def _decode_fields(written: Any) -> FieldSet:
     """Objects of one owner have the same fields: reading their sets once spares a tenth of a status patch."""
     text = _encoder.encode(written)
     return _parse_fields(text) if len(text) <= _LONGEST_KEPT_BYTES else FieldSet.from_fields_v1(written)
@@ -101,11 +101,11 @@ def _parse_fields(text: bytes) -> FieldSet:
     return FieldSet.from_fields_v1(msgspec.json.decode(text))
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _time(value: Any) -> str | None:
+def _normalize_time(value: Any) -> str | None:
     """In UTC and whole seconds, so that texts compare as times do."""
     return _parse_time(value) if isinstance(value, str) else None
 
@@ -157,12 +157,12 @@ def cap_managers(managers: Managers) -> Managers:
         version = managers[identity].api_version
         first = first_of.setdefault(version, identity)
         if first is not identity:
-            _throw_together(result, first, identity)
+            _merge_updaters(result, first, identity)
             left -= 1
     return result
 
 
-def _throw_together(managers: Managers, first: ManagerIdentity, second: ManagerIdentity) -> None:
+def _merge_updaters(managers: Managers, first: ManagerIdentity, second: ManagerIdentity) -> None:
     """Puts both into the bucket of their version; the younger one's time is the bucket's."""
     younger = managers.pop(second)
     bucket = ManagerIdentity(manager=ANCIENT, operation=UPDATE, api_version=younger.api_version)

@@ -11,13 +11,13 @@ from typing import Final
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 
 _STATUS_SUBRESOURCE: Final = {
-    "Pod": FieldSet.of_paths(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
-    "Deployment": FieldSet.of_paths(("spec",), ("metadata", "labels")),
-    "CustomResourceDefinition": FieldSet.of_paths(("metadata",), ("spec",)),
-    "VolumeAttachment": FieldSet.of_paths(("metadata",), ("spec",)),
+    "Pod": FieldSet.from_paths(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+    "Deployment": FieldSet.from_paths(("spec",), ("metadata", "labels")),
+    "CustomResourceDefinition": FieldSet.from_paths(("metadata",), ("spec",)),
+    "VolumeAttachment": FieldSet.from_paths(("metadata",), ("spec",)),
 }
-_SPEC: Final = FieldSet.of_paths(("spec",))
-_STATUS: Final = FieldSet.of_paths(("status",))
+_SPEC: Final = FieldSet.from_paths(("spec",))
+_STATUS: Final = FieldSet.from_paths(("status",))
 _NOTHING: Final = FieldSet()
 
 

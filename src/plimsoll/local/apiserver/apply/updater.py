@@ -15,7 +15,7 @@ from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 from plimsoll.local.apiserver.apply.managed_fields import ManagerIdentity, Managers, OwnedFields
 from plimsoll.local.apiserver.apply.typed.compare import Comparison, compare
-from plimsoll.local.apiserver.apply.typed.field_sets import to_field_set, with_named_fields
+from plimsoll.local.apiserver.apply.typed.field_sets import add_named_fields, to_field_set
 from plimsoll.local.apiserver.apply.typed.merge import merge
 from plimsoll.local.apiserver.apply.typed.remove import remove
 from plimsoll.objects.schema.json_values import same
@@ -55,13 +55,13 @@ class Updater:
         comparison = compare(live, new, self._atom)
         left = self._remove_lost_fields(live, new, comparison, managers=managers, force=True, by=None)
         assert not isinstance(left, Conflicts)
-        return left, (comparison.modified | comparison.added).without_below(self._reset)
+        return left, (comparison.modified | comparison.added).subtract_recursively(self._reset)
 
     def apply(
         self, live: dict[str, Any], applied: dict[str, Any], *, managers: Managers, by: ManagerIdentity, force: bool
     ) -> Merged | Conflicts:
         last = managers.get(by)
-        claimed = to_field_set(applied, self._atom).without_below(self._reset)
+        claimed = to_field_set(applied, self._atom).subtract_recursively(self._reset)
         after = {
             **managers,
             by: OwnedFields(fields=claimed, api_version=self._version, time=last.time if last else None),
@@ -87,7 +87,7 @@ class Updater:
         by: ManagerIdentity | None,
     ) -> Managers | Conflicts:
         """The managers without the fields they lose to this write; entries that become empty are gone."""
-        versions = {self._version: comparison.without_below(self._reset)}
+        versions = {self._version: comparison.subtract_recursively(self._reset)}
         conflicts: dict[ManagerIdentity, FieldSet] = {}
         written: dict[str, FieldSet] = {}
         left: Managers = {}
@@ -99,7 +99,7 @@ class Updater:
                 schema = self._schemas.get(owned.api_version)
                 if schema is None:
                     continue
-                versions[owned.api_version] = compare(live, new, schema.root).without_below(self._reset)
+                versions[owned.api_version] = compare(live, new, schema.root).subtract_recursively(self._reset)
             changes = versions[owned.api_version]
             if owned.api_version not in written:
                 written[owned.api_version] = changes.modified | changes.added
@@ -118,14 +118,14 @@ class Updater:
         if last is None or schema is None:
             return merged
         atom = schema.root
-        own = with_named_fields(last.fields, atom)
+        own = add_named_fields(last.fields, atom)
         pruned = remove(merged, own, atom)
-        pruned = self._with_owned_items(merged, pruned, managers=managers, version=last.api_version)
-        gone = _all_fields(merged, atom) - _all_fields(pruned, atom)
+        pruned = self._restore_owned_items(merged, pruned, managers=managers, version=last.api_version)
+        gone = _collect_fields(merged, atom) - _collect_fields(pruned, atom)
         left: dict[str, Any] = remove(merged, gone & own, atom) or {}
         return left
 
-    def _with_owned_items(
+    def _restore_owned_items(
         self, merged: dict[str, Any], pruned: dict[str, Any] | None, *, managers: Managers, version: str
     ) -> dict[str, Any] | None:
         """Gives back what any manager owns, the applying one's new configuration included."""
@@ -136,10 +136,10 @@ class Updater:
             schema = self._schemas.get(at_version)
             if schema is not None:
                 atom = schema.root
-                kept = _all_fields(pruned, atom) | with_named_fields(fields, atom)
-                pruned = remove(merged, _all_fields(merged, atom) - kept, atom)
+                kept = _collect_fields(pruned, atom) | add_named_fields(fields, atom)
+                pruned = remove(merged, _collect_fields(merged, atom) - kept, atom)
         return pruned
 
 
-def _all_fields(value: dict[str, Any] | None, atom: Atom) -> FieldSet:
-    return with_named_fields(to_field_set(value or {}, atom), atom)
+def _collect_fields(value: dict[str, Any] | None, atom: Atom) -> FieldSet:
+    return add_named_fields(to_field_set(value or {}, atom), atom)

@@ -10,9 +10,9 @@ from plimsoll.local.apiserver.authentication.bearer import (
     Authenticated,
     TokenAuthenticator,
     Unauthenticated,
-    user_info,
+    build_user_info,
 )
-from plimsoll.local.apiserver.authentication.static_tokens import administrator, read_token_file
+from plimsoll.local.apiserver.authentication.static_tokens import build_administrator, read_token_file
 from plimsoll.local.apiserver.authentication.tokens import BoundObject, Claims, ServiceAccountTokens
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "ServiceAccountTokens",
     "TokenAuthenticator",
     "Unauthenticated",
-    "administrator",
+    "build_administrator",
+    "build_user_info",
     "read_token_file",
-    "user_info",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import User
-from plimsoll.local.apiserver.authentication.impersonation import acting_user
+from plimsoll.local.apiserver.authentication.impersonation import resolve_acting_user
 from plimsoll.local.apiserver.authentication.static_tokens import StaticTokens
 from plimsoll.local.apiserver.authentication.tokens import ISSUER
 from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, UNAUTHENTICATED
@@ -58,7 +58,7 @@ class Unauthenticated(Value, frozen=True):
 
 
 class TokenAuthenticator:
-    """Knows fixed tokens and ServiceAccount tokens. `over` makes one that looks accounts up in a store.
+    """Knows fixed tokens and ServiceAccount tokens. `build` makes one that looks accounts up in a store.
 
     Without an `authorizer` impersonation is rejected; without `find_bound` a token that is bound to a pod, a
     secret or a node is refused, because whether that object is still there cannot be asked.
@@ -82,7 +82,7 @@ class TokenAuthenticator:
         self._find_bound = find_bound
 
     @classmethod
-    def over(
+    def build(
         cls,
         store: Store,
         *,
@@ -103,13 +103,13 @@ class TokenAuthenticator:
 
     def authenticate(self, request: Request) -> User:
         """The user of the request, after impersonation. Raises the 401 error, or the 403 of impersonation."""
-        token = bearer_token(request.header("authorization"))
+        token = read_bearer_token(request.get_header("authorization"))
         user = ANONYMOUS
         if token is not None:
-            user = self._static.find(token) or self._holder(token)
-        return acting_user(user, request.headers, self._authorizer)
+            user = self._static.find(token) or self._find_user(token)
+        return resolve_acting_user(user, request.headers, self._authorizer)
 
-    def _holder(self, token: str) -> User:
+    def _find_user(self, token: str) -> User:
         found = self.authenticate_token(token)
         if isinstance(found, Unauthenticated):
             raise status_errors.unauthorized()
@@ -131,44 +131,48 @@ class TokenAuthenticator:
             given, targets = _format_audiences(claims.audiences), _format_audiences(wanted)
             return Unauthenticated(problem=f"token audiences {given} is invalid for the target audiences {targets}")
         problem = (
-            claims.problem_at(self._clock.now()) or self._account_problem(claims) or self._find_bound_problem(claims)
+            claims.find_problem(self._clock.now())
+            or self._find_account_problem(claims)
+            or self._find_bound_problem(claims)
         )
         if problem:
             return Unauthenticated(problem=problem)
-        return Authenticated(user=_service_account_user(claims), audiences=shared)
+        return Authenticated(user=_build_service_account_user(claims), audiences=shared)
 
-    def _account_problem(self, claims: Claims) -> str | None:
+    def _find_account_problem(self, claims: Claims) -> str | None:
         account = self._find_service_account(claims.namespace, claims.name)
         if account is None:
             return f'serviceaccounts "{claims.name}" not found'
-        return _mismatch(account, claims.uid, what="service account", where=f"{claims.namespace}/{claims.name}")
+        return _find_mismatch(account, claims.uid, what="service account", where=f"{claims.namespace}/{claims.name}")
 
     def _find_bound_problem(self, claims: Claims) -> str | None:
         for bound in claims.bound_to:
             found = self._find_bound(bound.kind, claims.namespace, bound.name) if self._find_bound else None
             if found is None:
                 return f'{_RESOURCES[bound.kind]} "{bound.name}" not found'
-            problem = _mismatch(found, bound.uid, what=bound.kind.lower(), where=f"{claims.namespace}/{bound.name}")
+            problem = _find_mismatch(
+                found, bound.uid, what=bound.kind.lower(), where=f"{claims.namespace}/{bound.name}"
+            )
             if problem is not None:
                 return problem
         return None
 
 
-def bearer_token(authorization: str) -> str | None:
+def read_bearer_token(authorization: str) -> str | None:
     """The token of an Authorization header; none if it is empty or of another scheme."""
     scheme, _, rest = authorization.strip().partition(" ")
     token = rest.partition(" ")[0]
     return token if scheme.lower() == "bearer" and token else None
 
 
-def user_info(user: User) -> Json:
+def build_user_info(user: User) -> Json:
     """A user as reviews write one."""
     extra = {key: list(values) for key, values in sorted(user.extra.items())}
     info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
     return {name: value for name, value in info.items() if value}
 
 
-def _service_account_user(claims: Claims) -> User:
+def _build_service_account_user(claims: Claims) -> User:
     extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={claims.token_id}",)}
     for bound in claims.bound_to:
         if bound.kind in {"Pod", "Node"}:
@@ -183,7 +187,7 @@ def _service_account_user(claims: Claims) -> User:
     )
 
 
-def _mismatch(found: Json, uid: str, *, what: str, where: str) -> str | None:
+def _find_mismatch(found: Json, uid: str, *, what: str, where: str) -> str | None:
     metadata = found.get("metadata") or {}
     if metadata.get("deletionTimestamp"):
         return f"{what} {where} has been deleted"

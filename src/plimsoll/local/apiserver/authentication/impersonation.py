@@ -42,12 +42,12 @@ class _ImpersonationRequest(NamedTuple):
         return (namespace, name) if namespace and colon and name and ":" not in name else None
 
 
-def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
+def resolve_acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
     """The effective user: `user`, unless Impersonate headers name another one and the rules allow it."""
     # Nearly nobody does: all names are asked at once.
     if _PREFIX not in " ".join(headers):
         return user
-    wish = _impersonation_request(headers)
+    wish = _read_impersonation_request(headers)
     if not wish.user:
         if wish.uid or wish.groups or wish.extra:
             raise status_errors.bad_request("requested uid, groups or extra without impersonating a user")
@@ -58,24 +58,24 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
         decision = authorizer.decide(attributes)
         if not decision.allowed:
             raise forbidden(attributes, decision)
-    return User(name=wish.user, uid=wish.uid, groups=_groups(wish), extra=wish.extra)
+    return User(name=wish.user, uid=wish.uid, groups=_resolve_groups(wish), extra=wish.extra)
 
 
-def _impersonation_request(headers: Mapping[str, str]) -> _ImpersonationRequest:
+def _read_impersonation_request(headers: Mapping[str, str]) -> _ImpersonationRequest:
     extra = {
-        unquote(name.removeprefix(_EXTRA)): _values(value)
+        unquote(name.removeprefix(_EXTRA)): _split_values(value)
         for name, value in sorted(headers.items())
         if name.startswith(_EXTRA)
     }
     return _ImpersonationRequest(
         user=headers.get("impersonate-user", ""),
         uid=headers.get("impersonate-uid", ""),
-        groups=_values(headers.get("impersonate-group", "")),
+        groups=_split_values(headers.get("impersonate-group", "")),
         extra=extra,
     )
 
 
-def _values(header: str) -> tuple[str, ...]:
+def _split_values(header: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in header.split(",") if value.strip())
 
 
@@ -98,7 +98,7 @@ def _list_attributes(user: User, wish: _ImpersonationRequest) -> Iterator[Attrib
         yield Attributes(user=user, verb="impersonate", group=_GROUP, resource="uids", name=wish.uid)
 
 
-def _groups(wish: _ImpersonationRequest) -> tuple[str, ...]:
+def _resolve_groups(wish: _ImpersonationRequest) -> tuple[str, ...]:
     """The groups that were asked for, or those every ServiceAccount has; and whether one is authenticated at all."""
     groups = wish.groups
     account = wish.service_account

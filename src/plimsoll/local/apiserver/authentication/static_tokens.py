@@ -24,13 +24,13 @@ class StaticTokens:
     """Users by their token."""
 
     def __init__(self, users: Mapping[str, User]) -> None:
-        self._users = {_digest(token): with_authenticated(user) for token, user in users.items() if token}
+        self._users = {_digest(token): add_authenticated_group(user) for token, user in users.items() if token}
 
     def find(self, token: str) -> User | None:
         return self._users.get(_digest(token))
 
 
-def administrator(name: str = "admin") -> User:
+def build_administrator(name: str = "admin") -> User:
     """Whom the token of the data directory stands for: nothing is refused to them."""
     return User(name=name, groups=(MASTERS, AUTHENTICATED))
 
@@ -58,7 +58,7 @@ def read_token_file(text: str, *, path: str = "") -> dict[str, User]:
     return users
 
 
-def with_authenticated(user: User) -> User:
+def add_authenticated_group(user: User) -> User:
     """The user with `system:authenticated` added, unless the groups already contain one of these groups."""
     if AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user

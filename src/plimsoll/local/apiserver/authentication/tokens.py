@@ -49,7 +49,7 @@ class Claims(Value, frozen=True):
     token_id: str
     bound_to: tuple[BoundObject, ...] = ()
 
-    def problem_at(self, now: datetime) -> str | None:
+    def find_problem(self, now: datetime) -> str | None:
         """Why the token is not valid at that time, in Kubernetes' words.
 
         Kubernetes allows a minute of clock skew after the end; here one clock issues and verifies.
@@ -145,20 +145,20 @@ class ServiceAccountTokens:
         if base64url_encode(decoded["signature"]).decode() != token.rpartition(".")[2]:
             return None
         try:
-            return _claims(_decoder.decode(decoded["payload"]))
+            return _build_claims(_decoder.decode(decoded["payload"]))
         except (ValueError, msgspec.DecodeError):  # signed with our key, but not by this class
             return None
 
     def verify(self, token: str, *, now: datetime) -> Claims | None:
         """The claims of a token that this server signed and that is valid now."""
         claims = self.read(token)
-        return claims if claims is not None and claims.problem_at(now) is None else None
+        return claims if claims is not None and claims.find_problem(now) is None else None
 
     def _sign(self, payload: bytes) -> str:
         return _jws.encode(payload, self._key, algorithm=_ALGORITHM, headers={"kid": self._key_id, "typ": None})
 
 
-def _claims(payload: _Payload) -> Claims:
+def _build_claims(payload: _Payload) -> Claims:
     private = payload.kubernetes
     bound = (("Pod", private.pod), ("Secret", private.secret), ("Node", private.node))
     return Claims(

@@ -46,16 +46,16 @@ def check_escalation(
     if group != GROUP or MASTERS in user.groups or (old is not None and _is_metadata_only(obj, old)):
         return None
     if resource in _ROLES:
-        return _role_refusal(authorizer, user, obj, resource=resource, namespace=namespace, old=old)
+        return _check_role(authorizer, user, obj, resource=resource, namespace=namespace, old=old)
     if resource in _BINDINGS:
-        return _binding_refusal(authorizer, user, obj, resource=resource, namespace=namespace)
+        return _check_binding(authorizer, user, obj, resource=resource, namespace=namespace)
     return None
 
 
-def _role_refusal(
+def _check_role(
     authorizer: RbacAuthorizer, user: User, role: Json, *, resource: str, namespace: str, old: Json | None
 ) -> status_errors.StatusError | None:
-    name = _name(role)
+    name = _get_name(role)
     escalate = Attributes(
         user=user,
         verb="escalate",
@@ -68,14 +68,14 @@ def _role_refusal(
     )
     if authorizer.decide(escalate).allowed:
         return None
-    rules = [Rule.of(rule) for rule in role.get("rules") or ()]
-    missing = _missing(authorizer, user, rules, namespace=namespace)
+    rules = [Rule.from_json(rule) for rule in role.get("rules") or ()]
+    missing = _find_missing_rules(authorizer, user, rules, namespace=namespace)
     if missing is None and any(item is not None and item.get("aggregationRule") for item in (role, old)):
         missing = None if authorizer.covers(user, _EVERYTHING, namespace) else _NEEDS_EVERYTHING
     return None if missing is None else forbidden_object(missing, group=GROUP, resource=resource, name=name)
 
 
-def _binding_refusal(
+def _check_binding(
     authorizer: RbacAuthorizer, user: User, binding: Json, *, resource: str, namespace: str
 ) -> status_errors.StatusError | None:
     ref = binding.get("roleRef") or {}
@@ -93,16 +93,16 @@ def _binding_refusal(
     )
     if authorizer.decide(bind).allowed:
         return None
-    rules = authorizer.role_rules(kind, role_name, namespace)
+    rules = authorizer.find_role_rules(kind, role_name, namespace)
     if rules is None:
         return status_errors.not_found(role_name, group=GROUP, resource=kind.lower())
-    missing = _missing(authorizer, user, rules, namespace=namespace)
+    missing = _find_missing_rules(authorizer, user, rules, namespace=namespace)
     if missing is None:
         return None
-    return forbidden_object(missing, group=GROUP, resource=resource, name=_name(binding))
+    return forbidden_object(missing, group=GROUP, resource=resource, name=_get_name(binding))
 
 
-def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, namespace: str) -> str | None:
+def _find_missing_rules(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, namespace: str) -> str | None:
     """What the user would grant without having it, in a real server's words; None if there is nothing."""
     own = authorizer.resolve(user, namespace)
     missing = find_uncovered(own.rules, rules)
@@ -116,14 +116,14 @@ def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, n
 
 
 def _is_metadata_only(new: Json, old: Json) -> bool:
-    return _substance(new) == _substance(old)
+    return _select_compared_fields(new) == _select_compared_fields(old)
 
 
-def _substance(obj: Json) -> Json:
+def _select_compared_fields(obj: Json) -> Json:
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _METADATA_FIELDS}
     return {**obj, "metadata": metadata}
 
 
-def _name(obj: Json) -> str:
+def _get_name(obj: Json) -> str:
     name = (obj.get("metadata") or {}).get("name", "")
     return name if isinstance(name, str) else ""

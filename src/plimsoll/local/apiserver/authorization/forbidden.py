@@ -15,7 +15,7 @@ _FOR_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def forbidden(attributes: Attributes, reason: Decision | str = "") -> status_errors.StatusError:
     """The 403 for a request that no rule allows; `reason` is the decision or its reason."""
     why = reason.reason if isinstance(reason, Decision) else reason
-    sentence = _sentence(attributes).translate(_FOR_HTML)
+    sentence = _format_sentence(attributes).translate(_FOR_HTML)
     if why:
         sentence = f"{sentence}: {why}"
     if not attributes.is_resource_request:
@@ -31,7 +31,7 @@ def forbidden_object(why: str, *, group: str, resource: str, name: str) -> statu
     return status_errors.forbidden(f"{whom} is forbidden: {why}", details=details)
 
 
-def _sentence(attributes: Attributes) -> str:
+def _format_sentence(attributes: Attributes) -> str:
     who = f"User {quote(attributes.user.name)} cannot {attributes.verb}"
     if not attributes.is_resource_request:
         return f"{who} path {quote(attributes.path)}"

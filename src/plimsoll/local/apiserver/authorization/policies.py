@@ -35,15 +35,15 @@ class Role(NamedTuple):
     selectors: tuple[LabelSelector, ...] | None = None
 
     @classmethod
-    def of(cls, obj: Json) -> Role:
+    def from_object(cls, obj: Json) -> Role:
         metadata = obj["metadata"]
         aggregation = obj.get("aggregationRule")
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
-            rules=tuple(map(Rule.of, obj.get("rules") or ())),
+            rules=tuple(map(Rule.from_json, obj.get("rules") or ())),
             labels=metadata.get("labels") or {},
-            selectors=None if aggregation is None else _selectors(aggregation),
+            selectors=None if aggregation is None else _parse_selectors(aggregation),
         )
 
 
@@ -58,10 +58,10 @@ class Binding(NamedTuple):
     """What a subject is called in the index, and what reasons call it; nobody's are left out."""
 
     @classmethod
-    def of(cls, obj: Json) -> Binding:
+    def from_object(cls, obj: Json) -> Binding:
         metadata, ref = obj["metadata"], obj.get("roleRef") or {}
         namespace = metadata.get("namespace", "")
-        subjects = (_subject(item, namespace) for item in obj.get("subjects") or ())
+        subjects = (_parse_subject(item, namespace) for item in obj.get("subjects") or ())
         return cls(
             namespace=namespace,
             name=metadata["name"],
@@ -70,7 +70,7 @@ class Binding(NamedTuple):
             subjects=tuple(subject for subject in subjects if subject is not None),
         )
 
-    def reason(self, subject: str) -> str:
+    def format_reason(self, subject: str) -> str:
         kind, name = "ClusterRoleBinding", self.name
         if self.namespace:
             kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
@@ -93,7 +93,7 @@ class _Place(NamedTuple):
 
 
 class Policies:
-    """Every role and binding. `grants` and `rules_of` are what decisions are made from."""
+    """Every role and binding. `grants` and `find_binding_rules` are what decisions are made from."""
 
     def __init__(self, roles: Iterable[Role], bindings: Iterable[Binding]) -> None:
         self._roles = {(role.namespace, role.name): role for role in roles}
@@ -124,11 +124,11 @@ class Policies:
         for place in sorted(found):
             yield found[place].grant
 
-    def rules_of(self, binding: Binding) -> tuple[Rule, ...] | None:
+    def find_binding_rules(self, binding: Binding) -> tuple[Rule, ...] | None:
         """The rules of the role it names; none if there is no such role."""
-        return self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
+        return self.find_role_rules(binding.role_kind, binding.role_name, binding.namespace)
 
-    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+    def find_role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         if kind not in {"Role", "ClusterRole"} or (kind == "Role" and not namespace):
             return None
         role = self._roles.get((namespace if kind == "Role" else "", name))
@@ -159,12 +159,12 @@ class Policies:
         return found
 
 
-def missing_role(binding: Binding) -> str:
+def format_missing_role(binding: Binding) -> str:
     """The message about a binding whose role is missing."""
     return f"{binding.role_kind.lower()}.{_GROUP} {quote(binding.role_name)} not found"
 
 
-def _subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
+def _parse_subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in {"User", "Group"}:
         return f"{kind} {name}", f"{kind} {quote(name)}"
@@ -174,7 +174,7 @@ def _subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
     return f"User {_SERVICE_ACCOUNT}:{namespace}:{name}", f"ServiceAccount {quote(f'{name}/{namespace}')}"
 
 
-def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
+def _parse_selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
     selectors = []
     for selector in aggregation.get("clusterRoleSelectors") or ():
         expressions = selector.get("matchExpressions") or ()

@@ -26,7 +26,7 @@ BINDINGS: Final = ("rbac.authorization.k8s.io/rolebindings", "rbac.authorization
 class PolicySource(Protocol):
     """The port through which the authorizer reads policies before each decision."""
 
-    def current(self) -> Policies: ...
+    def get_current(self) -> Policies: ...
 
 
 class ListedPolicies:
@@ -37,15 +37,15 @@ class ListedPolicies:
         self._compiled: dict[tuple[str, ...], Role | Binding] = {}
         self._policies = Policies((), ())
 
-    def current(self) -> Policies:
+    def get_current(self) -> Policies:
         compiled: dict[tuple[str, ...], Role | Binding] = {}
         for resource in (*ROLES, *BINDINGS):
             for obj in self._read(resource, None):
-                version = _version(resource, obj)
+                version = _get_version_key(resource, obj)
                 known = self._compiled.get(version) if version[-1] else None
-                compiled[version] = known or (Role.of(obj) if resource in ROLES else Binding.of(obj))
+                compiled[version] = known or (Role.from_object(obj) if resource in ROLES else Binding.from_object(obj))
         if compiled.keys() != self._compiled.keys() or any(not version[-1] for version in compiled):
-            self._policies = _policies(compiled.values())
+            self._policies = _build_policies(compiled.values())
         self._compiled = compiled
         return self._policies
 
@@ -60,7 +60,7 @@ class StoredPolicies:
         self._compiled: dict[tuple[str, str], tuple[int, Role | Binding]] = {}
         self._policies = Policies((), ())
 
-    def current(self) -> Policies:
+    def get_current(self) -> Policies:
         revision = self._store.revision
         if revision != self._revision:
             objects = {resource: self._store.list(resource).items for resource in (*ROLES, *BINDINGS)}
@@ -79,19 +79,22 @@ class StoredPolicies:
                 known = self._compiled.get(place)
                 if known is None or known[0] != stored.revision:
                     body = stored.body()
-                    known = stored.revision, (Role.of(body) if resource in ROLES else Binding.of(body))
+                    known = (
+                        stored.revision,
+                        (Role.from_object(body) if resource in ROLES else Binding.from_object(body)),
+                    )
                 compiled[place] = known
         self._compiled = compiled
-        self._policies = _policies(policy for _, policy in compiled.values())
+        self._policies = _build_policies(policy for _, policy in compiled.values())
 
 
-def _policies(compiled: Iterable[Role | Binding]) -> Policies:
+def _build_policies(compiled: Iterable[Role | Binding]) -> Policies:
     both = list(compiled)
     roles = [item for item in both if isinstance(item, Role)]
     return Policies(roles, [item for item in both if isinstance(item, Binding)])
 
 
-def _version(resource: str, obj: Json) -> tuple[str, ...]:
+def _get_version_key(resource: str, obj: Json) -> tuple[str, ...]:
     metadata = obj["metadata"]
     parts = (metadata.get(name, "") for name in ("namespace", "name", "uid", "resourceVersion"))
     return resource, *parts

@@ -47,7 +47,7 @@ class Rule:
         self._names = frozenset(self.names)
 
     @classmethod
-    def of(cls, rule: Rule | Mapping[str, Any]) -> Rule:
+    def from_json(cls, rule: Rule | Mapping[str, Any]) -> Rule:
         """From the JSON of a role."""
         if isinstance(rule, Rule):
             return rule
@@ -118,7 +118,7 @@ class Rule:
         for_resources = len(self.api_groups) * len(self.resources) * len(self.verbs) * max(1, len(self.names))
         return for_resources + len(self.urls) * len(self.verbs)
 
-    def single_permissions(self) -> Iterator[Rule]:
+    def split_permissions(self) -> Iterator[Rule]:
         """The rule taken apart: one verb on one resource (of one name) of one group, or on one URL."""
         for group in self.api_groups:
             for resource in self.resources:
@@ -161,7 +161,7 @@ def find_uncovered(own: Sequence[Rule], asked: Iterable[Rule]) -> list[Rule]:
         if left < 0:
             missing.append(rule)
             continue
-        missing += [single for single in rule.single_permissions() if not any(item.covers(single) for item in own)]
+        missing += [single for single in rule.split_permissions() if not any(item.covers(single) for item in own)]
     return missing
 
 

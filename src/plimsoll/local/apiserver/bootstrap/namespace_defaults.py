@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.bootstrap.install import create_missing
-from plimsoll.local.apiserver.bootstrap.objects import namespace_contents
+from plimsoll.local.apiserver.bootstrap.objects import build_namespace_contents
 from plimsoll.local.apiserver.storage import EventType
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class NamespaceDefaults:
                     await self._fill(event.object.key.name)
 
     async def _fill(self, namespace: str) -> None:
-        await create_missing(self._server, namespace_contents(namespace, ca_certificate=self._ca_certificate))
+        await create_missing(self._server, build_namespace_contents(namespace, ca_certificate=self._ca_certificate))
 
 
 def _is_going(namespace: dict[str, object]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.bootstrap.roles import access_objects
+from plimsoll.local.apiserver.bootstrap.roles import build_access_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,15 +39,15 @@ def bootstrap_objects(*, ca_certificate: str = "") -> Iterator[Json]:
     `ca_certificate` (PEM) is what pods would check this server with; without it there are no kube-root-ca.crt maps.
     """
     for name in NAMESPACES:
-        yield _namespace(name)
+        yield _build_namespace(name)
     for name in NAMESPACES:
-        yield from namespace_contents(name, ca_certificate=ca_certificate)
+        yield from build_namespace_contents(name, ca_certificate=ca_certificate)
     for name, (value, description) in _PRIORITIES.items():
-        yield _priority_class(name, value=value, description=description)
-    yield from access_objects()
+        yield _build_priority_class(name, value=value, description=description)
+    yield from build_access_objects()
 
 
-def namespace_contents(namespace: str, *, ca_certificate: str = "") -> Iterator[Json]:
+def build_namespace_contents(namespace: str, *, ca_certificate: str = "") -> Iterator[Json]:
     """The ServiceAccount that pods run as by default, and the certificate they trust."""
     yield {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default", "namespace": namespace}}
     if ca_certificate:
@@ -63,7 +63,7 @@ def namespace_contents(namespace: str, *, ca_certificate: str = "") -> Iterator[
         }
 
 
-def _namespace(name: str) -> Json:
+def _build_namespace(name: str) -> Json:
     return {
         "kind": "Namespace",
         "apiVersion": "v1",
@@ -73,7 +73,7 @@ def _namespace(name: str) -> Json:
     }
 
 
-def _priority_class(name: str, *, value: int, description: str) -> Json:
+def _build_priority_class(name: str, *, value: int, description: str) -> Json:
     return {
         "kind": "PriorityClass",
         "apiVersion": "scheduling.k8s.io/v1",

@@ -22,34 +22,34 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 
 
-def access_objects() -> Iterator[Json]:
+def build_access_objects() -> Iterator[Json]:
     """ClusterRoles, ClusterRoleBindings, Roles and RoleBindings."""
-    yield from _with_aggregated_rules([*_iterate_aggregated_roles(), *_plain_roles()])
+    yield from _aggregate_rules([*_iterate_aggregated_roles(), *_build_plain_roles()])
     for name, (role, subjects) in table.CLUSTER_BINDINGS.items():
-        yield _binding("ClusterRoleBinding", name, role_kind="ClusterRole", role=role, subjects=subjects)
+        yield _build_binding("ClusterRoleBinding", name, role_kind="ClusterRole", role=role, subjects=subjects)
     for (namespace, name), rules in table.ROLES.items():
-        yield _role("Role", name, rules=rules, namespace=namespace)
+        yield _build_role("Role", name, rules=rules, namespace=namespace)
     for (namespace, name), (role, subjects) in table.BINDINGS.items():
-        yield _binding("RoleBinding", name, role_kind="Role", role=role, subjects=subjects, namespace=namespace)
+        yield _build_binding("RoleBinding", name, role_kind="Role", role=role, subjects=subjects, namespace=namespace)
 
 
 def _iterate_aggregated_roles() -> Iterator[Json]:
     for name, joins in table.AGGREGATED.items():
         selector = {"matchLabels": {f"{_AGGREGATE}{name}": "true"}}
-        role = _role("ClusterRole", name, rules=(), joins=joins)
+        role = _build_role("ClusterRole", name, rules=(), joins=joins)
         yield {**role, "aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
-def _plain_roles() -> Iterator[Json]:
+def _build_plain_roles() -> Iterator[Json]:
     for name, rules in table.CLUSTER_ROLES.items():
         joins = name.removeprefix(table.PART_OF) if name.startswith(table.PART_OF) else ""
-        yield _role("ClusterRole", name, rules=rules, joins=joins)
+        yield _build_role("ClusterRole", name, rules=rules, joins=joins)
 
 
-def _with_aggregated_rules(roles: list[Json]) -> Iterator[Json]:
-    policies = Policies(map(Role.of, roles), ())
+def _aggregate_rules(roles: list[Json]) -> Iterator[Json]:
+    policies = Policies(map(Role.from_object, roles), ())
     for role in roles:
-        rules = policies.role_rules("ClusterRole", role["metadata"]["name"], "") or ()
+        rules = policies.find_role_rules("ClusterRole", role["metadata"]["name"], "") or ()
         yield {**role, "rules": [_write_rule(rule) for rule in rules]}
 
 
@@ -64,9 +64,9 @@ def _write_rule(rule: Rule) -> Json:
     return {name: list(values) for name, values in fields.items() if values}
 
 
-def _role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", namespace: str = "") -> Json:
+def _build_role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", namespace: str = "") -> Json:
     labels = {f"{_AGGREGATE}{joins}": "true"} if joins else {}
-    metadata = _metadata(name, namespace=namespace, labels=labels)
+    metadata = _build_metadata(name, namespace=namespace, labels=labels)
     return {
         "kind": kind,
         "apiVersion": f"{_GROUP}/v1",
@@ -75,19 +75,19 @@ def _role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", nam
     }
 
 
-def _binding(
+def _build_binding(
     kind: str, name: str, *, role_kind: str, role: str, subjects: tuple[str, ...], namespace: str = ""
 ) -> Json:
     binding = {
         "kind": kind,
         "apiVersion": f"{_GROUP}/v1",
-        "metadata": _metadata(name, namespace=namespace, labels={}),
+        "metadata": _build_metadata(name, namespace=namespace, labels={}),
         "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role},
     }
-    return {**binding, "subjects": [_subject(subject) for subject in subjects]} if subjects else binding
+    return {**binding, "subjects": [_build_subject(subject) for subject in subjects]} if subjects else binding
 
 
-def _subject(spelled: str) -> Json:
+def _build_subject(spelled: str) -> Json:
     kind, _, name = spelled.partition(" ")
     if kind != "ServiceAccount":
         return {"kind": kind, "apiGroup": _GROUP, "name": name}
@@ -95,7 +95,7 @@ def _subject(spelled: str) -> Json:
     return {"kind": kind, "name": account, "namespace": namespace}
 
 
-def _metadata(name: str, *, namespace: str, labels: Json) -> Json:
+def _build_metadata(name: str, *, namespace: str, labels: Json) -> Json:
     where = {"namespace": namespace} if namespace else {}
     return {
         "name": name,

@@ -19,9 +19,9 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.crds.names import build_accepted_names_status
 from plimsoll.local.apiserver.crds.serving import (
     build_stored_resource,
-    builtin_names,
     compile_and_serve,
     find_served_version,
+    list_builtin_names,
     serve,
     stop_serving,
 )
@@ -63,14 +63,14 @@ async def resume(server: Server) -> None:
         leaving = {
             resource.full_name for resource in server.registry if resource.is_custom and _is_terminating(resource)
         }
-        for name in [*_waiting(server), *sorted(leaving)]:
-            await _settle(server, name)
+        for name in [*_list_unserved(server), *sorted(leaving)]:
+            await _update_serving(server, name)
 
 
 async def follow_change(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
     """Make a change that a client asked for and follow it, also if it failed half-way or the client is gone."""
     if call.resource.stored_as == DEFINITIONS:
-        return await server.crd_tasks.run_to_completion(_changing_definitions(server, call, change))
+        return await server.crd_tasks.run_to_completion(_change_definitions(server, call, change))
     try:
         return await change()
     finally:
@@ -78,7 +78,7 @@ async def follow_change(server: Server, call: RequestContext, change: Callable[[
             await server.crd_tasks.run_to_completion(_follow(server, lambda: [call.resource.full_name]))
 
 
-async def _changing_definitions(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
+async def _change_definitions(server: Server, call: RequestContext, change: Callable[[], Awaitable[T]]) -> T:
     try:
         return await change()
     finally:
@@ -89,11 +89,11 @@ async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
     async with server.crd_tasks.lock:
         names = written()
         for name in names:
-            await _settle(server, name)
+            await _update_serving(server, name)
         if any(server.store.get(Key(DEFINITIONS, "", name)) is None for name in names):
             # Names that became free may be taken by definitions that wait for them.
-            for name in _waiting(server):
-                await _settle(server, name)
+            for name in _list_unserved(server):
+                await _update_serving(server, name)
 
 
 def _write(server: Server, call: RequestContext) -> list[str]:
@@ -102,16 +102,16 @@ def _write(server: Server, call: RequestContext) -> list[str]:
     if call.verb == "deletecollection":
         served = {resource.full_name for resource in server.registry if resource.is_custom}
         return sorted(served.union(stored.name for stored in server.store.list(DEFINITIONS).items))
-    return _waiting(server)  # a create does not say the name; what it made is not served yet
+    return _list_unserved(server)  # a create does not say the name; what it made is not served yet
 
 
-def _waiting(server: Server) -> list[str]:
+def _list_unserved(server: Server) -> list[str]:
     """Definitions that are stored and not served."""
     served = {resource.full_name for resource in server.registry if resource.is_custom}
     return [stored.name for stored in server.store.list(DEFINITIONS).items if stored.name not in served]
 
 
-async def _settle(server: Server, name: str) -> None:
+async def _update_serving(server: Server, name: str) -> None:
     stored = server.store.get(Key(DEFINITIONS, "", name))
     if stored is None:
         stop_serving(server, name)
@@ -128,7 +128,7 @@ async def _settle(server: Server, name: str) -> None:
         if item.name != name and item.name.partition(".")[2] == group
     ]
     now = format_time(server.clock.now())
-    builtin = builtin_names(server.registry, group)
+    builtin = list_builtin_names(server.registry, group)
     settled = await _write_status(
         server, name, lambda current: build_accepted_names_status(current, others, now=now, builtin=builtin)
     )
@@ -141,13 +141,13 @@ def reject_if_terminating(server: Server, call: RequestContext) -> None:  # noqa
     if call.verb != "create" or call.subresource or not call.resource.is_custom:
         return
     if _is_terminating(call.resource):
-        name = _name_in(call)
+        name = _get_name(call)
         why = "create not allowed while custom resource definition is terminating"
         details = status_errors.build_details(name, group=call.resource.group, kind=call.resource.plural)
         raise status_errors.forbidden(f'{call.resource.full_name} "{name}" is forbidden: {why}', details=details)
 
 
-def _name_in(call: RequestContext) -> str:
+def _get_name(call: RequestContext) -> str:
     from plimsoll.local.apiserver.request.bodies import read_object  # noqa: PLC0415 - only for this sentence
 
     metadata = read_object(call.request, kind=call.resource.kind).value.get("metadata")
@@ -181,14 +181,14 @@ async def _write_status(server: Server, name: str, status_of: Callable[[Json], J
         status = status_of(before)
         if status == before.get("status"):
             return Keep()
-        return Put(_ownership().update(before, {**before, "status": status}, manager=_MANAGER, now=now))
+        return Put(_build_field_manager().update(before, {**before, "status": status}, manager=_MANAGER, now=now))
 
     result = await server.store.update(Key(DEFINITIONS, "", name), decide)
     return None if result is None else result.body()
 
 
-def _ownership() -> FieldManager:
-    schema = TypeSchema.of_builtin(_API_VERSION, _KIND)
+def _build_field_manager() -> FieldManager:
+    schema = TypeSchema.from_builtin(_API_VERSION, _KIND)
     assert schema is not None
     reset = reset_fields(_KIND, "status", has_status=True)
     return FieldManager({_API_VERSION: schema}, api_version=_API_VERSION, kind=_KIND, subresource="status", reset=reset)

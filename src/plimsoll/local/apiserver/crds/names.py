@@ -30,17 +30,17 @@ def build_accepted_names_status(
     accepted, conflict = _accept_names(names, status.get("acceptedNames") or {}, [*taken, *builtin])
     status = {**status, "acceptedNames": accepted}
     if conflict is None:
-        named = _condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
+        named = _build_condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
     else:
-        named = _condition("NamesAccepted", "False", conflict, now=now)
+        named = _build_condition("NamesAccepted", "False", conflict, now=now)
     status = with_condition(status, named)
     if _is_established(status) and not is_reserved(names, builtin):
         return status
     if conflict is None:
         why = ("InitialNamesAccepted", "the initial names have been accepted")
-        return with_condition(status, _condition("Established", "True", why, now=now))
+        return with_condition(status, _build_condition("Established", "True", why, now=now))
     why = ("NotAccepted", "not all names are accepted")
-    return with_condition(status, _condition("Established", "False", why, now=now))
+    return with_condition(status, _build_condition("Established", "False", why, now=now))
 
 
 def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
@@ -50,7 +50,7 @@ def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
 
 def _accept_names(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
     """The names a definition has from now on, and the last conflict found, which is the one that is reported."""
-    resources = _resource_names(taken)
+    resources = _collect_resource_names(taken)
     kinds = {name for item in taken for name in (item.get("kind"), item.get("listKind")) if name}
     accepted: Json = {"plural": "", **before}
     accepted.setdefault("kind", "")
@@ -80,7 +80,7 @@ def _set(names: Json, name: str, wanted: Any) -> None:
         names.pop(name, None)
 
 
-def _resource_names(taken: list[Json]) -> set[str]:
+def _collect_resource_names(taken: list[Json]) -> set[str]:
     names = {name for item in taken for name in (item.get("plural"), item.get("singular")) if name}
     return names | {name for item in taken for name in item.get("shortNames") or ()}
 
@@ -92,5 +92,5 @@ def _is_established(status: Json) -> bool:
     )
 
 
-def _condition(kind: str, status: str, why: tuple[str, str], *, now: str) -> Json:
+def _build_condition(kind: str, status: str, why: tuple[str, str], *, now: str) -> Json:
     return {"type": kind, "status": status, "lastTransitionTime": now, "reason": why[0], "message": why[1]}

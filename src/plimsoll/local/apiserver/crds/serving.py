@@ -75,7 +75,7 @@ def find_served_version(registry: ResourceRegistry, name: str) -> ServedResource
     return next((resource for resource in registry if resource.is_custom and resource.full_name == name), None)
 
 
-def builtin_names(registry: ResourceRegistry, group: str) -> list[Json]:
+def list_builtin_names(registry: ResourceRegistry, group: str) -> list[Json]:
     """The names that built-in resources have in a group, in the form in which a definition has its own."""
     return [
         {
@@ -104,7 +104,7 @@ def _may_be_served(registry: ResourceRegistry, definition: Json) -> bool:
     if not any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions):
         return False
     spec = definition["spec"]
-    builtin = builtin_names(registry, spec["group"])
+    builtin = list_builtin_names(registry, spec["group"])
     # Its objects lie under the plural it is named after; another definition's are none of its business.
     is_itself = accepted.get("plural") == spec["names"]["plural"]
     return is_itself and not is_reserved(spec["names"], builtin) and not is_reserved(accepted, builtin)
@@ -145,13 +145,13 @@ def _build_resource(definition: Json, version: Json, compiled: CompiledDefinitio
         verbs=ALL_VERBS,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=_subresources(version, names["kind"]),
+        subresources=_read_subresources(version, names["kind"]),
         definition=definition,
         compiled=compiled,
     )
 
 
-def _subresources(version: Json, kind: str) -> tuple[Subresource, ...]:
+def _read_subresources(version: Json, kind: str) -> tuple[Subresource, ...]:
     declared = version.get("subresources") or {}
     parts = []
     verbs = ("get", "patch", "update")

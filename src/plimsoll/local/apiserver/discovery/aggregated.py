@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.discovery.unaggregated import names_of, parts_of, verbs_of
+from plimsoll.local.apiserver.discovery.unaggregated import collect_names, list_parts, list_verbs
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.discovery.groups import Versions
@@ -20,45 +20,45 @@ KIND: Final = "APIGroupDiscoveryList"
 VERSIONS: Final = ("v2", "v2beta1")
 
 
-def content_type(version: str) -> str:
+def build_content_type(version: str) -> str:
     """What the client sent, without parameters that do not change the content (`profile`)."""
     return f"application/json;g={GROUP};v={version};as={KIND}"
 
 
-def discovery_list(groups: dict[str, Versions], version: str) -> Json:
+def build_discovery_list(groups: dict[str, Versions], version: str) -> Json:
     listed = [_group(name, versions) for name, versions in groups.items()]
     return {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": listed}
 
 
 def _group(name: str, versions: Versions) -> Json:
     listed = [
-        {"version": version, "resources": [_resource(resource) for resource in resources], "freshness": "Current"}
+        {"version": version, "resources": [_build_resource(resource) for resource in resources], "freshness": "Current"}
         for version, resources in versions.items()
     ]
     return {"metadata": {"name": name} if name else {}, "versions": listed}
 
 
-def _resource(resource: ServedResource) -> Json:
+def _build_resource(resource: ServedResource) -> Json:
     entry = {
         "resource": resource.plural,
-        "responseKind": _response_kind(resource, resource.kind),
+        "responseKind": _build_response_kind(resource, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": verbs_of(resource),
-        **names_of(resource),
+        "verbs": list_verbs(resource),
+        **collect_names(resource),
     }
     parts = [
         {
             "subresource": part.name,
-            "responseKind": _response_kind(resource, part.kind, group=part.group, version=part.version),
+            "responseKind": _build_response_kind(resource, part.kind, group=part.group, version=part.version),
             "verbs": list(part.verbs),
         }
-        for part in parts_of(resource)
+        for part in list_parts(resource)
     ]
     return {**entry, "subresources": parts} if parts else entry
 
 
-def _response_kind(resource: ServedResource, kind: str, *, group: str = "", version: str = "") -> Json:
+def _build_response_kind(resource: ServedResource, kind: str, *, group: str = "", version: str = "") -> Json:
     """Built-in resources leave out a group and version that are their own, custom ones name them."""
     if version or not resource.is_custom:
         return {"group": group, "version": version, "kind": kind}

@@ -43,34 +43,34 @@ class DocumentCache:
             self._generation = registry.generation
             self._groups = list_served_groups(registry)
             self._documents.clear()
-            served = self._addresses()
+            served = self._collect_addresses()
             self._openapi = {name: made for name, made in self._openapi.items() if name in served}
 
     @property
     def groups(self) -> dict[str, Versions]:
         return self._groups
 
-    def document(self, name: str, make: Callable[[], Any]) -> Document:
+    def get_document(self, name: str, make: Callable[[], Any]) -> Document:
         if name not in self._documents:
-            self._documents[name] = _document(make())
+            self._documents[name] = _encode_document(make())
         return self._documents[name]
 
-    def openapi_index(self) -> Document:
-        return self.document("openapi", self._index)
+    def get_openapi_index(self) -> Document:
+        return self.get_document("openapi", self._index)
 
     def _index(self) -> Any:
         return openapi_documents.index(
-            {name: self._make(name, *which).hash for name, which in self._addresses().items()}
+            {name: self._make(name, *which).hash for name, which in self._collect_addresses().items()}
         )
 
-    def openapi(self, name: str) -> Document | None:
+    def get_openapi(self, name: str) -> Document | None:
         """The document of `apis/apps/v1`; None for what is not served."""
-        which = self._addresses().get(name)
+        which = self._collect_addresses().get(name)
         return None if which is None else self._make(name, *which)
 
-    def _addresses(self) -> dict[str, tuple[str, str]]:
+    def _collect_addresses(self) -> dict[str, tuple[str, str]]:
         return {
-            openapi_documents.address(group, version): (group, version)
+            openapi_documents.build_address(group, version): (group, version)
             for group, versions in self._groups.items()
             for version in versions
         }
@@ -80,14 +80,14 @@ class DocumentCache:
         known = self._openapi.get(name)
         if known is None or not _are_the_same(known[0], resources):
             made = openapi_documents.group_version_document(group, version, resources)
-            known = self._openapi[name] = (resources, _document(made))
+            known = self._openapi[name] = (resources, _encode_document(made))
         return known[1]
 
 
 _PUBLISHED: WeakKeyDictionary[ResourceRegistry, DocumentCache] = WeakKeyDictionary()
 
 
-def document_cache(registry: ResourceRegistry) -> DocumentCache:
+def get_document_cache(registry: ResourceRegistry) -> DocumentCache:
     """The documents of a registry, up to date."""
     known = _PUBLISHED.get(registry)
     if known is None:
@@ -100,6 +100,6 @@ def _are_the_same(some: tuple[ServedResource, ...], others: tuple[ServedResource
     return len(some) == len(others) and all(resource is other for resource, other in zip(some, others, strict=True))
 
 
-def _document(value: Any) -> Document:
+def _encode_document(value: Any) -> Document:
     body = msgspec.json.encode(value) + b"\n"
     return Document(body, hashlib.sha512(body).hexdigest().upper())

@@ -10,10 +10,10 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.discovery import aggregated, unaggregated
-from plimsoll.local.apiserver.discovery.document_cache import document_cache
-from plimsoll.local.apiserver.discovery.health import health, health_paths
-from plimsoll.local.apiserver.discovery.openapi_documents import address
-from plimsoll.local.apiserver.discovery.server_version import version_info
+from plimsoll.local.apiserver.discovery.document_cache import get_document_cache
+from plimsoll.local.apiserver.discovery.health import check_health, list_health_paths
+from plimsoll.local.apiserver.discovery.openapi_documents import build_address
+from plimsoll.local.apiserver.discovery.server_version import build_version_info
 from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Response
 from plimsoll.local.apiserver.presentation.encoding import encode
 from plimsoll.local.apiserver.presentation.negotiation import Clause, MediaForm, clauses, not_acceptable
@@ -36,15 +36,15 @@ def handle_discovery(server: Server, request: Request) -> Response | None:
     steps = [step for step in request.path.split("/") if step]
     if _is_below_group_version(steps):
         return None
-    found = health(request, server.store)
+    found = check_health(request, server.store)
     if found is not None:
         return found
     if request.method not in {"GET", "HEAD"} and steps[:1] in (["version"], ["api"], ["apis"], ["openapi"]):
         raise method_not_allowed()
-    published = document_cache(server.registry)
+    published = get_document_cache(server.registry)
     if steps[:2] == ["openapi", "v3"]:
-        return _openapi(server, request, published, "/".join(steps[2:]))
-    return _find_document(request, published, steps) or Response.text("404 page not found\n", status=404)
+        return _answer_openapi(server, request, published, "/".join(steps[2:]))
+    return _find_document(request, published, steps) or Response.from_text("404 page not found\n", status=404)
 
 
 def _is_below_group_version(steps: list[str]) -> bool:
@@ -54,44 +54,46 @@ def _is_below_group_version(steps: list[str]) -> bool:
 def _find_document(request: Request, published: DocumentCache, steps: list[str]) -> Response | None:
     match steps:
         case []:
-            return Response(status=200, body=encode(_PRETTY, {"paths": _paths(published)}))
+            return Response(status=200, body=encode(_PRETTY, {"paths": _list_paths(published)}))
         case ["version"]:
-            return Response(status=200, body=encode(_PRETTY, version_info()))
+            return Response(status=200, body=encode(_PRETTY, build_version_info()))
         case ["api" | "apis" as root]:
-            return _groups(request, published, root)
+            return _answer_groups(request, published, root)
         case ["api", version]:
-            return _resources(request, published, "", version)
+            return _answer_resources(request, published, "", version)
         case ["apis", group]:
             versions = published.groups.get(group)
-            return None if versions is None else _plain(request, unaggregated.group(group, versions))
+            return None if versions is None else _answer_plain(request, unaggregated.group(group, versions))
         case ["apis", group, version]:
-            return _resources(request, published, group, version)
+            return _answer_resources(request, published, group, version)
         case _:
             return None
 
 
-def _paths(published: DocumentCache) -> list[str]:
-    served = {f"/{address(group, version)}" for group, versions in published.groups.items() for version in versions}
+def _list_paths(published: DocumentCache) -> list[str]:
+    served = {
+        f"/{build_address(group, version)}" for group, versions in published.groups.items() for version in versions
+    }
     groups = {f"/apis/{group}" for group in published.groups if group}
-    return sorted({*_ALWAYS, *served, *groups, *health_paths()})
+    return sorted({*_ALWAYS, *served, *groups, *list_health_paths()})
 
 
-def _groups(request: Request, published: DocumentCache, root: str) -> Response:
-    form = _form(request, aggregated_too=True)
+def _answer_groups(request: Request, published: DocumentCache, root: str) -> Response:
+    form = _negotiate_form(request, aggregated_too=True)
     groups: dict[str, Versions] = {
         name: item for name, item in published.groups.items() if (root == "apis") == bool(name)
     }
     if form.startswith(_AGGREGATED):
         version = form.removeprefix(_AGGREGATED)
-        made = published.document(f"{root} {version}", lambda: aggregated.discovery_list(groups, version))
+        made = published.get_document(f"{root} {version}", lambda: aggregated.build_discovery_list(groups, version))
         headers = (("Cache-Control", "public"), ("Etag", f'"{made.hash}"'), ("Vary", "Accept"))
-        return _answer_cached(request, made, aggregated.content_type(version), headers)
+        return _answer_cached(request, made, aggregated.build_content_type(version), headers)
     if root == "apis":
-        return _plain(request, unaggregated.group_list(groups))
-    return _plain(request, unaggregated.api_versions(request.header("host") or "127.0.0.1:6443"))
+        return _answer_plain(request, unaggregated.group_list(groups))
+    return _answer_plain(request, unaggregated.build_api_versions(request.get_header("host") or "127.0.0.1:6443"))
 
 
-def _resources(request: Request, published: DocumentCache, group: str, version: str) -> Response | None:
+def _answer_resources(request: Request, published: DocumentCache, group: str, version: str) -> Response | None:
     versions = published.groups.get(group)
     if versions is None:
         return None
@@ -99,20 +101,20 @@ def _resources(request: Request, published: DocumentCache, group: str, version: 
         if any(resource.is_custom for listed in versions.values() for resource in listed):
             return None
         raise unknown_resource()
-    return _plain(request, unaggregated.resource_list(group, version, versions[version]))
+    return _answer_plain(request, unaggregated.build_resource_list(group, version, versions[version]))
 
 
-def _form(request: Request, *, aggregated_too: bool = False) -> str:
+def _negotiate_form(request: Request, *, aggregated_too: bool = False) -> str:
     """`json`, `yaml` or, for `/api` and `/apis`, `aggregated v2`: the first that the Accept header allows."""
-    header = request.header("accept")
+    header = request.get_header("accept")
     for clause in clauses(header) if header.strip() else clauses("*/*"):
-        form = _form_of(clause)
+        form = _find_clause_form(clause)
         if form is not None and (aggregated_too or not form.startswith(_AGGREGATED)):
             return form
     raise not_acceptable((JSON, YAML, PROTOBUF))
 
 
-def _form_of(clause: Clause) -> str | None:
+def _find_clause_form(clause: Clause) -> str | None:
     media = next((media for media_type, media in _MEDIA.items() if clause.covers(media_type)), None)
     group, version, kind = (clause.parameters.get(name, "") for name in ("g", "v", "as"))
     if media is None or not (group or version or kind):
@@ -121,21 +123,21 @@ def _form_of(clause: Clause) -> str | None:
     return f"{_AGGREGATED}{version}" if known and media == "json" else None
 
 
-def _plain(request: Request, value: Any) -> Response:
-    form = MediaForm(media=_form(request))
+def _answer_plain(request: Request, value: Any) -> Response:
+    form = MediaForm(media=_negotiate_form(request))
     return Response(status=200, body=encode(form, value), content_type=form.content_type)
 
 
-def _openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Response:
-    if not any(clause.covers(JSON) for clause in clauses(request.header("accept") or "*/*")):
+def _answer_openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Response:
+    if not any(clause.covers(JSON) for clause in clauses(request.get_header("accept") or "*/*")):
         return Response(status=406, body=b"", content_type=TEXT)
     if not name:
         # A real server lets Go guess the type of the index, and Go guesses text.
-        return Response(status=200, body=published.openapi_index().body, content_type=TEXT)
-    made = published.openapi(name)
+        return Response(status=200, body=published.get_openapi_index().body, content_type=TEXT)
+    made = published.get_openapi(name)
     if made is None:
         return Response(status=404, body=b"", content_type=TEXT)
-    asked = request.parameter("hash")
+    asked = request.get_parameter("hash")
     headers = [("Etag", f'"{made.hash}"'), ("Vary", "Accept")]
     if asked:
         if asked != made.hash:
@@ -154,7 +156,7 @@ def _answer_cached(
     request: Request, made: Document, content_type: str, headers: tuple[tuple[str, str], ...]
 ) -> Response:
     """The document, or 304 for a client that has it."""
-    known = {item.strip().removeprefix("W/") for item in request.header("if-none-match").split(",")}
+    known = {item.strip().removeprefix("W/") for item in request.get_header("if-none-match").split(",")}
     if f'"{made.hash}"' in known or "*" in known:
         return Response(status=304, body=b"", content_type=content_type, headers=headers)
     return Response(status=200, body=made.body, content_type=content_type, headers=headers)

@@ -56,41 +56,43 @@ _STORE_CHECKS: Final = frozenset({"etcd", "etcd-readiness"})
 _PROBES: Final = ("healthz", "livez", "readyz")
 
 
-def checks_of(probe: str) -> tuple[str, ...]:
+def list_checks(probe: str) -> tuple[str, ...]:
     return _CHECKS if probe == "readyz" else tuple(check for check in _CHECKS if check not in _READY_ONLY)
 
 
-def health_paths() -> list[str]:
+def list_health_paths() -> list[str]:
     """Every path that is answered here, as `/` lists them."""
-    return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{item}" for item in checks_of(probe)))]
+    return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{item}" for item in list_checks(probe)))]
 
 
-def health(request: Request, store: Store) -> Response | None:
+def check_health(request: Request, store: Store) -> Response | None:
     """The answer to a probe or to one of its checks; None for other paths."""
     probe, _, check = request.path.strip("/").partition("/")
     if probe not in _PROBES:
         return None
-    failed = _STORE_CHECKS.intersection(checks_of(probe)) if store.problem else frozenset()
+    failed = _STORE_CHECKS.intersection(list_checks(probe)) if store.problem else frozenset()
     if check:
-        return _one(check, failed=check in failed) if check in checks_of(probe) else None
+        return _answer_check(check, failed=check in failed) if check in list_checks(probe) else None
     excluded = frozenset(value for name, value in request.query if name == "exclude")
     if failed - excluded:
-        return Response.text(_verbose(probe, excluded, failed), status=500)
-    return Response.text(_verbose(probe, excluded, failed) if request.parameter("verbose") is not None else "ok")
-
-
-def _one(check: str, *, failed: bool) -> Response:
-    # What exactly is wrong is not for everybody who may ask: a real server withholds it, too.
-    return (
-        Response.text(f"internal server error: {check} failed: reason withheld\n", status=500)
-        if failed
-        else Response.text("ok")
+        return Response.from_text(_format_verbose(probe, excluded, failed), status=500)
+    return Response.from_text(
+        _format_verbose(probe, excluded, failed) if request.get_parameter("verbose") is not None else "ok"
     )
 
 
-def _verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> str:
-    checks = checks_of(probe)
-    lines = [_line(check, excluded=check in excluded, failed=check in failed) for check in checks]
+def _answer_check(check: str, *, failed: bool) -> Response:
+    # What exactly is wrong is not for everybody who may ask: a real server withholds it, too.
+    return (
+        Response.from_text(f"internal server error: {check} failed: reason withheld\n", status=500)
+        if failed
+        else Response.from_text("ok")
+    )
+
+
+def _format_verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> str:
+    checks = list_checks(probe)
+    lines = [_format_line(check, excluded=check in excluded, failed=check in failed) for check in checks]
     unknown = sorted(excluded.difference(checks))
     if unknown:
         named = ",".join(f'"{item}"' for item in unknown)
@@ -99,7 +101,7 @@ def _verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> st
     return "\n".join([*lines, f"{probe} check {outcome}", ""])
 
 
-def _line(check: str, *, excluded: bool, failed: bool) -> str:
+def _format_line(check: str, *, excluded: bool, failed: bool) -> str:
     if excluded:
         return f"[+]{check} excluded: ok"
     return f"[-]{check} failed: reason withheld" if failed else f"[+]{check} ok"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.discovery.openapi_operations import path_items, resources_operation
-from plimsoll.local.apiserver.discovery.openapi_schemas import closure, describe
+from plimsoll.local.apiserver.discovery.openapi_operations import build_path_items, build_resources_operation
+from plimsoll.local.apiserver.discovery.openapi_schemas import collect_components, describe
 from plimsoll.local.apiserver.discovery.server_version import GIT_VERSION
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def address(group: str, version: str) -> str:
+def build_address(group: str, version: str) -> str:
     """`api/v1`, `apis/apps/v1`: how the index names a group version."""
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
@@ -30,12 +30,12 @@ def index(hashes: dict[str, str]) -> Json:
 
 
 def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Json:
-    paths: Json = {f"/{address(group, version)}/": {"get": resources_operation(group, version)}}
+    paths: Json = {f"/{build_address(group, version)}/": {"get": build_resources_operation(group, version)}}
     made: dict[str, Json] = {}
     for resource in resources:
         described, own = describe(resource)
         made |= own
-        paths |= path_items(described)
+        paths |= build_path_items(described)
     security = {
         "type": "apiKey",
         "description": "Bearer Token authentication",
@@ -46,5 +46,5 @@ def group_version_document(group: str, version: str, resources: Iterable[ServedR
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": GIT_VERSION},
         "paths": paths,
-        "components": {"schemas": closure(paths, made), "securitySchemes": {"BearerToken": security}},
+        "components": {"schemas": collect_components(paths, made), "securitySchemes": {"BearerToken": security}},
     }

@@ -80,133 +80,139 @@ class DescribedResource(NamedTuple):
     part_components: dict[str, str]
 
 
-def path_items(described: DescribedResource) -> Json:
+def build_path_items(described: DescribedResource) -> Json:
     """All paths of a resource."""
     resource = described.resource
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     base = f"{root}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else f"{root}/{resource.plural}"
     items = {
-        base: _item(described, _ON_COLLECTION, named=False),
-        f"{base}/{{name}}": _item(described, _ON_OBJECT, named=True),
-        **{f"{base}/{{name}}/{part.name}": _part_item(described, part) for part in resource.subresources},
+        base: _build_item(described, _ON_COLLECTION, named=False),
+        f"{base}/{{name}}": _build_item(described, _ON_OBJECT, named=True),
+        **{f"{base}/{{name}}/{part.name}": _build_part_item(described, part) for part in resource.subresources},
     }
     if resource.namespaced and "list" in resource.verbs:
-        everywhere = _operation(described, "list", scope="")
+        everywhere = _build_operation(described, "list", scope="")
         everywhere["operationId"] += "ForAllNamespaces"
-        items[f"{root}/{resource.plural}"] = {"get": everywhere, "parameters": [parameter("pretty")]}
+        items[f"{root}/{resource.plural}"] = {"get": everywhere, "parameters": [build_parameter("pretty")]}
     return {path: item for path, item in sorted(items.items()) if item}
 
 
-def tag_of(group: str, version: str) -> str:
-    title = _title(group)
+def build_tag(group: str, version: str) -> str:
+    title = _format_title(group)
     return f"{title[:1].lower()}{title[1:]}_{version}"
 
 
-def resources_operation(group: str, version: str) -> Json:
+def build_resources_operation(group: str, version: str) -> Json:
     """The operation that answers with the resources of a group version."""
     component = f"{META}.APIResourceList"
     return {
-        "tags": [tag_of(group, version)],
+        "tags": [build_tag(group, version)],
         "description": "get available resources",
-        "operationId": f"get{_title(group)}{version.capitalize()}APIResources",
-        "responses": _responses(("200",), component),
+        "operationId": f"get{_format_title(group)}{version.capitalize()}APIResources",
+        "responses": _build_responses(("200",), component),
     }
 
 
 @cache
-def _parameters() -> dict[str, Json]:
+def _load_parameters() -> dict[str, Json]:
     found: dict[str, Json] = json.loads((resources.files(__package__) / "parameters.json").read_bytes())
     return found
 
 
-def parameter(name: str) -> Json:
-    return _parameters()[name]
+def build_parameter(name: str) -> Json:
+    return _load_parameters()[name]
 
 
-def _item(described: DescribedResource, verbs: Sequence[str], *, named: bool) -> Json:
+def _build_item(described: DescribedResource, verbs: Sequence[str], *, named: bool) -> Json:
     resource = described.resource
     operations = {
-        _VERBS[verb].method: _operation(described, verb, scope="Namespaced" if resource.namespaced else "")
+        _VERBS[verb].method: _build_operation(described, verb, scope="Namespaced" if resource.namespaced else "")
         for verb in verbs
         if verb in resource.verbs
     }
-    return {**operations, "parameters": _of_path(resource, resource.kind if named else "")} if operations else {}
+    return (
+        {**operations, "parameters": _build_path_parameters(resource, resource.kind if named else "")}
+        if operations
+        else {}
+    )
 
 
-def _part_item(described: DescribedResource, part: Subresource) -> Json:
+def _build_part_item(described: DescribedResource, part: Subresource) -> Json:
     offered = [verb for verb in _ON_PART if verb in part.verbs]
-    operations = {_VERBS[verb].method: _part_operation(described, part, verb) for verb in offered}
-    return {**operations, "parameters": _of_path(described.resource, part.kind)}
+    operations = {_VERBS[verb].method: _build_part_operation(described, part, verb) for verb in offered}
+    return {**operations, "parameters": _build_path_parameters(described.resource, part.kind)}
 
 
-def _of_path(resource: ServedResource, named_kind: str) -> list[Json]:
+def _build_path_parameters(resource: ServedResource, named_kind: str) -> list[Json]:
     name = {"name": "name", "in": "path", "description": f"name of the {named_kind}", "required": True}
     given = [{**name, "schema": {"type": "string", "uniqueItems": True}}] if named_kind else []
-    return [*given, *([parameter("namespace")] if resource.namespaced else []), parameter("pretty")]
+    return [*given, *([build_parameter("namespace")] if resource.namespaced else []), build_parameter("pretty")]
 
 
-def _operation(described: DescribedResource, verb: str, *, scope: str) -> Json:
+def _build_operation(described: DescribedResource, verb: str, *, scope: str) -> Json:
     resource, known = described.resource, _VERBS[verb]
-    start = f"{known.id_start}{_title(resource.group)}{resource.version.capitalize()}"
+    start = f"{known.id_start}{_format_title(resource.group)}{resource.version.capitalize()}"
     collection = "Collection" if verb == "deletecollection" else ""
     component = described.list_component if verb == "list" else described.component
     if known.method == "delete":
         component = f"{META}.Status"
     return {
-        "tags": [tag_of(resource.group, resource.version)],
-        "description": _description(verb, resource.kind),
+        "tags": [build_tag(resource.group, resource.version)],
+        "description": _describe(verb, resource.kind),
         "operationId": f"{start}{collection}{scope}{resource.kind}",
         **_describe_request(verb, described.component, custom=resource.is_custom),
-        "responses": _responses(known.codes, component, streamed=verb == "list"),
-        **_marks(known, resource.group, resource.version, resource.kind),
+        "responses": _build_responses(known.codes, component, streamed=verb == "list"),
+        **_build_extensions(known, resource.group, resource.version, resource.kind),
     }
 
 
-def _part_operation(described: DescribedResource, part: Subresource, verb: str) -> Json:
+def _build_part_operation(described: DescribedResource, part: Subresource, verb: str) -> Json:
     resource, known = described.resource, _VERBS[verb]
     scope = "Namespaced" if resource.namespaced else ""
-    start = f"{known.id_start}{_title(resource.group)}{resource.version.capitalize()}"
+    start = f"{known.id_start}{_format_title(resource.group)}{resource.version.capitalize()}"
     component = described.part_components[part.name]
     group, version = (part.group, part.version) if part.version else (resource.group, resource.version)
     return {
-        "tags": [tag_of(resource.group, resource.version)],
-        "description": _part_description(verb, part.name, resource.kind),
+        "tags": [build_tag(resource.group, resource.version)],
+        "description": _describe_part(verb, part.name, resource.kind),
         "operationId": f"{start}{scope}{resource.kind}{part.name.capitalize()}",
         **_describe_request(verb, component, custom=resource.is_custom),
-        "responses": _responses(known.codes, component),
-        **_marks(known, group, version, part.kind),
+        "responses": _build_responses(known.codes, component),
+        **_build_extensions(known, group, version, part.kind),
     }
 
 
-def _marks(verb: _Verb, group: str, version: str, kind: str) -> Json:
+def _build_extensions(verb: _Verb, group: str, version: str, kind: str) -> Json:
     identity = {"group": group, "version": version, "kind": kind}
     return {"x-kubernetes-action": verb.action, "x-kubernetes-group-version-kind": identity}
 
 
 def _describe_request(verb: str, component: str, *, custom: bool) -> Json:
     """Query parameters and body of a request."""
-    asked: Json = {"parameters": [parameter(name) for name in names]} if (names := _VERBS[verb].parameters) else {}
+    asked: Json = (
+        {"parameters": [build_parameter(name) for name in names]} if (names := _VERBS[verb].parameters) else {}
+    )
     if verb in {"create", "update"}:
-        asked["requestBody"] = {"content": _content(("*/*",), component), "required": True}
+        asked["requestBody"] = {"content": _build_content(("*/*",), component), "required": True}
     elif verb in {"delete", "deletecollection"}:
-        asked["requestBody"] = {"content": _content(("*/*",), f"{META}.DeleteOptions")}
+        asked["requestBody"] = {"content": _build_content(("*/*",), f"{META}.DeleteOptions")}
     elif verb == "patch":
         types = _PATCHES if custom else (*_PATCHES, _STRATEGIC)
-        asked["requestBody"] = {"content": _content(types, f"{META}.Patch"), "required": True}
+        asked["requestBody"] = {"content": _build_content(types, f"{META}.Patch"), "required": True}
     return asked
 
 
-def _responses(codes: Sequence[str], component: str, *, streamed: bool = False) -> Json:
+def _build_responses(codes: Sequence[str], component: str, *, streamed: bool = False) -> Json:
     types = sorted((*_MEDIA_TYPES, _STREAM)) if streamed else _MEDIA_TYPES
-    answers: Json = {code: {"description": _TEXTS[code], "content": _content(types, component)} for code in codes}
+    answers: Json = {code: {"description": _TEXTS[code], "content": _build_content(types, component)} for code in codes}
     return {**answers, "401": {"description": "Unauthorized"}}
 
 
-def _content(types: Sequence[str], component: str) -> Json:
+def _build_content(types: Sequence[str], component: str) -> Json:
     return {type_: {"schema": {"$ref": f"#/components/schemas/{component}"}} for type_ in types}
 
 
-def _description(verb: str, kind: str) -> str:
+def _describe(verb: str, kind: str) -> str:
     article = "an" if kind[:1] in "AEIOU" else "a"
     return {
         "get": f"read the specified {kind}",
@@ -219,7 +225,7 @@ def _description(verb: str, kind: str) -> str:
     }[verb]
 
 
-def _part_description(verb: str, part: str, kind: str) -> str:
+def _describe_part(verb: str, part: str, kind: str) -> str:
     article = "an" if kind[:1] in "AEIOU" else "a"
     return {
         "get": f"read {part} of the specified {kind}",
@@ -229,7 +235,7 @@ def _part_description(verb: str, part: str, kind: str) -> str:
     }[verb]
 
 
-def _title(group: str) -> str:
+def _format_title(group: str) -> str:
     """`rbac.authorization.k8s.io` → `RbacAuthorization`, the core group → `Core`."""
     parts = (group or "core").removesuffix(".k8s.io").replace("-", ".").split(".")
     return "".join(part[:1].upper() + part[1:] for part in parts)

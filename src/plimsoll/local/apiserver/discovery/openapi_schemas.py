@@ -27,29 +27,29 @@ def describe(resource: ServedResource) -> tuple[DescribedResource, dict[str, Jso
     name = openapi.schema_name(resource.api_version, resource.kind) if not resource.is_custom else None
     made: dict[str, Json] = {}
     if name is None:
-        name = _component_name(resource)
-        made[name] = _custom_schema(resource) if resource.is_custom else _plain_schema(resource)
+        name = _get_component_name(resource)
+        made[name] = _build_custom_schema(resource) if resource.is_custom else _build_plain_schema(resource)
     list_name = f"{name}List"
     if "list" in resource.verbs and not _is_recorded(list_name):
         made[list_name] = _list_schema(resource, name)
-    parts = {part.name: _part_component(resource, part, name) for part in resource.subresources}
+    parts = {part.name: _get_part_component(resource, part, name) for part in resource.subresources}
     return DescribedResource(resource, name, list_name, parts), made
 
 
-def closure(documents: Json, made: dict[str, Json]) -> dict[str, Json]:
+def collect_components(documents: Json, made: dict[str, Json]) -> dict[str, Json]:
     """Every component that is referred to, directly or through others, sorted by name."""
     found: dict[str, Json] = {}
     waiting = [documents]
     while waiting:
         # A definition's default or enum may hold what looks like a reference and is none.
-        fresh = {name for name in _references(waiting.pop()) if name in made or _is_recorded(name)} - found.keys()
+        fresh = {name for name in _find_references(waiting.pop()) if name in made or _is_recorded(name)} - found.keys()
         for name in fresh:
             found[name] = made[name] if name in made else openapi.component(name)
             waiting.append(found[name])
     return dict(sorted(found.items()))
 
 
-def _references(value: Any) -> Iterable[str]:
+def _find_references(value: Any) -> Iterable[str]:
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -62,7 +62,7 @@ def _references(value: Any) -> Iterable[str]:
             waiting.extend(one)
 
 
-def _component_name(resource: ServedResource) -> str:
+def _get_component_name(resource: ServedResource) -> str:
     """`com.example.v1.Thing` for a custom resource; the recorded pattern for a built-in one without a schema."""
     if resource.is_custom:
         return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
@@ -77,17 +77,17 @@ def _is_recorded(name: str) -> bool:
     return True
 
 
-def _part_component(resource: ServedResource, part: Subresource, own: str) -> str:
+def _get_part_component(resource: ServedResource, part: Subresource, own: str) -> str:
     if part.kind == resource.kind:
         return own
     api_version = f"{part.group}/{part.version}" if part.group else part.version or resource.api_version
     return openapi.schema_name(api_version, part.kind) or own
 
 
-def _plain_schema(resource: ServedResource) -> Json:
+def _build_plain_schema(resource: ServedResource) -> Json:
     properties = {**_TYPED, "metadata": _refers_to(f"{META}.ObjectMeta")}
     schema = {"type": "object", "properties": properties, "x-kubernetes-preserve-unknown-fields": True}
-    return {**schema, **_identity(resource, resource.kind)}
+    return {**schema, **_build_identity(resource, resource.kind)}
 
 
 def _list_schema(resource: ServedResource, item: str) -> Json:
@@ -97,23 +97,23 @@ def _list_schema(resource: ServedResource, item: str) -> Json:
         "type": "object",
         "required": ["items"],
         "properties": {**_TYPED, "items": listed, "metadata": _refers_to(f"{META}.ListMeta")},
-        **_identity(resource, resource.list_kind),
+        **_build_identity(resource, resource.list_kind),
     }
 
 
-def _custom_schema(resource: ServedResource) -> Json:
+def _build_custom_schema(resource: ServedResource) -> Json:
     assert resource.definition is not None
     versions = resource.definition["spec"]["versions"]
     version = next(item for item in versions if item["name"] == resource.version)
     written: Json = version.get("schema", {}).get("openAPIV3Schema", {})
     properties = {**_TYPED, **written.get("properties", {}), "metadata": _refers_to(f"{META}.ObjectMeta")}
-    return {**written, "type": "object", "properties": properties, **_identity(resource, resource.kind)}
+    return {**written, "type": "object", "properties": properties, **_build_identity(resource, resource.kind)}
 
 
 def _refers_to(component: str) -> Json:
     return {"allOf": [{"$ref": f"{_REFERENCE}{component}"}]}
 
 
-def _identity(resource: ServedResource, kind: str) -> Json:
+def _build_identity(resource: ServedResource, kind: str) -> Json:
     identity = {"group": resource.group, "kind": kind, "version": resource.version}
     return {"x-kubernetes-group-version-kind": [identity]}

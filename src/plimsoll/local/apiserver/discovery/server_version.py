@@ -12,7 +12,7 @@ from typing import Any, Final
 GIT_VERSION: Final = "v1.34.0+plimsoll"
 
 
-def version_info() -> dict[str, Any]:
+def build_version_info() -> dict[str, Any]:
     return {
         "major": "1",
         "minor": "34",

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
-def api_versions(server_address: str) -> Json:
+def build_api_versions(server_address: str) -> Json:
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
@@ -42,25 +42,25 @@ def _group(name: str, versions: Versions) -> Json:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def resource_list(group_name: str, version: str, resources: Iterable[ServedResource]) -> Json:
+def build_resource_list(group_name: str, version: str, resources: Iterable[ServedResource]) -> Json:
     head: Json = {"kind": "APIResourceList"}
     if group_name:
         head["apiVersion"] = "v1"
-    listed = [entry for resource in resources for entry in _entries(resource)]
+    listed = [entry for resource in resources for entry in _build_entries(resource)]
     return {**head, "groupVersion": group_version(group_name, version), "resources": listed}
 
 
-def _entries(resource: ServedResource) -> Iterator[Json]:
+def _build_entries(resource: ServedResource) -> Iterator[Json]:
     yield {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": verbs_of(resource),
-        **names_of(resource),
-        **({"storageVersionHash": stored} if (stored := storage_version_hash(resource)) else {}),
+        "verbs": list_verbs(resource),
+        **collect_names(resource),
+        **({"storageVersionHash": stored} if (stored := compute_storage_version_hash(resource)) else {}),
     }
-    for part in parts_of(resource):
+    for part in list_parts(resource):
         own = {"group": part.group, "version": part.version}
         yield {
             "name": f"{resource.plural}/{part.name}",
@@ -72,23 +72,23 @@ def _entries(resource: ServedResource) -> Iterator[Json]:
         }
 
 
-def verbs_of(resource: ServedResource) -> list[str]:
+def list_verbs(resource: ServedResource) -> list[str]:
     if not resource.is_custom:
         return list(resource.verbs)
     return [verb for verb in _CUSTOM_VERBS if verb in resource.verbs]
 
 
-def names_of(resource: ServedResource) -> Json:
+def collect_names(resource: ServedResource) -> Json:
     """Short names and categories, left out where there are none."""
     named = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
     return {key: value for key, value in named.items() if value}
 
 
-def parts_of(resource: ServedResource) -> list[Subresource]:
+def list_parts(resource: ServedResource) -> list[Subresource]:
     return sorted(resource.subresources, key=lambda part: part.name, reverse=resource.is_custom)
 
 
-def storage_version_hash(resource: ServedResource) -> str:
+def compute_storage_version_hash(resource: ServedResource) -> str:
     """Tells clients when the stored version changes. Resources that are not stored have none."""
     if resource.storage_version_hash or "watch" not in resource.verbs:
         return resource.storage_version_hash

@@ -35,13 +35,13 @@ async def update(server: Server, call: RequestContext) -> Response:
     set_namespace(value, call)
     check_identity(value, call)
 
-    def replaced(current: Json) -> Json:
+    def replace(current: Json) -> Json:
         check_uid(value, current, call)
         return {**value, "metadata": dict(value["metadata"])}
 
     if call.subresource or not strategy_of(call.resource).creates_on_update:
         return await object_response(
-            server, call, await change_object(server, call, replaced, subresource=call.subresource)
+            server, call, await change_object(server, call, replace, subresource=call.subresource)
         )
-    obj, status = await change_or_create_object(server, call, replaced, lambda: copy(value))
+    obj, status = await change_or_create_object(server, call, replace, lambda: copy(value))
     return await object_response(server, call, obj, status=status)

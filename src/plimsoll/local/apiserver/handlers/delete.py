@@ -21,20 +21,20 @@ Json = dict[str, Any]
 
 async def delete(server: Server, call: RequestContext) -> Response:
     form_of(call)
-    body, status = await delete_object(server, call, await _options(server, call))
+    body, status = await delete_object(server, call, await _read_options(server, call))
     if body.get("kind") == "Status":
-        return Response.json(body, status=status)
+        return Response.from_json(body, status=status)
     return await object_response(server, call, body, status=status)
 
 
-async def _options(server: Server, call: RequestContext) -> Json:
+async def _read_options(server: Server, call: RequestContext) -> Json:
     return await server.long_work.run(call.work_bytes, partial(delete_options, call.request))
 
 
 async def delete_collection(server: Server, call: RequestContext) -> Response:
     """Delete every object that a list with the same options would return, one after the other."""
     form_of(call)
-    options = await _options(server, call)
+    options = await _read_options(server, call)
     read_delete_options(options)
     page = await find_page(server, call, list_options(call.request, watch=False))
     for stored in page.items:

@@ -59,12 +59,12 @@ def build_context(request: Request, route: ResourceRoute, user: User) -> Request
 
 async def dispatch(server: Server, call: RequestContext) -> Response:
     if call.verb not in _CHANGES:
-        return await _answer(server, call)
+        return await _dispatch_verb(server, call)
     lifecycle.reject_if_terminating(server, call)
-    return await lifecycle.follow_change(server, call, lambda: _answer(server, call))
+    return await lifecycle.follow_change(server, call, lambda: _dispatch_verb(server, call))
 
 
-async def _answer(server: Server, call: RequestContext) -> Response:
+async def _dispatch_verb(server: Server, call: RequestContext) -> Response:
     if call.subresource:
         return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
@@ -72,7 +72,7 @@ async def _answer(server: Server, call: RequestContext) -> Response:
         return await object_response(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
         body = await _read(server, call, kind="Binding", api_version="v1")
-        return Response.json(await binding.bind(server, call, body), status=201)
+        return Response.from_json(await binding.bind(server, call, body), status=201)
     return await _HANDLERS[call.verb](server, call)
 
 

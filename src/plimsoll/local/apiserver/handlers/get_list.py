@@ -40,7 +40,7 @@ _TOO_OLD_TO_CONTINUE: Final = (
 
 async def get(server: Server, call: RequestContext) -> Response:
     form_of(call)
-    said = call.request.parameter("resourceVersion") or ""
+    said = call.request.get_parameter("resourceVersion") or ""
     if said:
         number = parse_revision(said)
         if isinstance(number, str):
@@ -56,7 +56,7 @@ async def list_objects(server: Server, call: RequestContext) -> Response:
     form_of(call)
     options = list_options(call.request, watch=False)
     page = await find_page(server, call, options)
-    return await list_response(server, call, page.items, _metadata(page, call))
+    return await list_response(server, call, page.items, _build_metadata(page, call))
 
 
 async def find_page(server: Server, call: RequestContext, options: ListOptions) -> Page:
@@ -66,7 +66,9 @@ async def find_page(server: Server, call: RequestContext, options: ListOptions) 
     if options.continue_:
         query = _continue_query(options, namespace)
     else:
-        query = ListQuery(namespace=namespace or None, limit=_limit(options), at=await _revision(server, options))
+        query = ListQuery(
+            namespace=namespace or None, limit=_limit(options), at=await _resolve_revision(server, options)
+        )
         if options.resource_version == "0":
             query = ListQuery(namespace=namespace or None)  # from the cache, which does not page
     try:
@@ -108,7 +110,7 @@ def _continue_query(options: ListOptions, namespace: str) -> ListQuery:
     return ListQuery(namespace=namespace or None, start=start, limit=_limit(options), at=at)
 
 
-async def _revision(server: Server, options: ListOptions) -> int | None:
+async def _resolve_revision(server: Server, options: ListOptions) -> int | None:
     """The exact revision a list is asked for, or none for the newest; waits for one that is still to come."""
     said = options.resource_version
     if not said:
@@ -148,7 +150,7 @@ def _build_expired_error(options: ListOptions, namespace: str) -> status_errors.
     return refusal
 
 
-def _metadata(page: Page, call: RequestContext) -> Json:
+def _build_metadata(page: Page, call: RequestContext) -> Json:
     metadata: Json = {"resourceVersion": str(page.revision)}
     if page.next is not None:
         namespace = call.namespace if call.resource.namespaced else ""

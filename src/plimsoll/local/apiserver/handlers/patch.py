@@ -13,7 +13,7 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
 from plimsoll.local.apiserver.long_work import check_size
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
-from plimsoll.local.apiserver.patches.json_values import go_kind
+from plimsoll.local.apiserver.patches.json_values import get_go_kind
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
 from plimsoll.local.apiserver.patches.results import PatchRefused
@@ -58,13 +58,13 @@ async def patch(server: Server, call: RequestContext) -> Response:
     read = await server.long_work.run(call.work_bytes, partial(read_patch, call))
     noted: list[str] = []
 
-    def patched(current: Json) -> Json:
+    def apply_to(current: Json) -> Json:
         noted.clear()
         value, warnings = apply_patch_to(call, media, current, read)
         noted.extend(warnings)
         return value
 
-    obj = await change_object(server, call, patched, subresource=call.subresource)
+    obj = await change_object(server, call, apply_to, subresource=call.subresource)
     call.warnings[:0] = noted
     return await object_response(server, call, obj)
 
@@ -100,14 +100,14 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
         return _does_not_decode(shown, problem)
 
     if not isinstance(value, dict):
-        raise refusal(f"json: cannot unmarshal {go_kind(value)}")
+        raise refusal(f"json: cannot unmarshal {get_go_kind(value)}")
     # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order. What
     # the patch did not touch has none.
     typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
     value = {name: item if current.get(name) is item else _sort(item) for name, item in sorted(typed.items())}
     decoded = strategy_of(call.resource).decode_changed(value, current)
     if isinstance(decoded, Undecodable):
-        problem = _converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
+        problem = _format_converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
         raise refusal(problem)
     duplicates = [f'duplicate field "{path}"' for path in read.duplicates]
     known = [*outcome.strict_problems, *duplicates]
@@ -126,7 +126,7 @@ _MISTYPED: Final = re.compile(r"json: cannot unmarshal (\w+).* into Go .* of typ
 _GO_KINDS: Final = {"array": "slice", "object": "map", "number": "int64"}
 
 
-def _converter_problem(problem: str) -> str:
+def _format_converter_problem(problem: str) -> str:
     """A strategic patch is not decoded as text but converted, and the converter has words of its own."""
     found = _MISTYPED.fullmatch(problem)
     if found is None:
@@ -145,7 +145,7 @@ def apply_patch(media: str, current: Json, patch_value: Any) -> Patched | PatchR
     if media == MERGE_PATCH:
         return apply_merge_patch(current, patch_value)
     # Built-in objects, and the Scale of any.
-    schema = PatchSchema.of_kind(current["apiVersion"], current["kind"])
+    schema = PatchSchema.from_kind(current["apiVersion"], current["kind"])
     assert schema is not None, "strategic patches of custom resources are refused before"
     return apply_strategic_merge_patch(current, patch_value, schema=schema)
 
@@ -170,7 +170,7 @@ async def _apply(server: Server, call: RequestContext) -> Response:
     force = is_forced(call)
     ownership = strategy.field_manager(call.subresource)
 
-    def merged(current: Json | None) -> Json:
+    def merge(current: Json | None) -> Json:
         _check_name(call, applied)
         outcome = ownership.apply(current, applied, manager=call.field_manager, force=force, now=server.clock.now())
         if isinstance(outcome, ApplyRefused):
@@ -184,21 +184,21 @@ async def _apply(server: Server, call: RequestContext) -> Response:
         return decoded.value
 
     if call.subresource:
-        obj = await change_object(server, call, merged, subresource=call.subresource, is_tracked=False)
+        obj = await change_object(server, call, merge, subresource=call.subresource, is_tracked=False)
         return await object_response(server, call, obj)
 
-    def new() -> Json:
-        return _new(call, applied, merged)
+    def build_new() -> Json:
+        return _build_new(call, applied, merge)
 
-    obj, status = await change_or_create_object(server, call, merged, new, is_tracked=False)
+    obj, status = await change_or_create_object(server, call, merge, build_new, is_tracked=False)
     return await object_response(server, call, obj, status=status)
 
 
 def is_forced(call: RequestContext) -> bool:
-    return (call.request.parameter("force") or "").lower() in {"true", "1"}
+    return (call.request.get_parameter("force") or "").lower() in {"true", "1"}
 
 
-def _new(call: RequestContext, applied: Any, merged: Callable[[Json | None], Json]) -> Json:
+def _build_new(call: RequestContext, applied: Any, merged: Callable[[Json | None], Json]) -> Json:
     value = merged(None)
     metadata = value["metadata"] = dict(value.get("metadata") or {})
     metadata.setdefault("name", call.name)

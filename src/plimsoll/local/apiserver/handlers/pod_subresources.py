@@ -22,15 +22,15 @@ Json = dict[str, Any]
 
 
 async def change_pod_subresource(server: Server, call: RequestContext) -> Json:
-    read = _replacement if call.verb == "update" else _build_patch
+    read = _build_replacement if call.verb == "update" else _build_patch
     asked = await server.long_work.run(call.work_bytes, partial(read, call))
-    part = _resize if call.subresource == "resize" else _with_ephemeral
+    part = _resize if call.subresource == "resize" else _set_ephemeral_containers
     return await change_object(
         server, call, lambda current: part(current, asked(current)), subresource=call.subresource
     )
 
 
-def _replacement(call: RequestContext) -> Callable[[Json], Json]:
+def _build_replacement(call: RequestContext) -> Callable[[Json], Json]:
     sent = decode_object(call)
     return lambda _current: sent
 
@@ -40,7 +40,7 @@ def _build_patch(call: RequestContext) -> Callable[[Json], Json]:
     return lambda current: patch.apply_patch_to(call, media, current, read)[0]
 
 
-def _with_ephemeral(current: Json, asked: Json) -> Json:
+def _set_ephemeral_containers(current: Json, asked: Json) -> Json:
     containers = asked.get("spec", {}).get("ephemeralContainers")
     return {**current, "spec": {**current["spec"], **({"ephemeralContainers": containers} if containers else {})}}
 

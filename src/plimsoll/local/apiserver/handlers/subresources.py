@@ -31,27 +31,27 @@ async def handle_subresource(server: Server, call: RequestContext) -> Response:
     """A request below an object's name."""
     part = call.subresource
     if part == "status":
-        return await _status(server, call)
+        return await _handle_status(server, call)
     if part == "scale":
-        return Response.json(await _scale(server, call))
+        return Response.from_json(await _scale(server, call))
     if part in {"resize", "ephemeralcontainers"}:
         if call.verb == "get":
             return await get_list.get(server, call)
         return await object_response(server, call, await change_pod_subresource(server, call))
     if part == "log":
         raise _no_logs(server, call)
-    body = await _body(server, call)
+    body = await _read_body(server, call)
     if part == "finalize":
-        return Response.json(await finalize.finalize(server, call, body))
+        return Response.from_json(await finalize.finalize(server, call, body))
     if part == "binding":
-        return Response.json(await binding.bind(server, call, body), status=201)
+        return Response.from_json(await binding.bind(server, call, body), status=201)
     if part == "eviction":
-        return Response.json(await eviction.evict(server, call, body), status=201)
+        return Response.from_json(await eviction.evict(server, call, body), status=201)
     assert part == "token", f"{part} is in the table and has no handler"
-    return Response.json(create_token(server, call, body), status=201)
+    return Response.from_json(create_token(server, call, body), status=201)
 
 
-async def _body(server: Server, call: RequestContext) -> Json:
+async def _read_body(server: Server, call: RequestContext) -> Json:
     part = call.resource.subresource(call.subresource)
     assert part is not None
     group, version = part.group or call.resource.group, part.version or call.resource.version
@@ -60,7 +60,7 @@ async def _body(server: Server, call: RequestContext) -> Json:
     return (await server.long_work.run(call.work_bytes, read)).value
 
 
-async def _status(server: Server, call: RequestContext) -> Response:
+async def _handle_status(server: Server, call: RequestContext) -> Response:
     if call.verb == "get":
         return await get_list.get(server, call)
     if call.verb == "update":
@@ -72,20 +72,20 @@ async def _scale(server: Server, call: RequestContext) -> Json:
     if call.verb == "get":
         return await scale.get_scale(server, call)
     if call.verb == "update":
-        return await scale.put_scale(server, call, await _body(server, call))
+        return await scale.put_scale(server, call, await _read_body(server, call))
     media = patch.patch_media(call, is_of_custom=False)
     if media == patch.APPLY_PATCH:
         applied = await server.long_work.run(call.work_bytes, partial(patch.read_applied, call))
         return await scale.apply_scale(server, call, applied, force=patch.is_forced(call))
     read = await server.long_work.run(call.work_bytes, partial(patch.read_patch, call))
 
-    def patched(current: Json) -> Json:
+    def apply_patch(current: Json) -> Json:
         outcome = patch.apply_patch(media, current, read.value)
         if isinstance(outcome, PatchRefused):
             raise patch.patch_refusal(outcome)
         return outcome.value if isinstance(outcome.value, dict) else {}
 
-    return await scale.patch_scale(server, call, patched)
+    return await scale.patch_scale(server, call, apply_patch)
 
 
 def _no_logs(server: Server, call: RequestContext) -> status_errors.StatusError:

@@ -51,9 +51,9 @@ async def watch(server: Server, call: RequestContext) -> Response:
     try:
         stream = await _join(server, call, options, matches)
     except Compacted as error:
-        return Response(status=200, body=_only(_encode_gone(error.requested, error.oldest)), content_type=JSON)
+        return Response(status=200, body=_yield_single(_encode_gone(error.requested, error.oldest)), content_type=JSON)
     session = _WatchStream(server, call, form=form, options=options, stream=stream)
-    return Response(status=200, body=session.frames(), content_type=JSON)
+    return Response(status=200, body=session.stream_frames(), content_type=JSON)
 
 
 def _match_name(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:
@@ -87,7 +87,7 @@ def _encode_gone(requested: int, oldest: int) -> bytes:
     return _encoder.encode({"type": "ERROR", "object": status}) + b"\n"
 
 
-async def _only(frame: bytes) -> AsyncIterator[bytes]:
+async def _yield_single(frame: bytes) -> AsyncIterator[bytes]:
     yield frame
 
 
@@ -123,7 +123,7 @@ class _WatchStream:
         self._stream.wake()
 
     @contextmanager
-    def _tie_to_definition(self) -> Iterator[None]:
+    def _end_with_definition(self) -> Iterator[None]:
         if not self._resource.is_custom:
             yield
             return
@@ -137,16 +137,16 @@ class _WatchStream:
         finally:
             work.remove_watch(definition, self)
 
-    async def frames(self) -> AsyncIterator[bytes]:
+    async def stream_frames(self) -> AsyncIterator[bytes]:
         owes_end_of_initial = bool(self._options.send_initial_events)
-        with self._stream as stream, self._tie_to_definition(), self._with_alarm():
+        with self._stream as stream, self._end_with_definition(), self._start_alarm():
             while True:
                 if owes_end_of_initial and not stream.initial_left:
                     owes_end_of_initial = False
                     if self._options.bookmarks:
-                        yield self._bookmark(stream.revision, initial_end=True)
+                        yield self._encode_bookmark(stream.revision, initial_end=True)
                 try:
-                    batch = await self._next_batch(stream)
+                    batch = await self._wait_for_batch(stream)
                 except Expired as error:
                     yield _encode_gone(error.at, error.oldest)
                     return
@@ -156,11 +156,11 @@ class _WatchStream:
                     if self._server.clock.monotonic_s() >= self._ends_s - _SAME_INSTANT_S:
                         return
                     if self._options.bookmarks and self._is_bookmark_due() and (revision := stream.revision):
-                        yield self._bookmark(revision)
+                        yield self._encode_bookmark(revision)
                     continue
-                yield await self._frames(batch)
+                yield await self._encode_batch(batch)
 
-    async def _next_batch(self, stream: Watch) -> list[Event] | None:
+    async def _wait_for_batch(self, stream: Watch) -> list[Event] | None:
         """Events, or none if it is time for something else."""
         wakes_s = self._ends_s
         if self._options.bookmarks:
@@ -177,14 +177,14 @@ class _WatchStream:
         loop = asyncio.get_running_loop()
         after_s = max(0.0, wakes_s - self._server.clock.monotonic_s())
         self._alarm_s = wakes_s
-        self._alarm = loop.call_at(loop.time() + after_s, self._ring)
+        self._alarm = loop.call_at(loop.time() + after_s, self._on_alarm)
 
-    def _ring(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         self._stream.wake()
 
     @contextmanager
-    def _with_alarm(self) -> Iterator[None]:
+    def _start_alarm(self) -> Iterator[None]:
         try:
             yield
         finally:
@@ -201,13 +201,13 @@ class _WatchStream:
             self._next_bookmark_s = now_s + _BOOKMARK_EVERY_S
         return due
 
-    async def _frames(self, batch: list[Event]) -> bytes:
+    async def _encode_batch(self, batch: list[Event]) -> bytes:
         """The lines of some events: as they are kept, or encoded, large objects away from the loop."""
         if self._form.is_plain and self._strategy.is_stored_as_presented:
             return b"".join([event.wire for event in batch])
-        return b"".join([await self._frame(event) for event in batch])
+        return b"".join([await self._encode_frame(event) for event in batch])
 
-    async def _frame(self, event: Event) -> bytes:
+    async def _encode_frame(self, event: Event) -> bytes:
         stored = event.object
         size_bytes = len(stored.data) + self._resource.schema_bytes
         form = (self._resource.api_version, self._generation)
@@ -219,17 +219,17 @@ class _WatchStream:
         kept = event.get_encoding(form)
         if kept is not None:
             return kept
-        encoded = await self._server.long_work.run(size_bytes, lambda: self._plain(event.type.value, stored))
+        encoded = await self._server.long_work.run(size_bytes, lambda: self._encode_plain(event.type.value, stored))
         event.keep_encoding(form, encoded)
         return encoded
 
-    def _plain(self, kind: str, stored: Stored) -> bytes:
+    def _encode_plain(self, kind: str, stored: Stored) -> bytes:
         return _encoder.encode({"type": kind, "object": self._present(stored)}) + b"\n"
 
     def _present(self, stored: Stored) -> Json:
         return self._strategy.present(stored.body())
 
-    def _bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+    def _encode_bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         metadata: Json = {"resourceVersion": str(revision)}
         if initial_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from plimsoll.local.apiserver.patches.json_values import copy_within_limit, go_kind, is_nested_deeper
+from plimsoll.local.apiserver.patches.json_values import copy_within_limit, get_go_kind, is_nested_deeper
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request, not_applicable, too_large
 from plimsoll.objects.schema.json_values import MAX_NESTING, same
 
@@ -28,7 +28,7 @@ _KNOWN_FIELDS: Final = frozenset({"op", "path", "from", "value"})
 
 def apply_json_patch(document: Any, patch: Any) -> Patched | PatchRefused:
     """The patched document. Operations take effect all or not at all."""
-    problem = _shape_problem(patch)
+    problem = _find_shape_problem(patch)
     if problem is not None:
         return bad_request(f"error decoding patch: {problem}")
     operations = patch or []
@@ -37,33 +37,32 @@ def apply_json_patch(document: Any, patch: Any) -> Patched | PatchRefused:
     scratch = _Document(document)
     try:
         for operation in operations:
-            scratch.carry_out(operation)
+            scratch.apply(operation)
     except _DoesNotApply as reason:
         return not_applicable(str(reason))
     if is_nested_deeper(scratch.root, MAX_NESTING):
         return bad_request(f"the patched object must not be nested deeper than {MAX_NESTING} levels")
-    return Patched(value=scratch.root, strict_problems=_unknown_fields(operations))
+    return Patched(value=scratch.root, strict_problems=_find_unknown_fields(operations))
 
 
-def _shape_problem(patch: Any) -> str | None:
+def _find_shape_problem(patch: Any) -> str | None:
     """Go's error for a patch that is not a list of operations."""
     if patch is None:
         return None
     if not isinstance(patch, list):
-        return f"json: cannot unmarshal {go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
+        return f"json: cannot unmarshal {get_go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
     for operation in patch:
         if not isinstance(operation, dict):
-            return f"json: cannot unmarshal {go_kind(operation)} into Go value of type handlers.jsonPatchOp"
+            return f"json: cannot unmarshal {get_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
         for field in _TEXT_FIELDS:
             value = operation.get(field)
             if value is not None and not isinstance(value, str):
-                return (
-                    f"json: cannot unmarshal {go_kind(value)} into Go struct field jsonPatchOp.{field} of type string"
-                )
+                kind = get_go_kind(value)
+                return f"json: cannot unmarshal {kind} into Go struct field jsonPatchOp.{field} of type string"
     return None
 
 
-def _unknown_fields(patch: list[dict[str, Any]]) -> tuple[str, ...]:
+def _find_unknown_fields(patch: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(
         f'json patch unknown field "[{position}].{field}"'
         for position, operation in enumerate(patch)
@@ -129,20 +128,20 @@ class _Document:
         self._mine: set[int] = set()
         self._copied_bytes = 0
 
-    def carry_out(self, operation: dict[str, Any]) -> None:
+    def apply(self, operation: dict[str, Any]) -> None:
         kind = operation.get("op")
         if kind == "add":
-            self._add(_path(operation, "path"), operation.get("value"), kind="add")
+            self._add(_read_path(operation, "path"), operation.get("value"), kind="add")
         elif kind == "remove":
-            self._find(_path(operation, "path"), kind="remove").remove()
+            self._find(_read_path(operation, "path"), kind="remove").remove()
         elif kind == "replace":
-            self._replace(_path(operation, "path"), operation.get("value"))
+            self._replace(_read_path(operation, "path"), operation.get("value"))
         elif kind == "move":
-            self._move(_path(operation, "from"), _path(operation, "path"))
+            self._move(_read_path(operation, "from"), _read_path(operation, "path"))
         elif kind == "copy":
-            self._copy(_path(operation, "from"), _path(operation, "path"))
+            self._copy(_read_path(operation, "from"), _read_path(operation, "path"))
         elif kind == "test":
-            self._test(_path(operation, "path"), operation.get("value"))
+            self._test(_read_path(operation, "path"), operation.get("value"))
         else:
             raise _DoesNotApply(f"Unexpected kind: {kind or ''}")
 
@@ -182,35 +181,35 @@ class _Document:
 
     def _find(self, path: str, *, kind: str, writes: bool = True) -> _Place:
         steps = [_unescape(step) for step in path.split("/")[1:]]
-        container = self._root_container(writes=writes)
+        container = self._get_root_container(writes=writes)
         for step in steps[:-1]:
-            container = self._step_down(container, step, writes=writes)
+            container = self._descend(container, step, writes=writes)
         if not steps or not isinstance(container, (dict, list)):
             raise _DoesNotApply(f'{kind} operation does not apply: doc is missing path: "{path}": missing value')
         return _Place(container, steps[-1])
 
-    def _root_container(self, *, writes: bool) -> Any:
+    def _get_root_container(self, *, writes: bool) -> Any:
         if writes and id(self.root) not in self._mine:
-            self.root = self._writable(self.root)
+            self.root = self._copy_on_write(self.root)
         return self.root
 
-    def _step_down(self, container: Any, step: str, *, writes: bool) -> Any:
+    def _descend(self, container: Any, step: str, *, writes: bool) -> Any:
         if not isinstance(container, (dict, list)):
             return None
         place = _Place(container, step)
         below = place.get()
         if writes and isinstance(below, (dict, list)) and id(below) not in self._mine:
-            below = self._writable(below)
+            below = self._copy_on_write(below)
             place.put(below)
         return below
 
-    def _writable(self, container: Any) -> Any:
+    def _copy_on_write(self, container: Any) -> Any:
         fresh = container.copy() if isinstance(container, (dict, list)) else container
         self._mine.add(id(fresh))
         return fresh
 
 
-def _path(operation: dict[str, Any], field: str) -> str:
+def _read_path(operation: dict[str, Any], field: str) -> str:
     path = operation.get(field)
     if path is None:
         raise _DoesNotApply(f"unable to decode {field}: operation missing {field} field: missing value")

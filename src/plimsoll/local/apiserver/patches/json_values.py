@@ -13,7 +13,7 @@ import msgspec
 _KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 
 
-def go_kind(value: Any) -> str:
+def get_go_kind(value: Any) -> str:
     """What Go's JSON decoder calls a value it did not expect."""
     return _KINDS.get(type(value), "null")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.apiserver.patches.json_values import go_kind
+from plimsoll.local.apiserver.patches.json_values import get_go_kind
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request
 from plimsoll.objects.schema.json_values import same
 
@@ -18,7 +18,7 @@ def apply_merge_patch(document: dict[str, Any], patch: Any) -> Patched | PatchRe
         return bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
         expected = "Go value of type map[string]interface {}"
-        return bad_request(f"error decoding patch: json: cannot unmarshal {go_kind(patch)} into {expected}")
+        return bad_request(f"error decoding patch: json: cannot unmarshal {get_go_kind(patch)} into {expected}")
     return Patched(value=_merge(document, patch))
 
 

@@ -32,21 +32,21 @@ class PatchSchema:
         self._rules: dict[str, FieldRule] = {}
 
     @classmethod
-    def of_kind(cls, api_version: str, kind: str) -> PatchSchema | None:
+    def from_kind(cls, api_version: str, kind: str) -> PatchSchema | None:
         """None for kinds without a recorded schema."""
         name = schema_name(api_version, kind)
-        return None if name is None else _schema_of(name)
+        return None if name is None else _load_schema(name)
 
-    def field(self, name: str) -> FieldRule:
+    def get_field_rule(self, name: str) -> FieldRule:
         known = self._rules.get(name)
         if known is None:
-            known = self._rule(name)
+            known = self._build_rule(name)
             # Only declared names are kept: clients may think of any number of others.
             if name in self._schema.get("properties", {}):
                 self._rules[name] = known
         return known
 
-    def _rule(self, name: str) -> FieldRule:
+    def _build_rule(self, name: str) -> FieldRule:
         declared = self._schema.get("properties", {}).get(name) or self._schema.get("additionalProperties")
         if not isinstance(declared, dict):
             return FieldRule(below=UNKNOWN)
@@ -61,11 +61,11 @@ class PatchSchema:
 
 def _build_schema(schema: Schema) -> PatchSchema:
     name = reference(schema)
-    return PatchSchema(schema) if name is None else _schema_of(name)
+    return PatchSchema(schema) if name is None else _load_schema(name)
 
 
 @cache
-def _schema_of(name: str) -> PatchSchema:
+def _load_schema(name: str) -> PatchSchema:
     return PatchSchema(component(name))
 
 

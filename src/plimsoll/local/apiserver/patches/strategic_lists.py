@@ -39,11 +39,11 @@ class ListMerge:
             return before
         if not _holds_maps(before, patch):
             united = list({identity(item): item for item in (*before, *patch)}.values())
-            return self._in_order(united, patch, before)
+            return self._sort_items(united, patch, before)
         if not self._merge_key:
             raise unforeseen("cannot merge lists without merge key for type struct")
-        before, patch = self._without_special_items(before, patch)
-        return self._in_order(self._merge_items(before, patch), patch, before)
+        before, patch = self._apply_special_items(before, patch)
+        return self._sort_items(self._merge_items(before, patch), patch, before)
 
     def sort_items(self, before: list[Any] | None, patch: list[Any] | None, *, order: list[Any]) -> list[Any]:
         """The merged list in the order that `$setElementOrder` gives."""
@@ -55,24 +55,24 @@ class ListMerge:
             united = self.merge(before, patch)
         if not before and not patch:
             raise unforeseen("no elements in any of the given slices")
-        return self._in_order(united, order, before or [])
+        return self._sort_items(united, order, before or [])
 
     def check_order(self, patch: list[Any], order: list[Any]) -> None:
         """The items of the patch must stand in `order`, in the same sequence; deletions do not count."""
         if not order:
             return
-        wanted = iter([self._identity(item) for item in order])
+        wanted = iter([self._get_identity(item) for item in order])
         for item in patch:
             if isinstance(item, dict) and _DIRECTIVE in item:
                 continue
-            own = self._identity(item)
+            own = self._get_identity(item)
             if not any(item == own for item in wanted):
                 raise unforeseen(
                     f"The order in patch list:\n{go_text.plain(patch)}\n doesn't match $setElementOrder list:\n"
                     f"{go_text.plain(order)}\n"
                 )
 
-    def _without_special_items(self, before: list[Any], patch: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _apply_special_items(self, before: list[Any], patch: list[Any]) -> tuple[list[Any], list[Any]]:
         """Carries out `$patch: delete` and `$patch: replace` items; returns both lists without them."""
         plain: list[Any] = []
         deleted: set[_Identity] = set()
@@ -82,7 +82,7 @@ class ListMerge:
             if directive == _DIRECTIVE:
                 plain.append(item)
             elif directive == "delete":
-                deleted.add(self._identity(item))
+                deleted.add(self._get_identity(item))
             elif directive == "replace":
                 replaces = True
             elif directive == "merge":
@@ -102,7 +102,7 @@ class ListMerge:
             if self._merge_key in item:
                 positions.setdefault(identity(item[self._merge_key]), position)
         for item in patch:
-            own = self._identity(item)
+            own = self._get_identity(item)
             if own in positions:
                 merged[positions[own]] = self._merge_maps(merged[positions[own]], item)
             else:
@@ -110,23 +110,23 @@ class ListMerge:
                 merged.append(self._merge_maps({}, item))
         return merged
 
-    def _in_order(self, items: list[Any], patch_order: list[Any], server_order: list[Any]) -> list[Any]:
+    def _sort_items(self, items: list[Any], patch_order: list[Any], server_order: list[Any]) -> list[Any]:
         """Sorts what the patch names by the patch, the rest by the server, and interleaves them by the server."""
-        in_patch = self._positions(patch_order)
-        on_server = self._positions(server_order)
-        named = [(self._identity(item), item) for item in items]
+        in_patch = self._index_positions(patch_order)
+        on_server = self._index_positions(server_order)
+        named = [(self._get_identity(item), item) for item in items]
         left = [entry for entry in named if entry[0] not in in_patch]
         right = sorted((entry for entry in named if entry[0] in in_patch), key=lambda entry: in_patch[entry[0]])
         left.sort(key=lambda entry: on_server.get(entry[0], len(on_server)))
         return _interleave(left, right, on_server)
 
-    def _positions(self, items: list[Any]) -> dict[_Identity, int]:
+    def _index_positions(self, items: list[Any]) -> dict[_Identity, int]:
         positions: dict[_Identity, int] = {}
         for position, item in enumerate(items):
-            positions.setdefault(self._identity(item), position)
+            positions.setdefault(self._get_identity(item), position)
         return positions
 
-    def _identity(self, item: Any) -> _Identity:
+    def _get_identity(self, item: Any) -> _Identity:
         if not self._merge_key:
             return identity(item)
         if not isinstance(item, dict):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.patches.json_values import go_kind
+from plimsoll.local.apiserver.patches.json_values import get_go_kind
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request
 from plimsoll.local.apiserver.patches.strategic_errors import (
     BadStrategicPatch,
@@ -39,7 +39,9 @@ def apply_strategic_merge_patch(document: dict[str, Any], patch: Any, *, schema:
     if patch is None:
         return Patched(value=document)
     if not isinstance(patch, dict):
-        return bad_request(f"json: cannot unmarshal {go_kind(patch)} into Go value of type map[string]interface {{}}")
+        return bad_request(
+            f"json: cannot unmarshal {get_go_kind(patch)} into Go value of type map[string]interface {{}}"
+        )
     try:
         return Patched(value=_merge_map(document, patch, schema))
     except BadStrategicPatch as error:
@@ -54,7 +56,7 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSch
     result = dict(original)
     if _RETAIN_KEYS in patch:
         _retain_keys(result, patch)
-    ordered = _lists_with_given_order(result, patch, schema)
+    ordered = _merge_ordered_lists(result, patch, schema)
     for key, value in patch.items():
         if key == _RETAIN_KEYS or key in ordered or key.startswith(_ELEMENT_ORDER):
             continue
@@ -63,18 +65,18 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSch
         elif value is None:
             result.pop(key, None)
         else:
-            _merge_field(result, key, value=value, rule=schema.field(key))
-    return original if _nothing_changed(original, result) else result
+            _merge_field(result, key, value=value, rule=schema.get_field_rule(key))
+    return original if _is_unchanged(original, result) else result
 
 
-def _nothing_changed(before: dict[str, Any], after: dict[str, Any]) -> bool:
+def _is_unchanged(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return len(before) == len(after) and all(name in after and after[name] is before[name] for name in before)
 
 
 def _merge_field(result: dict[str, Any], key: str, *, value: Any, rule: FieldRule) -> None:
     before = result.get(key, _GONE)
     if type(before) is not type(value):
-        fresh = _without_directives(value)
+        fresh = _strip_directives(value)
         if fresh is _GONE:
             result.pop(key, None)
         else:
@@ -114,7 +116,7 @@ def _retain_keys(result: dict[str, Any], patch: dict[str, Any]) -> None:
         del result[key]
 
 
-def _lists_with_given_order(result: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> set[str]:
+def _merge_ordered_lists(result: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> set[str]:
     """Merges the lists that come with `$setElementOrder`; returns the names of those that are done."""
     done: set[str] = set()
     for directive, listed in patch.items():
@@ -124,13 +126,13 @@ def _lists_with_given_order(result: dict[str, Any], patch: dict[str, Any], schem
         name = _find_list_name(directive, _ELEMENT_ORDER)
         before = _check_list(result[name]) if name in result else None
         after = _check_list(patch[name]) if name in patch else None
-        merge = _list_merge(schema.field(name))
+        merge = _list_merge(schema.get_field_rule(name))
         if after:
             merge.check_order(after, order)
         if before is None and after is None:
             continue
         if before is None:
-            after = _without_directives(after)
+            after = _strip_directives(after)
         result[name] = merge.sort_items(before, after, order=order)
         done.add(name)
     return done
@@ -161,7 +163,7 @@ def _check_list(value: Any) -> list[Any]:
     return value
 
 
-def _without_directives(value: Any) -> Any:
+def _strip_directives(value: Any) -> Any:
     """A value that is new to the document: nulls and directives in it have nothing to act on."""
     if not isinstance(value, (dict, list)) or _says_nothing_special(value):
         return value
@@ -169,12 +171,12 @@ def _without_directives(value: Any) -> Any:
         if _DIRECTIVE in value:
             return _GONE
         kept = (
-            (key, _without_directives(item))
+            (key, _strip_directives(item))
             for key, item in value.items()
             if item is not None and not key.startswith(_DROPPED_WITH_NEW_VALUES)
         )
         return {key: item for key, item in kept if item is not _GONE}
-    return [item for item in map(_without_directives, value) if item is not _GONE]
+    return [item for item in map(_strip_directives, value) if item is not _GONE]
 
 
 def _says_nothing_special(value: dict[str, Any] | list[Any]) -> bool:

@@ -69,7 +69,7 @@ class Clause(NamedTuple):
 
 def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaForm:
     """The form of the answer; raises the 406 of a real server where there is none, the 400 of an odd includeObject."""
-    header = request.header("accept")
+    header = request.get_header("accept")
     if header == JSON:
         # What controllers ask for, asked twice in every write: 4 % of it.
         return _INDENTED if _is_pretty(request, "") else _PLAIN
@@ -88,7 +88,7 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaFo
 
 def media_of_errors(request: Request) -> MediaForm:
     """Errors are never tables; where the header allows nothing they are JSON."""
-    header = request.header("accept")
+    header = request.get_header("accept")
     form = next((candidate for candidate in _candidates(header) if candidate.kind == "object"), MediaForm())
     return msgspec.structs.replace(form, pretty=_is_pretty(request, header))
 
@@ -183,16 +183,16 @@ def _form(clause: Clause, media_type: str) -> MediaForm | None:
 
 
 def _is_pretty(request: Request, header: str) -> bool:
-    asked = request.parameter("pretty")
+    asked = request.get_parameter("pretty")
     if asked:
         return asked in _TRUE
     if header and any(clause.parameters.get("pretty") == "1" for clause in clauses(header)[:1]):
         return True
-    return request.header("user-agent").startswith(_READ_BY_PEOPLE)
+    return request.get_header("user-agent").startswith(_READ_BY_PEOPLE)
 
 
 def _read_include_object(request: Request) -> str:
-    asked = request.parameter("includeObject")
+    asked = request.get_parameter("includeObject")
     if asked not in _INCLUDED:
         reason = f"includeObject: Invalid value: \"{asked}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {reason}")

@@ -16,7 +16,7 @@ import msgspec
 from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import authorization, status_errors
 from plimsoll.local.apiserver.admission import AdmissionAttributes
-from plimsoll.local.apiserver.apply.field_manager import with_kept_times
+from plimsoll.local.apiserver.apply.field_manager import restore_unchanged_times
 from plimsoll.local.apiserver.long_work import check_size
 from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, set_namespace
 from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
@@ -176,7 +176,7 @@ def _judge_update(
 ) -> tuple[Json, bool]:
     """The valid object, and whether it differs from the old one. Raises the 422 of an invalid one."""
     _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
-    new = with_kept_times(old, new)
+    new = restore_unchanged_times(old, new)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     return new, not same(new, old)
 

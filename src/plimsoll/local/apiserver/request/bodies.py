@@ -47,7 +47,7 @@ class Body(Value):
 
 
 def media_type(request: Request) -> str:
-    header = request.header("content-type")
+    header = request.get_header("content-type")
     # What controllers send, asked twice in every write.
     return JSON if header == JSON else header.partition(";")[0].strip().lower() or JSON
 

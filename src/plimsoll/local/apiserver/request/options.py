@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.apply.field_manager import manager_name
+from plimsoll.local.apiserver.apply.field_manager import choose_manager_name
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.request.bodies import read_object
 from plimsoll.objects.schema import field_errors as fields
@@ -42,15 +42,17 @@ class WriteOptions(Value):
 
 def write_options(request: Request, verb: str, *, is_apply: bool = False) -> WriteOptions:
     """Read once for all requests that look alike: a controller has few ways to write, and writes a lot."""
-    return _write_options(tuple(request.query), user_agent=request.header("user-agent"), verb=verb, is_apply=is_apply)
+    return _write_options(
+        tuple(request.query), user_agent=request.get_header("user-agent"), verb=verb, is_apply=is_apply
+    )
 
 
 @lru_cache(maxsize=256)
 def _write_options(query: tuple[tuple[str, str], ...], *, user_agent: str, verb: str, is_apply: bool) -> WriteOptions:
     request = Request("", "", query)
-    manager = request.parameter("fieldManager") or ""
+    manager = request.get_parameter("fieldManager") or ""
     dry_run = [value for name, value in request.query if name == "dryRun" and value]
-    validation = request.parameter("fieldValidation") or ""
+    validation = request.get_parameter("fieldValidation") or ""
     errors: list[FieldError] = []
     if verb == "patch":
         errors += _patch_errors(request, manager, is_apply=is_apply)
@@ -61,7 +63,7 @@ def _write_options(query: tuple[tuple[str, str], ...], *, user_agent: str, verb:
     _refuse(_OPTIONS_KIND.get(verb, ""), errors)
     return WriteOptions(
         dry_run=bool(dry_run),
-        field_manager=manager_name(manager, user_agent) or "unknown",
+        field_manager=choose_manager_name(manager, user_agent) or "unknown",
         field_validation=_validation(validation),
     )
 
@@ -73,7 +75,7 @@ def _validation(text: str) -> Validation:
 def _patch_errors(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
     if is_apply:
         return [] if manager else [fields.required("fieldManager", "is required for apply patch")]
-    if request.parameter("force") is not None:
+    if request.get_parameter("force") is not None:
         return [fields.forbidden("force", "may not be specified for non-apply patch")]
     return []
 
@@ -114,13 +116,13 @@ def delete_options(request: Request) -> Json:
     if request.body.strip():
         return read_object(request, kind="DeleteOptions", api_version="v1").value
     options: Json = {}
-    grace = request.parameter("gracePeriodSeconds")
+    grace = request.get_parameter("gracePeriodSeconds")
     if grace is not None:
         options["gracePeriodSeconds"] = integer(grace)
-    policy = request.parameter("propagationPolicy")
+    policy = request.get_parameter("propagationPolicy")
     if policy is not None:
         options["propagationPolicy"] = policy
-    orphan = request.parameter("orphanDependents")
+    orphan = request.get_parameter("orphanDependents")
     if orphan is not None:
         options["orphanDependents"] = orphan.lower() not in {"false", "0"}
     dry_run = [value for name, value in request.query if name == "dryRun" and value]
@@ -178,17 +180,17 @@ class ListOptions(Value):
 
 
 def list_options(request: Request, *, watch: bool) -> ListOptions:
-    timeout = request.parameter("timeoutSeconds")
-    initial = request.parameter("sendInitialEvents")
+    timeout = request.get_parameter("timeoutSeconds")
+    initial = request.get_parameter("sendInitialEvents")
     options = ListOptions(
-        limit=integer(request.parameter("limit") or "0"),
-        continue_=request.parameter("continue") or "",
-        resource_version=request.parameter("resourceVersion") or "",
-        match=request.parameter("resourceVersionMatch") or "",
-        label_selector=request.parameter("labelSelector") or "",
-        field_selector=request.parameter("fieldSelector") or "",
+        limit=integer(request.get_parameter("limit") or "0"),
+        continue_=request.get_parameter("continue") or "",
+        resource_version=request.get_parameter("resourceVersion") or "",
+        match=request.get_parameter("resourceVersionMatch") or "",
+        label_selector=request.get_parameter("labelSelector") or "",
+        field_selector=request.get_parameter("fieldSelector") or "",
         timeout_s=integer(timeout) if timeout else None,
-        bookmarks=_is_true(request.parameter("allowWatchBookmarks")),
+        bookmarks=_is_true(request.get_parameter("allowWatchBookmarks")),
         send_initial_events=None if initial is None else _is_true(initial),
     )
     _refuse("ListOptions", _watch_errors(options) if watch else _list_errors(options))

@@ -40,7 +40,7 @@ async def object_response(server: Server, call: RequestContext, obj: Json, *, st
     form = form_of(call)
     if form.is_plain:
         data = server.store.data_of(obj)
-        return Response.json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
+        return Response.from_json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
     body = await server.long_work.run(call.work_bytes, partial(_encode_object, server, call, obj))
     return Response(status=status, body=body, content_type=form.content_type)
 

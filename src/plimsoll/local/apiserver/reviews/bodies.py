@@ -43,7 +43,7 @@ def with_namespace(asked: Json, namespace: str) -> Json:
 def with_managed_fields(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
     """With the managedFields of a create, as the answers to most reviews show them."""
     api_version, kind = asked["apiVersion"], asked["kind"]
-    schema = TypeSchema.of_builtin(api_version, kind)
+    schema = TypeSchema.from_builtin(api_version, kind)
     assert schema is not None, f"{kind} has no schema"
     managed = FieldManager({api_version: schema}, api_version=api_version, kind=kind, subresource=subresource)
     return managed.update(None, asked, manager=call.field_manager, now=now)

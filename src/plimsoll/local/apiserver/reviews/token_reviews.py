@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
+from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, build_user_info
 from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
 from plimsoll.objects.api.meta import format_time
 
@@ -25,7 +25,7 @@ def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
     found = server.authenticator.authenticate_token(token, audiences)
     status: Json
     if isinstance(found, Authenticated):
-        status = {"authenticated": True, "user": user_info(found.user), "audiences": list(found.audiences)}
+        status = {"authenticated": True, "user": build_user_info(found.user), "audiences": list(found.audiences)}
     else:
         status = {"user": {}, "error": found.message}
     known = with_managed_fields(asked, call, now=server.clock.now())
@@ -34,4 +34,4 @@ def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
 
 def self_subject_review(server: Server, call: RequestContext, _asked: Json) -> Json:
     beginning = response_head({"metadata": {"creationTimestamp": format_time(server.clock.now())}}, call)
-    return {**beginning, "status": {"userInfo": user_info(call.user)}}
+    return {**beginning, "status": {"userInfo": build_user_info(call.user)}}

@@ -54,7 +54,7 @@ class BuiltinStrategy:
         self.has_status = resource.subresource("status") is not None
         component = openapi.schema_name(self.api_version, self.kind)
         self._component = component or ""
-        schema = TypeSchema.of_builtin(self.api_version, self.kind)
+        schema = TypeSchema.from_builtin(self.api_version, self.kind)
         self.types = {self.api_version: schema} if schema is not None else {}
         self._field_manager = cache(self._build_field_manager)
         self._decoded_text = lru_cache(maxsize=64)(self._read_and_decoded)

@@ -44,7 +44,7 @@ class CustomStrategy:
         self.resource = replace(resource, compiled=None)
         self._version = get_compiled(resource).version(resource.version)
         self.types = {
-            f"{resource.group}/{version['name']}": TypeSchema.of_definition(version["schema"]["openAPIV3Schema"])
+            f"{resource.group}/{version['name']}": TypeSchema.from_definition(version["schema"]["openAPIV3Schema"])
             for version in resource.definition["spec"]["versions"]
             if version.get("served")
         }

@@ -88,7 +88,7 @@ async def _change(server: Server, call: RequestContext, written: Callable[[Json]
         _check(call, obj, after)
         replicas = after["spec"].get("replicas")
         scalable.check(call.name, replicas if replicas is not None else _unset(before))
-        managers = ownership.parent_entries(after["metadata"].get("managedFields") or [])
+        managers = ownership.build_parent_entries(after["metadata"].get("managedFields") or [])
         metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
         if managers:
             metadata["managedFields"] = managers
@@ -149,6 +149,6 @@ def _no_replicas(path: str) -> status_errors.StatusError:
 
 @cache
 def _ownership() -> FieldManager:
-    schema = TypeSchema.of_builtin(_VERSION, _KIND)
+    schema = TypeSchema.from_builtin(_VERSION, _KIND)
     assert schema is not None
     return FieldManager({_VERSION: schema}, api_version=_VERSION, kind=_KIND, subresource="scale")

@@ -60,7 +60,7 @@ class AsgiApplication:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         exchange = _Exchange(scope, receive, send, self._clock)
         try:
-            if (refusal := self._hosts.find_refusal(hosts, request.header("origin"))) is not None:
+            if (refusal := self._hosts.find_refusal(hosts, request.get_header("origin"))) is not None:
                 raise refuse_host(refusal)
             with self._in_flight.reserve_body() as held:
                 request = request._replace(body=await self._body(request, receive, held))
@@ -68,8 +68,8 @@ class AsgiApplication:
                 with self._in_flight.admit(request):
                     await self._respond(await self._handler.handle(request), exchange)
         except StatusError as refused:
-            response = Response.json(refused.status, status=refused.code, headers=refused.headers)
-            await exchange.send_whole(response, close=bool(request.header("expect")))
+            response = Response.from_json(refused.status, status=refused.code, headers=refused.headers)
+            await exchange.send_whole(response, close=bool(request.get_header("expect")))
         except ClientGone:
             return
         except asyncio.CancelledError:
@@ -78,7 +78,7 @@ class AsgiApplication:
                 raise
 
     async def _body(self, request: Request, receive: Receive, held: HeldBody) -> bytes:
-        if not request.header("content-length") and not request.header("transfer-encoding"):
+        if not request.get_header("content-length") and not request.get_header("transfer-encoding"):
             return b""
         most = self._limits.max_body_bytes
         if _read_content_length(request) > most:
@@ -188,7 +188,7 @@ def _without_body(scope: Scope) -> Request:
 
 def _read_content_length(request: Request) -> int:
     """The Content-Length of the request; the parser has checked that it is a number."""
-    length = request.header("content-length")
+    length = request.get_header("content-length")
     if not length:
         return 0
     if not (length.isascii() and length.isdigit() and len(length) <= 20):

@@ -78,8 +78,8 @@ def server_certificates(directory: DataDirectory, *, host: str, now: datetime) -
         _store(directory, _issue(authority, names=names, now=now), SERVER_CERTIFICATE, SERVER_KEY)
     return Certificates(
         ca_pem=_pem(authority.certificate),
-        certificate_file=directory.secret_file(SERVER_CERTIFICATE),
-        key_file=directory.secret_file(SERVER_KEY),
+        certificate_file=directory.get_secret_path(SERVER_CERTIFICATE),
+        key_file=directory.get_secret_path(SERVER_KEY),
         renewed=renewed,
     )
 

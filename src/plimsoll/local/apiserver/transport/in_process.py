@@ -32,14 +32,14 @@ class InProcessTransport:
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Response:
         """The answer; the body of a watch is a `Stream`. Raises `ServerUnreachable` once the transport is closed."""
-        return await self.carry(Request.of(method, url, headers=headers, body=body))
+        return await self.carry(Request.build(method, url, headers=headers, body=body))
 
     async def carry(self, request: Request) -> Response:
         """The same for a request that needs no reading."""
         if self._is_closed:
             raise ServerUnreachable("the in-process API server is stopped")
         if len(request.body) > self._limits.max_body_bytes:
-            return Response.json(body_too_large(self._limits).status, status=413)
+            return Response.from_json(body_too_large(self._limits).status, status=413)
         response = await self._application.handle(request)
         if isinstance(response.body, bytes):
             return response

@@ -79,7 +79,7 @@ class InFlight:
     def admit(self, request: Request) -> Iterator[None]:
         """Count a request as long as the block lasts. Raises the 429 if its credential has too many."""
         lane = priority_level_of(request)
-        caller = (request.header("authorization"), lane)
+        caller = (request.get_header("authorization"), lane)
         count = self._counts.get(caller, 0)
         if count >= self._most(lane):
             raise too_many_requests()

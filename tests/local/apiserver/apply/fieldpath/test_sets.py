@@ -25,7 +25,7 @@ def _set_of(paths: frozenset[tuple[str, ...]]) -> FieldSet:
 
 
 def _paths_of(fields: FieldSet) -> frozenset[tuple[str, ...]]:
-    return frozenset(fields.paths())
+    return frozenset(fields.iterate_paths())
 
 
 @settings(max_examples=150, deadline=None)
@@ -42,7 +42,7 @@ def test_operations_are_those_of_plain_sets_of_paths(
 @settings(max_examples=150, deadline=None)
 @given(_PATHS, _PATHS)
 def test_a_reset_takes_everything_below_along(item: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
-    left = _paths_of(_set_of(item).without_below(_set_of(other)))
+    left = _paths_of(_set_of(item).subtract_recursively(_set_of(other)))
     assert left == {path for path in item if not any(path[:size] in other for size in range(1, len(path) + 1))}
 
 
@@ -57,7 +57,7 @@ def test_the_written_form_can_be_read_back(paths: frozenset[tuple[str, ...]]):
 @given(_PATHS, _PATHS)
 def test_no_operation_changes_its_operands(item: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]):
     first, second = _set_of(item), _set_of(other)
-    _ = (first | second, first & second, first - second, first.without_below(second))
+    _ = (first | second, first & second, first - second, first.subtract_recursively(second))
     assert (_paths_of(first), _paths_of(second)) == (item, other)
 
 
@@ -72,7 +72,7 @@ def test_keys_have_one_spelling():
 
 def test_numbers_in_keys_are_ordered_as_numbers():
     fields = _set_of(frozenset({('k:{"port":443}',), ('k:{"port":80}',)}))
-    assert [elements.path_text(path) for path in fields.paths()] == ["[port=80]", "[port=443]"]
+    assert [elements.format_path(path) for path in fields.iterate_paths()] == ["[port=80]", "[port=443]"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_numbers_in_keys_are_ordered_as_numbers():
     ],
 )
 def test_paths_are_spelled_as_in_messages(path: tuple[str, ...], spelled: str):
-    assert elements.path_text(path) == spelled
+    assert elements.format_path(path) == spelled
 
 
 @pytest.mark.parametrize("written", [[], {"x": {}}, {"q:x": {}}, {"k:1": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}])

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
-from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, quantities
-from plimsoll.local.apiserver.admission.quota.usage import missing_resources, usage
-from plimsoll.local.apiserver.admission.quota.usage_tracker import QuotaLedger, quota_spec
+from plimsoll.local.apiserver.admission.pod_resources import Amounts, parse_quantities, subtract_amounts
+from plimsoll.local.apiserver.admission.quota.usage import compute_usage, find_missing_resources
+from plimsoll.local.apiserver.admission.quota.usage_tracker import QuotaLedger, read_quota_spec
 from plimsoll.local.apiserver.admission.server_status import write_status
 from plimsoll.local.apiserver.storage import Key, ListQuery
 
@@ -41,11 +41,11 @@ class ResourceQuotas:
         if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
             return
         quotas = [stored.body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
-        ledgers = [(quota, self._ledger(quota)) for quota in quotas]
+        ledgers = [(quota, self._get_ledger(quota)) for quota in quotas]
         now = self._clock.now()
         for _, ledger in ledgers:
             await ledger.catch_up(now)
-        charged = self._judge(attempt, ledgers)
+        charged = self._check_and_reserve(attempt, ledgers)
         if not attempt.dry_run:
             await self._write_statuses(attempt, charged)
 
@@ -53,16 +53,18 @@ class ResourceQuotas:
         for ledger in self._ledgers.values():
             ledger.release(attempt)
 
-    def _judge(
+    def _check_and_reserve(
         self, attempt: AdmissionAttributes, ledgers: list[tuple[Json, QuotaLedger]]
     ) -> list[tuple[Json, QuotaLedger]]:
         """Refuse, or reserve what is asked for; returns the quotas that were charged. Nothing here may wait."""
         assert attempt.obj is not None
         stored_as = attempt.resource.stored_as
-        pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.about(stored_as, attempt.obj)]
+        pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.find_charged_names(stored_as, attempt.obj)]
         for quota, ledger in pertinent:
             unspecified = (
-                missing_resources(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
+                find_missing_resources(attempt.obj, ledger.find_charged_names(stored_as, attempt.obj))
+                if stored_as == "pods"
+                else None
             )
             if unspecified is not None:
                 raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
@@ -80,17 +82,17 @@ class ResourceQuotas:
         """What the write adds, without zeros."""
         assert attempt.obj is not None
         stored_as, now = attempt.resource.stored_as, self._clock.now()
-        asked = usage(stored_as, attempt.obj, now=now)
+        asked = compute_usage(stored_as, attempt.obj, now=now)
         negative = sorted(name for name, amount in asked.items() if amount.nano < 0)
         if negative:
             raise forbidden(attempt, f"quota usage is negative for resource(s): {','.join(negative)}")
         if attempt.operation == UPDATE and attempt.old is not None:
-            asked = minus(asked, usage(stored_as, attempt.old, now=now))
+            asked = subtract_amounts(asked, compute_usage(stored_as, attempt.old, now=now))
         return {name: amount for name, amount in asked.items() if amount}
 
-    def _ledger(self, quota: Json) -> QuotaLedger:
+    def _get_ledger(self, quota: Json) -> QuotaLedger:
         metadata = quota["metadata"]
-        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), quota_spec(quota)
+        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), read_quota_spec(quota)
         known = self._ledgers.get(key)
         if known is not None and known.terms == terms:
             return known
@@ -107,21 +109,21 @@ class ResourceQuotas:
         is_told = False
         try:
             for quota, ledger in charged:
-                await self._tell(quota, ledger)
+                await self._write_status(quota, ledger)
             is_told = True
         finally:
             if not is_told:
                 self.release(attempt)
 
-    async def _tell(self, quota: Json, ledger: QuotaLedger) -> None:
+    async def _write_status(self, quota: Json, ledger: QuotaLedger) -> None:
         metadata = quota["metadata"]
 
-        def status(current: Json) -> Json:
+        def update_status(current: Json) -> Json:
             used = {name: str(amount) for name, amount in ledger.compute_expected().items()}
             return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
 
         key = Key(_QUOTAS, metadata["namespace"], metadata["name"])
-        await write_status(self._store, key, status, now=self._clock.now())
+        await write_status(self._store, key, update_status, now=self._clock.now())
 
 
 def _is_judged(attempt: AdmissionAttributes) -> bool:
@@ -131,7 +133,7 @@ def _is_judged(attempt: AdmissionAttributes) -> bool:
 
 
 def _check(attempt: AdmissionAttributes, quota: Json, *, used: Amounts, asked: Amounts) -> None:
-    hard = quantities((quota.get("spec") or {}).get("hard"))
+    hard = parse_quantities((quota.get("spec") or {}).get("hard"))
     exceeded = [
         name
         for name in sorted(hard)

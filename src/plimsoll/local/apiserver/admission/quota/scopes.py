@@ -18,7 +18,7 @@ class Scope(Value):
     values: frozenset[str] = frozenset()
 
 
-def scopes_of(quota: Json) -> tuple[Scope, ...]:
+def read_scopes(quota: Json) -> tuple[Scope, ...]:
     spec = quota.get("spec") or {}
     plain = tuple(Scope(name=name) for name in spec.get("scopes") or ())
     selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
@@ -32,7 +32,7 @@ def scopes_of(quota: Json) -> tuple[Scope, ...]:
     )
 
 
-def in_scope(stored_as: str, obj: Json, scopes: tuple[Scope, ...]) -> bool:
+def is_in_scope(stored_as: str, obj: Json, scopes: tuple[Scope, ...]) -> bool:
     if not scopes:
         return True
     return stored_as == "pods" and all(_matches(obj["spec"], scope) for scope in scopes)
@@ -40,12 +40,12 @@ def in_scope(stored_as: str, obj: Json, scopes: tuple[Scope, ...]) -> bool:
 
 def _matches(spec: Json, scope: Scope) -> bool:
     if scope.name == "PriorityClass":
-        return _class_matches(spec.get("priorityClassName") or "", scope)
+        return _matches_class(spec.get("priorityClassName") or "", scope)
     rule = _RULES.get(scope.name)
     return rule is not None and rule(spec)
 
 
-def _class_matches(name: str, scope: Scope) -> bool:
+def _matches_class(name: str, scope: Scope) -> bool:
     if scope.operator == "In":
         return name in scope.values
     if scope.operator == "NotIn":
@@ -62,7 +62,7 @@ def _is_best_effort(spec: Json) -> bool:
     return qos_class(spec) == "BestEffort"
 
 
-def _reaches_out(spec: Json) -> bool:
+def _selects_other_namespaces(spec: Json) -> bool:
     """Whether affinity looks into other namespaces."""
     affinity = spec.get("affinity") or {}
     terms: list[Json] = []
@@ -79,5 +79,5 @@ _RULES: Final = {
     "NotTerminating": lambda spec: not _is_terminating(spec),
     "BestEffort": _is_best_effort,
     "NotBestEffort": lambda spec: not _is_best_effort(spec),
-    "CrossNamespacePodAffinity": _reaches_out,
+    "CrossNamespacePodAffinity": _selects_other_namespaces,
 }

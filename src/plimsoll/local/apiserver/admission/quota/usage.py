@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.quantity import Quantity
-from plimsoll.local.apiserver.admission.pod_resources import Amounts, container_amounts, pod_amounts
+from plimsoll.local.apiserver.admission.pod_resources import Amounts, compute_container_amounts, compute_pod_amounts
 from plimsoll.objects.builtin.validation.resources import is_extended, is_huge_page
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _MUST_BE_SAID: Final = frozenset(name for name in _POD_NAMES if name.endswith(("
 _GONE: Final = frozenset({"Succeeded", "Failed"})
 
 
-def resource_of(name: str) -> str | None:
+def find_resource(name: str) -> str | None:
     """The resource (as it is stored) whose objects a name of `hard` is about; None for a name about nothing."""
     if name.startswith(_COUNT):
         plural, _, group = name.removeprefix(_COUNT).partition(".")
@@ -53,27 +53,27 @@ def resource_of(name: str) -> str | None:
     return "pods" if name in _POD_NAMES or is_huge_page(bare) or is_asked else None
 
 
-def names_about(stored_as: str, hard: Iterable[str]) -> frozenset[str]:
+def select_names_of_resource(stored_as: str, hard: Iterable[str]) -> frozenset[str]:
     """Those names of `hard` that an object of this resource counts against."""
-    return frozenset(name for name in hard if resource_of(name) == stored_as)
+    return frozenset(name for name in hard if find_resource(name) == stored_as)
 
 
-def usage(stored_as: str, obj: Json, *, now: datetime) -> Amounts:
+def compute_usage(stored_as: str, obj: Json, *, now: datetime) -> Amounts:
     """How much of each name the object takes; a zero may be there or not."""
     group, _, plural = stored_as.rpartition("/")
     counted = {f"{_COUNT}{plural}.{group}" if group else f"{_COUNT}{plural}": _ONE}
     if stored_as == "pods":
-        return counted | (_of_pod(obj["spec"]) if _is_charged(obj, now) else {})
+        return counted | (_compute_pod_usage(obj["spec"]) if _is_charged(obj, now) else {})
     if stored_as == "services":
-        return counted | _of_service(obj.get("spec") or {})
+        return counted | _compute_service_usage(obj.get("spec") or {})
     if stored_as == "persistentvolumeclaims":
-        return counted | _of_claim(obj)
+        return counted | _compute_claim_usage(obj)
     if stored_as in _COUNTED_BY_NAME:
         return counted | {stored_as: _ONE}
     return counted
 
 
-def overdue_at(pod: Json) -> datetime | None:
+def compute_overdue_time(pod: Json) -> datetime | None:
     """The time after which a terminating pod is not charged: its node may never report its end."""
     metadata = pod["metadata"]
     deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
@@ -82,14 +82,16 @@ def overdue_at(pod: Json) -> datetime | None:
     return add_seconds(datetime.fromisoformat(deleted), grace_s)
 
 
-def missing_resources(pod: Json, names: Iterable[str]) -> str | None:
+def find_missing_resources(pod: Json, names: Iterable[str]) -> str | None:
     """The complaint about containers that leave open what a quota is about, or none."""
     spec = pod["spec"]
     if any(spec.get("resources", {}).get(field) for field in ("requests", "limits")):
         return None
     missing: dict[str, set[str]] = {}
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        said = _compute(container_amounts(container, "requests"), container_amounts(container, "limits"))
+        said = _compute(
+            compute_container_amounts(container, "requests"), compute_container_amounts(container, "limits")
+        )
         for name in _MUST_BE_SAID.intersection(names).difference(said):
             missing.setdefault(name, set()).add(container.get("name", ""))
     if not missing:
@@ -101,12 +103,12 @@ def missing_resources(pod: Json, names: Iterable[str]) -> str | None:
 def _is_charged(pod: Json, now: datetime) -> bool:
     if (pod.get("status") or {}).get("phase") in _GONE:
         return False
-    overdue = overdue_at(pod)
+    overdue = compute_overdue_time(pod)
     return overdue is None or now <= overdue
 
 
-def _of_pod(spec: Json) -> Amounts:
-    requests, limits = (pod_amounts(spec, field, overhead=True) for field in ("requests", "limits"))
+def _compute_pod_usage(spec: Json) -> Amounts:
+    requests, limits = (compute_pod_amounts(spec, field, overhead=True) for field in ("requests", "limits"))
     return {"pods": _ONE, **_compute(requests, limits)}
 
 
@@ -121,7 +123,7 @@ def _compute(requests: Amounts, limits: Amounts) -> Amounts:
     return found
 
 
-def _of_service(spec: Json) -> Amounts:
+def _compute_service_usage(spec: Json) -> Amounts:
     ports = spec.get("ports") or []
     kind = spec.get("type")
     found: Amounts = {"services": _ONE}
@@ -134,12 +136,12 @@ def _of_service(spec: Json) -> Amounts:
     return found
 
 
-def _of_claim(claim: Json) -> Amounts:
+def _compute_claim_usage(claim: Json) -> Amounts:
     spec = claim.get("spec") or {}
     annotations = claim["metadata"].get("annotations") or {}
     class_name = annotations.get(_CLASS_ANNOTATION) or spec.get("storageClassName")
     found: Amounts = {"persistentvolumeclaims": _ONE}
-    storage = container_amounts(spec, "requests").get("storage")
+    storage = compute_container_amounts(spec, "requests").get("storage")
     if storage is not None:
         found["requests.storage"] = Quantity.of(storage.ceil(), storage.format)
     if class_name:

@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, plus
-from plimsoll.local.apiserver.admission.quota.scopes import Scope, in_scope, scopes_of
-from plimsoll.local.apiserver.admission.quota.usage import names_about, overdue_at, resource_of, usage
+from plimsoll.local.apiserver.admission.pod_resources import Amounts, add_amounts, subtract_amounts
+from plimsoll.local.apiserver.admission.quota.scopes import Scope, is_in_scope, read_scopes
+from plimsoll.local.apiserver.admission.quota.usage import (
+    compute_overdue_time,
+    compute_usage,
+    find_resource,
+    select_names_of_resource,
+)
 from plimsoll.local.apiserver.storage import Event, EventType, Expired, Key, Watch
 
 if TYPE_CHECKING:
@@ -37,9 +42,9 @@ class QuotaSpec(Value):
     scopes: tuple[Scope, ...]
 
 
-def quota_spec(quota: Json) -> QuotaSpec:
+def read_quota_spec(quota: Json) -> QuotaSpec:
     hard = (quota.get("spec") or {}).get("hard") or {}
-    return QuotaSpec(uid=quota["metadata"].get("uid", ""), names=frozenset(hard), scopes=scopes_of(quota))
+    return QuotaSpec(uid=quota["metadata"].get("uid", ""), names=frozenset(hard), scopes=read_scopes(quota))
 
 
 class _Reservation(NamedTuple):
@@ -62,7 +67,7 @@ class QuotaLedger:
         self._abandoned: set[int] = set()
         """Reservations whose caller has gone while the write was on its way to the disk."""
         self._total: Amounts = {name: Quantity(0) for name in sorted(terms.names)}
-        resources = sorted({found for name in terms.names if (found := resource_of(name)) is not None})
+        resources = sorted({found for name in terms.names if (found := find_resource(name)) is not None})
         self._watches: dict[str, Watch] = {}
         for resource in resources:
             self._follow(resource)
@@ -75,12 +80,16 @@ class QuotaLedger:
         """The use once all writes on their way have come about, for people to read: what they free is freed."""
         total = self._total
         for reservation in self._reserved.values():
-            total = plus(total, self._mine(_select_freed(reservation.amounts)))
+            total = add_amounts(total, self._select_charged(_select_freed(reservation.amounts)))
         return {name: total[name] for name in sorted(self.terms.names)}
 
-    def about(self, stored_as: str, obj: Json) -> frozenset[str]:
+    def find_charged_names(self, stored_as: str, obj: Json) -> frozenset[str]:
         """The names of `hard` that this object counts against; none if the quota is not about it."""
-        return names_about(stored_as, self.terms.names) if in_scope(stored_as, obj, self.terms.scopes) else frozenset()
+        return (
+            select_names_of_resource(stored_as, self.terms.names)
+            if is_in_scope(stored_as, obj, self.terms.scopes)
+            else frozenset()
+        )
 
     async def catch_up(self, now: datetime) -> None:
         """Apply the pending watch events. It never awaits, so no other task runs before the caller continues."""
@@ -114,7 +123,7 @@ class QuotaLedger:
         """Take over what is on its way, from a ledger that was kept under other terms."""
         for reservation in other._reserved.values():
             assert reservation.attempt.obj is not None
-            if self.about(reservation.key.resource, reservation.attempt.obj):
+            if self.find_charged_names(reservation.key.resource, reservation.attempt.obj):
                 self._hold(reservation)
         self._abandoned |= other._abandoned & self._reserved.keys()
 
@@ -124,19 +133,19 @@ class QuotaLedger:
 
     def _hold(self, reservation: _Reservation) -> None:
         self._reserved[id(reservation.attempt)] = reservation
-        self._total = plus(self._total, self._mine(_select_claimed(reservation.amounts)))
+        self._total = add_amounts(self._total, self._select_charged(_select_claimed(reservation.amounts)))
 
     def _drop(self, identity: int) -> None:
         reservation = self._reserved.pop(identity)
         self._abandoned.discard(identity)
-        self._total = minus(self._total, self._mine(_select_claimed(reservation.amounts)))
+        self._total = subtract_amounts(self._total, self._select_charged(_select_claimed(reservation.amounts)))
 
-    def _mine(self, amounts: Amounts) -> Amounts:
+    def _select_charged(self, amounts: Amounts) -> Amounts:
         return {name: amount for name, amount in amounts.items() if name in self.terms.names}
 
     def _follow(self, resource: str) -> None:
         for key in [key for key in self._stored if key.resource == resource]:
-            self._total = minus(self._total, self._stored.pop(key))
+            self._total = subtract_amounts(self._total, self._stored.pop(key))
             self._overdue_at.pop(key, None)
         self._watches[resource] = self._store.watch(resource, namespace=self._namespace)
 
@@ -144,9 +153,9 @@ class QuotaLedger:
         watch = self._watches[resource]
         while watch.initial_left or watch.revision < self._store.revision:
             for event in await watch.next_batch():
-                self._see(event, now)
+                self._apply_event(event, now)
 
-    def _see(self, event: Event, now: datetime) -> None:
+    def _apply_event(self, event: Event, now: datetime) -> None:
         key = event.object.key
         self._count(key, None if event.type is EventType.DELETED else event.object.body(), now=now)
         if event.type is EventType.DELETED:
@@ -160,13 +169,13 @@ class QuotaLedger:
         before = self._stored.pop(key, {})
         self._overdue_at.pop(key, None)
         after: Amounts = {}
-        if obj is not None and self.about(key.resource, obj):
-            found = usage(key.resource, obj, now=now)
-            after = self._stored[key] = self._mine(found)
-            due = overdue_at(obj) if key.resource == "pods" else None
+        if obj is not None and self.find_charged_names(key.resource, obj):
+            found = compute_usage(key.resource, obj, now=now)
+            after = self._stored[key] = self._select_charged(found)
+            due = compute_overdue_time(obj) if key.resource == "pods" else None
             if due is not None and due >= now:
                 self._overdue_at[key] = due
-        self._total = plus(minus(self._total, before), after)
+        self._total = add_amounts(subtract_amounts(self._total, before), after)
 
 
 def _select_claimed(amounts: Amounts) -> Amounts:

@@ -25,29 +25,29 @@ class InvalidFieldSet(InvalidInput):
     """A `fieldsV1` that cannot be read."""
 
 
-def of_field(name: str) -> str:
+def from_field(name: str) -> str:
     return f"f:{name}"
 
 
-def of_keys(keys: Mapping[str, Any]) -> str:
+def from_keys(keys: Mapping[str, Any]) -> str:
     if len(keys) == 1:
         (pair,) = keys.items()
         if type(pair[1]) is str and len(pair[1]) <= _LONGEST_KEPT:
-            return _of_one_key(*pair)
+            return _from_single_key(*pair)
     return f"k:{_compact({name: keys[name] for name in sorted(keys)})}"
 
 
 @lru_cache(maxsize=4096)
-def _of_one_key(name: str, text: str) -> str:
+def _from_single_key(name: str, text: str) -> str:
     """The names of containers and the types of conditions are the same few in all objects."""
     return f"k:{_compact({name: text})}"
 
 
-def of_value(value: Any) -> str:
+def from_value(value: Any) -> str:
     return f"v:{_compact(value)}"
 
 
-def field_name(element: str) -> str | None:
+def get_field_name(element: str) -> str | None:
     return element[2:] if element.startswith("f:") else None
 
 
@@ -75,13 +75,13 @@ def _read(text: str) -> str:
         return f"i:{int(rest)}"
     value = _parse(rest)
     if kind == "v":
-        return of_value(value)
+        return from_value(value)
     if not isinstance(value, dict):
         raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} names no keys")
-    return of_keys(value)
+    return from_keys(value)
 
 
-def in_order(elements: Iterable[str]) -> list[str]:
+def sort_elements(elements: Iterable[str]) -> list[str]:
     """Fields, then list items by key, then by value, then by index; within a kind by content."""
     ordered = sorted(elements)
     # Texts sort as fields do, and nearly everything is a field.
@@ -93,19 +93,19 @@ def in_order(elements: Iterable[str]) -> list[str]:
 def sort_key(element: str) -> tuple[Any, ...]:
     if element[0] == "f":
         return (0, element[2:])
-    return (_item_sort_key if len(element) <= _LONGEST_KEPT else _item_sort_key.__wrapped__)(element)
+    return (_compute_item_sort_key if len(element) <= _LONGEST_KEPT else _compute_item_sort_key.__wrapped__)(element)
 
 
 @lru_cache(maxsize=4096)
-def _item_sort_key(element: str) -> tuple[Any, ...]:
+def _compute_item_sort_key(element: str) -> tuple[Any, ...]:
     kind, _, rest = element.partition(":")
     value = json.loads(rest)
     if kind == "k":
-        return (1, [(name, _value_rank(value[name])) for name in value])
-    return (_RANKS[kind], _value_rank(value))
+        return (1, [(name, _rank_value(value[name])) for name in value])
+    return (_RANKS[kind], _rank_value(value))
 
 
-def path_text(path: Iterable[str]) -> str:
+def format_path(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.containers[name="a"].image`."""
     return "".join(map(_format_step, path))
 
@@ -128,7 +128,7 @@ def _format_value(value: Any) -> str:
     return "null" if value is None else go_text.plain(value)
 
 
-def _value_rank(value: Any) -> tuple[int, Any]:
+def _rank_value(value: Any) -> tuple[int, Any]:
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, (int, float)):

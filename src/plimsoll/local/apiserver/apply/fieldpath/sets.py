@@ -26,14 +26,14 @@ class FieldSet:
         self._written: dict[str, Any] | None = None
 
     @classmethod
-    def of_paths(cls, *paths: tuple[str, ...]) -> FieldSet:
+    def from_paths(cls, *paths: tuple[str, ...]) -> FieldSet:
         """Paths of plain field names: `("metadata", "labels")`."""
         result = cls()
         for path in paths:
             node = result
             for name in path[:-1]:
-                node = node.children.setdefault(elements.of_field(name), cls())
-            node.members.add(elements.of_field(path[-1]))
+                node = node.children.setdefault(elements.from_field(name), cls())
+            node.members.add(elements.from_field(path[-1]))
         return result
 
     def add(self, element: str) -> None:
@@ -61,7 +61,7 @@ class FieldSet:
     __hash__ = None  # type: ignore[assignment]  # equal by content, and builders still fill it
 
     def __repr__(self) -> str:
-        return f"FieldSet({list(self.paths())!r})"
+        return f"FieldSet({list(self.iterate_paths())!r})"
 
     def has(self, path: tuple[str, ...]) -> bool:
         node: FieldSet | None = self
@@ -96,7 +96,7 @@ class FieldSet:
             result.attach(element, ours if theirs is None else ours - theirs)
         return result
 
-    def without_below(self, other: FieldSet) -> FieldSet:
+    def subtract_recursively(self, other: FieldSet) -> FieldSet:
         """As `-`, but a path takes everything below it along: what resets of fields need."""
         if not (other.members or other.children) or not (self.members or self.children):
             return self
@@ -104,15 +104,15 @@ class FieldSet:
         for element, ours in self.children.items():
             if element not in other.members:
                 theirs = other.children.get(element)
-                result.attach(element, ours if theirs is None else ours.without_below(theirs))
+                result.attach(element, ours if theirs is None else ours.subtract_recursively(theirs))
         return result
 
-    def paths(self) -> Iterator[tuple[str, ...]]:
+    def iterate_paths(self) -> Iterator[tuple[str, ...]]:
         """In Kubernetes' order: at each step first the paths that end there, then those that go on."""
-        for element in elements.in_order(self.members):
+        for element in elements.sort_elements(self.members):
             yield (element,)
-        for element in elements.in_order(self.children):
-            for rest in self.children[element].paths():
+        for element in elements.sort_elements(self.children):
+            for rest in self.children[element].iterate_paths():
                 yield (element, *rest)
 
     def to_fields_v1(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class FieldSet:
         if self._written is None:
             written: dict[str, Any] = {}
             members, children = self.members, self.children
-            for element in elements.in_order(members | children.keys()):
+            for element in elements.sort_elements(members | children.keys()):
                 below = children.get(element)
                 if below is None:
                     written[element] = {}

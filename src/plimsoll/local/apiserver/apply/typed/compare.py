@@ -28,11 +28,11 @@ class Comparison:
         self.modified = FieldSet() if modified is None else modified
         self.removed = FieldSet() if removed is None else removed
 
-    def without_below(self, ignored: FieldSet) -> Comparison:
+    def subtract_recursively(self, ignored: FieldSet) -> Comparison:
         return Comparison(
-            self.added.without_below(ignored),
-            self.modified.without_below(ignored),
-            self.removed.without_below(ignored),
+            self.added.subtract_recursively(ignored),
+            self.modified.subtract_recursively(ignored),
+            self.removed.subtract_recursively(ignored),
         )
 
     def attach(self, element: str, below: Comparison) -> None:
@@ -108,15 +108,15 @@ def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
     if atom.map is not None:
         if isinstance(value, dict) and not atom.map.is_atomic:
             for name, item in value.items():
-                field = atom.map.type_of(name)
+                field = atom.map.find_type(name)
                 if field is None:
                     continue
                 if isinstance(item, (dict, list)):
-                    _take(elements.of_field(name), item, atom=field, into=below)
+                    _take(elements.from_field(name), item, atom=field, into=below)
                 else:
-                    below.members.add(elements.of_field(name))
+                    below.members.add(elements.from_field(name))
     elif atom.scalar is None and atom.list is not None and isinstance(value, list) and not atom.list.is_atomic:
-        for key, items in _by_element(value, atom.list).items():
+        for key, items in _group_by_element(value, atom.list).items():
             if len(items) == 1:
                 _take(key, items[0], atom=atom.list.element, into=below)
             else:
@@ -131,18 +131,18 @@ def _convert(value: Any, type_: type[Any]) -> Any:
 def _compare_maps(before: dict[str, Any], after: dict[str, Any], map_type: MapType, *, into: Comparison) -> None:
     for name, item in after.items():
         known = before.get(name, ABSENT)
-        atom = map_type.type_of(name) if known is not item else None
+        atom = map_type.find_type(name) if known is not item else None
         if atom is not None:
-            _compare_field(elements.of_field(name), known, item, atom=atom, into=into)
+            _compare_field(elements.from_field(name), known, item, atom=atom, into=into)
     for name, known in before.items():
-        atom = map_type.type_of(name) if name not in after else None
+        atom = map_type.find_type(name) if name not in after else None
         if atom is not None:
-            _take(elements.of_field(name), known, atom=atom, into=into.removed)
+            _take(elements.from_field(name), known, atom=atom, into=into.removed)
 
 
 def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, into: Comparison) -> None:
     """Items are matched by key. Items that share a key count as one whole: only the key itself is owned."""
-    ours, theirs = _by_element(before, list_type), _by_element(after, list_type)
+    ours, theirs = _group_by_element(before, list_type), _group_by_element(after, list_type)
     atom = list_type.element
     for element in {**ours, **theirs}:
         old, new = ours.get(element, []), theirs.get(element, [])
@@ -163,11 +163,11 @@ def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, 
             into.added.add(element)
 
 
-def _by_element(items: list[Any], list_type: ListType) -> dict[str, list[Any]]:
+def _group_by_element(items: list[Any], list_type: ListType) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for position, item in enumerate(items):
         try:
-            element = list_type.path_element(item)
+            element = list_type.build_path_element(item)
         except BadItem as problem:
             raise BadItem(f"element {position}: {problem}") from None
         found.setdefault(element, []).append(item)

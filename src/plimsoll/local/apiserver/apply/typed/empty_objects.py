@@ -20,24 +20,24 @@ _NULL_FIELDS: Final = {
 _ZEROS: Final = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
-def empty_object(api_version: str, kind: str) -> dict[str, Any]:
+def build_empty_object(api_version: str, kind: str) -> dict[str, Any]:
     name = schema_name(api_version, kind)
-    return {} if name is None else _blank(name)
+    return {} if name is None else _build_blank(name)
 
 
-def _blank(name: str) -> dict[str, Any]:
+def _build_blank(name: str) -> dict[str, Any]:
     schema = component(name)
     required = schema.get("required", ())
     blank: dict[str, Any] = dict.fromkeys(_NULL_FIELDS.get(name, ()))
     for field, declared in schema.get("properties", {}).items():
         below = reference(declared)
         if below is not None and declared.get("default") == {}:
-            blank[field] = _blank(below)
+            blank[field] = _build_blank(below)
         elif field in required:
-            blank[field] = _zero(declared)
+            blank[field] = _build_zero_value(declared)
     return blank
 
 
-def _zero(declared: Schema) -> Any:
+def _build_zero_value(declared: Schema) -> Any:
     """Of a field that is always written: lists, maps and pointers are null."""
     return _ZEROS.get(declared.get("type", "")) if reference(declared) is None else None

@@ -23,21 +23,21 @@ def to_field_set(value: dict[str, Any], atom: Atom) -> FieldSet:
     return result
 
 
-def with_named_fields(fields: FieldSet, atom: Atom | None) -> FieldSet:
+def add_named_fields(fields: FieldSet, atom: Atom | None) -> FieldSet:
     """The set with every declared field on the way to a path added: the owner of `spec.a` also owns `spec`."""
     declared = atom.map if atom else None
     members = set(fields.members)
     children: dict[str, FieldSet] = {}
     for element, below in fields.children.items():
-        name = elements.field_name(element)
+        name = elements.get_field_name(element)
         if name is not None and declared is not None:
             if declared.declares(name):
                 members.add(element)
-            children[element] = with_named_fields(below, declared.type_of(name))
+            children[element] = add_named_fields(below, declared.find_type(name))
         elif elements.is_list_key(element) and atom is not None and atom.list is not None:
-            children[element] = with_named_fields(below, atom.list.element)
+            children[element] = add_named_fields(below, atom.list.element)
         else:
-            children[element] = with_named_fields(below, None)
+            children[element] = add_named_fields(below, None)
     return FieldSet(members, children)
 
 
@@ -64,8 +64,8 @@ def _own(element: str, value: Any, *, atom: Atom | None, into: FieldSet) -> None
 
 def _own_map(value: dict[str, Any], map_type: MapType, *, into: FieldSet) -> None:
     for name, item in value.items():
-        element = elements.of_field(name)
-        _own(element, item, atom=map_type.type_of(name), into=into)
+        element = elements.from_field(name)
+        _own(element, item, atom=map_type.find_type(name), into=into)
         if item is None or item == {} or not map_type.declares(name):
             into.add(element)
 
@@ -74,7 +74,7 @@ def _own_list(value: list[Any], list_type: ListType, *, into: FieldSet) -> None:
     found: dict[str, list[Any]] = {}
     for item in value:
         try:
-            found.setdefault(list_type.path_element(item), []).append(item)
+            found.setdefault(list_type.build_path_element(item), []).append(item)
         except BadItem:
             continue
     for element, items in found.items():

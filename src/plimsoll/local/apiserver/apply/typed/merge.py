@@ -34,7 +34,7 @@ def _merge_maps(live: Any, applied: Any, map_type: MapType) -> Any:
         return applied
     merged = dict(ours)
     for name, value in theirs.items():
-        atom = map_type.type_of(name)
+        atom = map_type.find_type(name)
         if atom is not None:
             merged[name] = merge(ours.get(name, ABSENT), value, atom)
     unchanged = len(merged) == len(ours) and all(merged[name] is ours[name] for name in ours)
@@ -61,8 +61,8 @@ class _ListMerge:
     def __init__(self, list_type: ListType, live: list[Any], applied: list[Any]) -> None:
         self._atom = list_type.element
         self._live = live
-        self._live_elements = _elements(live, list_type)
-        self._applied_elements = _elements(applied, list_type)
+        self._live_elements = _list_elements(live, list_type)
+        self._applied_elements = _list_elements(applied, list_type)
         self._applied = dict(zip(self._applied_elements, applied, strict=True))
         if len(self._applied) < len(applied):
             raise BadItem("duplicate entries")
@@ -105,11 +105,11 @@ class _ListMerge:
         self._out.append(merge(self._known.get(element, ABSENT), self._applied[element], self._atom))
 
 
-def _elements(items: list[Any], list_type: ListType) -> list[str]:
+def _list_elements(items: list[Any], list_type: ListType) -> list[str]:
     elements: list[str] = []
     for position, item in enumerate(items):
         try:
-            elements.append(list_type.path_element(item))
+            elements.append(list_type.build_path_element(item))
         except BadItem as problem:
             raise BadItem(f"element {position}: {problem}") from None
     return elements

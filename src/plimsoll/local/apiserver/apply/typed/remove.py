@@ -29,10 +29,10 @@ def _remove_from_map(value: dict[str, Any], fields: FieldSet, map_type: MapType)
         return None
     left: dict[str, Any] = {}
     for name, item in value.items():
-        element = elements.of_field(name)
+        element = elements.from_field(name)
         if element not in fields.members:
             below = fields.children.get(element)
-            left[name] = item if below is None else remove(item, below, map_type.type_of(name))
+            left[name] = item if below is None else remove(item, below, map_type.find_type(name))
     return left or None
 
 
@@ -42,7 +42,7 @@ def _remove_from_list(value: list[Any], fields: FieldSet, list_type: ListType) -
     left: list[Any] = []
     for item in value:
         try:
-            element = list_type.path_element(item)
+            element = list_type.build_path_element(item)
         except BadItem:
             left.append(item)
             continue

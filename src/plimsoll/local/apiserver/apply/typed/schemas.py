@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from plimsoll.local.apiserver.apply.typed.empty_objects import empty_object
+from plimsoll.local.apiserver.apply.typed.empty_objects import build_empty_object
 from plimsoll.local.apiserver.apply.typed.types import Atom, Field, ListType, MapType, Scalar
 from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
 
@@ -35,59 +35,59 @@ class TypeSchema:
         self.blank = blank or {}
 
     @classmethod
-    def of_builtin(cls, api_version: str, kind: str) -> TypeSchema | None:
+    def from_builtin(cls, api_version: str, kind: str) -> TypeSchema | None:
         """None for kinds without a recorded schema."""
-        return _of_builtin(api_version, kind)
+        return _load_builtin(api_version, kind)
 
     @classmethod
-    def of_definition(cls, schema: Schema | None) -> TypeSchema:
+    def from_definition(cls, schema: Schema | None) -> TypeSchema:
         """For one version of a custom resource; without a schema everything but the metadata is deduced."""
         if schema is None:
-            return cls(_atom({"type": "object", "properties": _OBJECT_FIELDS}, preserves=True))
-        return cls(_atom(_with_object_fields(schema), preserves=False))
+            return cls(_build_atom({"type": "object", "properties": _OBJECT_FIELDS}, preserves=True))
+        return cls(_build_atom(_add_object_fields(schema), preserves=False))
 
 
 @cache
-def _of_builtin(api_version: str, kind: str) -> TypeSchema | None:
+def _load_builtin(api_version: str, kind: str) -> TypeSchema | None:
     name = schema_name(api_version, kind)
     if name is None:
         return None
-    return TypeSchema(_component_atom(name, None), blank=empty_object(api_version, kind))
+    return TypeSchema(_build_component_atom(name, None), blank=build_empty_object(api_version, kind))
 
 
-def _with_object_fields(schema: Schema) -> Schema:
+def _add_object_fields(schema: Schema) -> Schema:
     return {**schema, "properties": {**schema.get("properties", {}), **_OBJECT_FIELDS}}
 
 
 @cache
-def _component_atom(name: str, map_type: str | None) -> Atom:
+def _build_component_atom(name: str, map_type: str | None) -> Atom:
     """`map_type` of the field that refers to the component takes precedence over the component's own."""
     if name == _QUANTITY:
         return Atom(scalar=Scalar.UNTYPED)
     if name == _RAW_EXTENSION:
         return UNTYPED
     schema = component(name)
-    return _atom(schema if map_type is None else {**schema, "x-kubernetes-map-type": map_type}, preserves=False)
+    return _build_atom(schema if map_type is None else {**schema, "x-kubernetes-map-type": map_type}, preserves=False)
 
 
-def _type_of(schema: Schema, *, preserves: bool) -> Atom:
+def _resolve_type(schema: Schema, *, preserves: bool) -> Atom:
     name = reference(schema)
     if name is not None:
-        return _component_atom(name, schema.get("x-kubernetes-map-type"))
-    return _atom(schema, preserves=preserves)
+        return _build_component_atom(name, schema.get("x-kubernetes-map-type"))
+    return _build_atom(schema, preserves=preserves)
 
 
-def _atom(schema: Schema, *, preserves: bool) -> Atom:
+def _build_atom(schema: Schema, *, preserves: bool) -> Atom:
     preserves = preserves or schema.get("x-kubernetes-preserve-unknown-fields") is True
     if schema.get("x-kubernetes-embedded-resource") is True:
-        schema = _with_object_fields(schema)
+        schema = _add_object_fields(schema)
     kind = schema.get("type")
     if kind == "object":
         return Atom(map_=_map(schema, preserves=preserves))
     if kind == "array":
         return Atom(list_=_list(schema, preserves=preserves))
     if kind in _SCALARS:
-        return Atom(scalar=_scalar(kind, schema.get("format", "")))
+        return Atom(scalar=_build_scalar(kind, schema.get("format", "")))
     return Atom(scalar=Scalar.UNTYPED, list_=_list(schema, preserves=preserves), map_=_map(schema, preserves=preserves))
 
 
@@ -99,7 +99,7 @@ _SCALARS: Final = {
 }
 
 
-def _scalar(kind: str, written_as: str) -> Scalar:
+def _build_scalar(kind: str, written_as: str) -> Scalar:
     # Times, quantities and the like have a format: their text is not compared as text.
     if kind == "string" and written_as not in {"", "byte"}:
         return Scalar.UNTYPED
@@ -113,20 +113,20 @@ def _map(schema: Schema, *, preserves: bool) -> MapType:
         declared = properties.get(name)
         if declared is None:
             return None
-        return Field(_type_of(declared, preserves=preserves), declared.get("default"))
+        return Field(_resolve_type(declared, preserves=preserves), declared.get("default"))
 
     return MapType(
         look_up,
-        element=_element_of_map(schema, preserves=preserves),
+        element=_build_map_element(schema, preserves=preserves),
         is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
     )
 
 
-def _element_of_map(schema: Schema, *, preserves: bool) -> Atom | None:
+def _build_map_element(schema: Schema, *, preserves: bool) -> Atom | None:
     """The type of fields that are not declared; none if there must not be any."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        return _type_of(additional, preserves=preserves)
+        return _resolve_type(additional, preserves=preserves)
     if additional is True:
         return DEDUCED
     if additional is None and (preserves or not schema.get("properties")):
@@ -138,34 +138,34 @@ def _list(schema: Schema, *, preserves: bool) -> ListType:
     items = schema.get("items")
     known: list[Atom] = []
 
-    def element() -> Atom:
+    def build_element() -> Atom:
         if not known:
-            known.append(_type_of(items, preserves=preserves) if isinstance(items, dict) else UNTYPED)
+            known.append(_resolve_type(items, preserves=preserves) if isinstance(items, dict) else UNTYPED)
         return known[0]
 
     list_type = schema.get("x-kubernetes-list-type")
     if list_type == "map":
-        return ListType(element, keys=tuple(schema.get("x-kubernetes-list-map-keys", ())), is_atomic=False)
+        return ListType(build_element, keys=tuple(schema.get("x-kubernetes-list-map-keys", ())), is_atomic=False)
     if list_type is None and "merge" in schema.get("x-kubernetes-patch-strategy", ""):
         key = schema.get("x-kubernetes-patch-merge-key")
-        return ListType(element, keys=(key,) if key else (), is_atomic=False)
-    return ListType(element, is_atomic=list_type != "set")
+        return ListType(build_element, keys=(key,) if key else (), is_atomic=False)
+    return ListType(build_element, is_atomic=list_type != "set")
 
 
-def _nothing_declared(_name: str) -> None:
+def _find_no_field(_name: str) -> None:
     return None
 
 
-def _schemaless(*, is_atomic: bool) -> Atom:
+def _build_schemaless(*, is_atomic: bool) -> Atom:
     atom = Atom(
         scalar=Scalar.UNTYPED,
         list_=ListType(lambda: UNTYPED, is_atomic=True),
-        map_=MapType(_nothing_declared, element=None, is_atomic=is_atomic),
+        map_=MapType(_find_no_field, element=None, is_atomic=is_atomic),
     )
     assert atom.map is not None
     atom.map.element = atom
     return atom
 
 
-UNTYPED: Final = _schemaless(is_atomic=True)
-DEDUCED: Final = _schemaless(is_atomic=False)
+UNTYPED: Final = _build_schemaless(is_atomic=True)
+DEDUCED: Final = _build_schemaless(is_atomic=False)

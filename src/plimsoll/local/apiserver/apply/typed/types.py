@@ -57,12 +57,12 @@ class Atom:
         if value is None or value is ABSENT or (self.map is None) + (self.list is None) + (self.scalar is None) == 2:
             return self
         if isinstance(value, dict):
-            return self._only("map") if self.map else self
+            return self._keep_only("map") if self.map else self
         if isinstance(value, list):
-            return self._only("list") if self.list else self
-        return self._only("scalar") if self.scalar else self
+            return self._keep_only("list") if self.list else self
+        return self._keep_only("scalar") if self.scalar else self
 
-    def _only(self, kind: str) -> Atom:
+    def _keep_only(self, kind: str) -> Atom:
         # Kept, so that two values of one kind get the very same atom.
         if kind not in self._alone:
             self._alone[kind] = Atom(
@@ -94,7 +94,7 @@ class MapType:
         self.element = element
         self.is_atomic = is_atomic
 
-    def field(self, name: str) -> Field | None:
+    def find_field(self, name: str) -> Field | None:
         if name not in self._fields:
             field = self._look_up(name)
             if field is None:
@@ -103,10 +103,10 @@ class MapType:
         return self._fields[name]
 
     def declares(self, name: str) -> bool:
-        return self.field(name) is not None
+        return self.find_field(name) is not None
 
-    def type_of(self, name: str) -> Atom | None:
-        field = self._fields.get(name) or self.field(name)
+    def find_type(self, name: str) -> Atom | None:
+        field = self._fields.get(name) or self.find_field(name)
         return self.element if field is None else field.atom
 
 
@@ -124,7 +124,7 @@ class ListType:
     def element(self) -> Atom:
         return self._element()
 
-    def path_element(self, item: Any) -> str:
+    def build_path_element(self, item: Any) -> str:
         """The element that identifies the item in its list; raises `BadItem` if there is none."""
         if not self.keys:
             return _set_element(item)
@@ -132,15 +132,15 @@ class ListType:
             raise BadItem("associative list with keys may not have a null element")
         if not isinstance(item, dict):
             raise BadItem("associative list with keys may not have non-map elements")
-        return elements.of_keys({name: self._key_of(item, name) for name in self.keys})
+        return elements.from_keys({name: self._read_key(item, name) for name in self.keys})
 
-    def _key_of(self, item: dict[str, Any], name: str) -> Any:
+    def _read_key(self, item: dict[str, Any], name: str) -> Any:
         if name in item:
             return item[name]
         below = self.element.map
         if below is None:
             raise BadItem(f"couldn't find default value for {name}: associative list may not have non-map types")
-        field = below.field(name)
+        field = below.find_field(name)
         if field is None or field.default is None:
             raise BadItem(
                 f'associative list with keys has an element that omits key field "{name}" '
@@ -156,4 +156,4 @@ def _set_element(item: Any) -> str:
         raise BadItem("not supported: associative list with lists as elements")
     if item is None:
         raise BadItem("associative list without keys has an element that's an explicit null")
-    return elements.of_value(item)
+    return elements.from_value(item)

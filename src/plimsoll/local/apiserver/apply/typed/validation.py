@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.apply.typed.types import ListType, MapType
 
 
-def validation_error(value: Any, atom: Atom) -> str | None:
+def find_validation_error(value: Any, atom: Atom) -> str | None:
     """None if the value fits, else everything that is wrong with it, one line each if several."""
     problems: list[str] = []
     _check(value, atom, path="", problems=problems)
@@ -35,7 +35,7 @@ def _check(value: Any, atom: Atom, *, path: str, problems: list[str]) -> None:
         else:
             problems.append(_describe(path, f"expected map, got {_format_boxed(value)}"))
     elif atom.scalar is not None:
-        problem = _scalar_problem(value, atom.scalar)
+        problem = _find_scalar_problem(value, atom.scalar)
         if problem:
             problems.append(_describe(path, problem))
     elif atom.list is not None:
@@ -48,7 +48,7 @@ def _check(value: Any, atom: Atom, *, path: str, problems: list[str]) -> None:
 def _check_map(value: dict[str, Any], map_type: MapType, *, path: str, problems: list[str]) -> None:
     for name, item in value.items():
         below = f"{path}.{name}"
-        atom = map_type.type_of(name)
+        atom = map_type.find_type(name)
         if atom is None:
             problems.append(_describe(below, "field not declared in schema"))
             return
@@ -64,23 +64,23 @@ def _check_list(value: list[Any], list_type: ListType, *, path: str, problems: l
     seen: set[str] = set()
     for position, item in enumerate(value):
         try:
-            element = list_type.path_element(item)
+            element = list_type.build_path_element(item)
         except BadItem as problem:
             problems.append(_describe(path, f"element {position}: {problem}"))
             return
-        spelled = elements.path_text((element,))
+        spelled = elements.format_path((element,))
         if element in seen:
             problems.append(_describe(path, f"duplicate entries for key {spelled}"))
         seen.add(element)
         _check(item, atom, path=f"{path}{spelled}", problems=problems)
 
 
-def _scalar_problem(value: Any, scalar: Scalar) -> str | None:
+def _find_scalar_problem(value: Any, scalar: Scalar) -> str | None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if scalar is Scalar.NUMERIC and not is_number:
         return f"expected numeric (int or float), got {go_text.type_name(value)}"
     if scalar is Scalar.STRING and not isinstance(value, str):
-        return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+        return f"expected string, got &value.valueUnstructured{{Value:{_format_go_syntax(value)}}}"
     if scalar is Scalar.BOOLEAN and not isinstance(value, bool):
         return f"expected boolean, got {_format_boxed(value)}"
     if scalar is Scalar.UNTYPED and isinstance(value, (dict, list)):
@@ -97,13 +97,13 @@ def _format_boxed(value: Any) -> str:
     return f"&{{{go_text.plain(value)}}}"
 
 
-def _go_syntax(value: Any) -> str:
+def _format_go_syntax(value: Any) -> str:
     """`%#v`."""
     if isinstance(value, str):
         return go_text.quote(value)
     if isinstance(value, dict):
-        items = ", ".join(f"{go_text.quote(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        items = ", ".join(f"{go_text.quote(key)}:{_format_go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{items}}}"
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+        return f"[]interface {{}}{{{', '.join(map(_format_go_syntax, value))}}}"
     return "interface {}(nil)" if value is None else go_text.plain(value)
