@@ -68,7 +68,7 @@ def services(reader: Client, writer: Client) -> list[Service]:
         recorder.record(
             reference_to(reader.calls.resource(ConfigMap), source), EventType.NORMAL, reason="Copied", message=said
         )
-        return Done(said=said)
+        return Done(summary=said)
 
     controller = Controller("copies", reconcile, clock=clock, entropy=entropy, all_keys=maps.cache.keys)
     enqueue_on(maps, controller, of_itself)

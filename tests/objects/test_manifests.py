@@ -86,8 +86,8 @@ def test_json_is_read_as_json_and_flow_yaml_as_yaml():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a: 1\na: 2", r'f\.yaml: line 2, column 1: key "a" stands twice'),
-        ('{"a": 1, "a": 2}', 'key "a" stands twice'),
+        ("a: 1\na: 2", r'f\.yaml: line 2, column 1: key "a" occurs twice'),
+        ('{"a": 1, "a": 2}', 'key "a" occurs twice'),
         ("a: [1", "line 2, column 1: did not find expected"),
         ("a: .nan", "line 1, column 4: .nan is a number that JSON"),
         ('{"a": NaN}', "NaN is not JSON"),

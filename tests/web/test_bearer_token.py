@@ -79,4 +79,4 @@ def test_a_token_for_nobody_is_a_mistake(tmp_path: Path) -> None:
     given = ("--once", "--server", "http://127.0.0.1:1", "--pd-token-file", "token")
     ended = plimsoll("run", "tidb", *given, cwd=tmp_path)
     assert ended.returncode == 2
-    assert "--pd-token-file: a token is shown only to servers that are given by address" in ended.stderr
+    assert "--pd-token-file: a token is sent only to servers that are given by address" in ended.stderr

@@ -126,8 +126,8 @@ def _report_error(message: str, *, code: int, given: list[str], path: str = "", 
 
 def _usage_error(error: typer.TyperException) -> str:
     """The usage error on one line."""
-    tell = getattr(error, "format_message", None)
-    return " ".join(str(tell() if callable(tell) else error).replace("Value error, ", "").split())
+    format_message = getattr(error, "format_message", None)
+    return " ".join(str(format_message() if callable(format_message) else error).replace("Value error, ", "").split())
 
 
 def _hint(given: list[str]) -> str:

@@ -30,7 +30,7 @@ _SIGN_OPERATORS: Final = {
 
 
 class UnparsableSelector(InvalidSelector):
-    """Text that is no selector; `position` counts characters from the start of the text to the offending token."""
+    """Text that is not a selector; `position` counts characters from the start of the text to the offending token."""
 
     def __init__(self, problem: str, *, path: str = "", position: int | None = None) -> None:
         super().__init__(problem, path=path)

@@ -32,7 +32,9 @@ class Ref(Value, order=True):
         """Parse KIND/NAME or KIND/NAMESPACE/NAME, as on the command line."""
         parts = text.split("/")
         if len(parts) not in {2, 3} or not all(parts):
-            raise InvalidInput(f"{text!r} names nothing; say KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
+            raise InvalidInput(
+                f"{text!r} names no object; write KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0"
+            )
         return cls(kind=parts[0].lower(), namespace=parts[1] if len(parts) == 3 else "", name=parts[-1])
 
 

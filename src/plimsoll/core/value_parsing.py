@@ -24,7 +24,7 @@ _QUOTED_AT_MOST: Final = 60
 _MOST: Final = 1 << 53
 """Counts beyond this are typing mistakes, and would not survive a JSON reader."""
 LONGEST_S: Final = (2**63 - 1) / 1e9
-"""Go's longest duration, 292 years: a longer one is no duration there either."""
+"""Go's longest duration, 292 years: a longer one is not a duration there either."""
 HIGHEST_PRICE: Final = 1e6
 """Per machine and hour. Sums of higher prices over a whole cluster would no longer be exact."""
 LARGEST_NUMBER: Final = 1e15
@@ -56,7 +56,7 @@ def parse_duration_s(value: Any) -> float:
     if (_is_number(value) and value == 0) or value == "0":
         return 0.0
     unit = f'; a number needs a unit: "{value}s"' if _is_number(value) or str(value).isdigit() else ""
-    raise InvalidValue(f'{quote(value)} is no duration like "10s", "5m" or "1h30m"{unit}')
+    raise InvalidValue(f'{quote(value)} is not a duration like "10s", "5m" or "1h30m"{unit}')
 
 
 def read_duration_s(written: str) -> float | None:
@@ -130,7 +130,7 @@ def parse_choice(value: Any, among: tuple[str, ...], same: Mapping[str, str] = M
     written = parse_text(value)
     chosen = same.get(written, written)
     if chosen not in among:
-        raise InvalidValue(f"{quote(value)} is not known; say {' or '.join(value for value in among if value)}")
+        raise InvalidValue(f"{quote(value)} is not known; use {' or '.join(value for value in among if value)}")
     return chosen
 
 

@@ -42,13 +42,13 @@ class ObjectDecision(Value):
         )
 
     @classmethod
-    def of_last_plan(cls, said: LastPlan) -> ObjectDecision:
+    def of_last_plan(cls, last_plan: LastPlan) -> ObjectDecision:
         return cls(
-            ref=said.ref,
-            at=said.at,
-            subsystem=said.subsystem,
-            snapshot=said.snapshot,
-            actions=said.actions,
-            not_done=said.not_done,
-            outcomes=said.outcomes,
+            ref=last_plan.ref,
+            at=last_plan.at,
+            subsystem=last_plan.subsystem,
+            snapshot=last_plan.snapshot,
+            actions=last_plan.actions,
+            not_done=last_plan.not_done,
+            outcomes=last_plan.outcomes,
         )

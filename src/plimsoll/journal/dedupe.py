@@ -39,7 +39,7 @@ class PlanDeduplicator:
     """State between the plans of one controller."""
 
     def __init__(self) -> None:
-        self._said: dict[Ref, list[Gist]] = {}
+        self._reported: dict[Ref, list[Gist]] = {}
         self._whole_at: datetime | None = None
 
     def select_changes(
@@ -50,17 +50,17 @@ class PlanDeduplicator:
         `settled` returns what became of pods that are no longer named. The others count as unchanged.
         """
         results = {id(outcome.action): outcome.result for outcome in outcomes}
-        said = _gists(plan, results)
-        before = self._said
-        unnamed = [ref for ref in before if ref.kind == "pod" and ref not in said]
+        current = _gists(plan, results)
+        before = self._reported
+        unnamed = [ref for ref in before if ref.kind == "pod" and ref not in current]
         ended = settled(unnamed)
         settled_refs = {ref for done in ended for ref in done.about}
-        self._said = said | {ref: before[ref] for ref in unnamed if ref not in settled_refs}
+        self._reported = current | {ref: before[ref] for ref in unnamed if ref not in settled_refs}
         plan = structs.replace(plan, not_done=(*plan.not_done, *ended))
         if self._whole_at is None or not timedelta(0) <= plan.at - self._whole_at < _AGAIN_AFTER:
             self._whole_at = plan.at
             return (plan, outcomes) if plan.actions or plan.not_done else None
-        fresh = settled_refs | {ref for ref, gists in said.items() if before.get(ref) != gists}
+        fresh = settled_refs | {ref for ref, gists in current.items() if before.get(ref) != gists}
         actions = tuple(
             action
             for action in plan.actions

@@ -66,7 +66,7 @@ class NothingKnown(NotEnoughData):
 
 
 class UnreadableRecording(InvalidInput):
-    """Bytes that are no recording, or not a whole one."""
+    """Bytes that are not a recording, or only a part of one."""
 
 
 class RecordingTooNew(UnreadableRecording):

@@ -47,9 +47,9 @@ def last_plans(before: Mapping[str, str], entries: Iterable[Entry], *, most_byte
     """The ConfigMap's data after these entries, given its data before."""
     known = read_last_plans(before)
     for entry in entries:
-        for said in _list_last_plans(entry, at_most=most_bytes // _SMALLEST_BYTES):
-            if said.ref not in known or known[said.ref].at <= said.at:
-                known[said.ref] = said
+        for last_plan in _list_last_plans(entry, at_most=most_bytes // _SMALLEST_BYTES):
+            if last_plan.ref not in known or known[last_plan.ref].at <= last_plan.at:
+                known[last_plan.ref] = last_plan
     return _fitting(known.values(), most_bytes)
 
 
@@ -57,10 +57,10 @@ def read_last_plans(data: Mapping[str, str]) -> dict[Ref, LastPlan]:
     found: dict[Ref, LastPlan] = {}
     for text in data.values():
         try:
-            said = _DECODER.decode(text)
+            last_plan = _DECODER.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
-        found[said.ref] = said
+        found[last_plan.ref] = last_plan
     return found
 
 
@@ -96,9 +96,9 @@ def _fitting(known: Iterable[LastPlan], most_bytes: int) -> dict[str, str]:
     """The newest that fit; of equally old ones those with something done about them, then by name."""
     data: dict[str, str] = {}
     left = most_bytes
-    by_name = sorted(known, key=lambda said: (not said.actions, said.ref))
-    for said in sorted(by_name, key=lambda last_plan: last_plan.at, reverse=True):
-        key, value = key_of(said.ref), encode(said)
+    by_name = sorted(known, key=lambda last_plan: (not last_plan.actions, last_plan.ref))
+    for last_plan in sorted(by_name, key=lambda last_plan: last_plan.at, reverse=True):
+        key, value = key_of(last_plan.ref), encode(last_plan)
         size = len(key) + len(value)
         if size > most_bytes:
             continue

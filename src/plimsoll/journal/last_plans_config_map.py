@@ -74,7 +74,7 @@ class LastPlansWriter:
         return None
 
     def _is_due(self, now: datetime) -> bool:
-        """A clock that was set back is no reason to wait."""
+        """A clock that was set back does not delay the write."""
         return self._tried_at is None or not 0 <= (now - self._tried_at).total_seconds() < self._pause_s
 
     async def _read(self, namespace: str) -> dict[str, str]:

@@ -200,7 +200,7 @@ class Autoscaler:
         return self._end_early(config, self._dependencies.clock.now(), Reason(code=OBJECTS_SET_ASIDE, message=message))
 
     def _set_aside(self, error: Exception) -> bool:
-        """Set aside the object that an error comes from. What was computed from it is computed anew."""
+        """Set aside the object that an error comes from. What was computed from it is computed again."""
         bad = self._dependencies.listers.set_aside(error)
         if bad is None:
             return False
@@ -212,7 +212,7 @@ class Autoscaler:
     async def _observe(self, config: ActiveConfig, now: datetime) -> _Observation | LoopResult:
         """Read the cluster and the provider; the final result if one of them cannot be read."""
         if (stale := self._find_stale()) is not None:
-            problem = f"the cluster cannot be seen: {stale}"
+            problem = f"the cluster cannot be observed: {stale}"
             return self._end_blind(config, now, problem, error_type="apiCallError", for_s=stale.age_s)
         cluster = self._dependencies.listers.read()
         if (problem_of_start := _check_not_empty(cluster, config.policy)) is not None:

@@ -55,7 +55,7 @@ async def check_lease(
     return Finding(
         check=check,
         level=Level.WARN,
-        message=f"{spec.holder_identity} holds {where}: until it lets go, this autoscaler only watches",
-        fix="if it is another autoscaler, scale its Deployment to 0 before Plimsoll is to act",
+        message=f"{spec.holder_identity} holds {where}: until it releases the lease, this autoscaler only observes",
+        fix="if it is another autoscaler, scale its Deployment to 0 before Plimsoll acts",
         details=details,
     )

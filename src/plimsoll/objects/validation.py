@@ -133,11 +133,11 @@ def list_shipped_definitions() -> Iterable[Manifest]:
 def _nameless(manifest: Manifest) -> Complaint | None:
     """An object must say what it is, in text."""
     for field in ("apiVersion", "kind"):
-        said = manifest.body.get(field)
-        if not said:
+        given = manifest.body.get(field)
+        if not given:
             return Complaint(field=field, reason="FieldValueRequired", message="Required value")
-        if not isinstance(said, str):
-            message = f"Invalid value: {said}: must be a string"
+        if not isinstance(given, str):
+            message = f"Invalid value: {given}: must be a string"
             return Complaint(field=field, reason="FieldValueTypeInvalid", message=message)
     return None
 
@@ -182,8 +182,8 @@ def _by_admission(admission: Admission, *, warning: str | None) -> ValidationRes
 
 def _build_complaints(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
     """Once each: an API server repeats what it says of metadata on an update."""
-    told = (Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
-    return tuple(dict.fromkeys(told))
+    complaints = (Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
+    return tuple(dict.fromkeys(complaints))
 
 
 def _unknown(paths: Iterable[str]) -> tuple[Complaint, ...]:

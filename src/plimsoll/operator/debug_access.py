@@ -111,13 +111,13 @@ class DebugGuard:
         if is_local(peer, headers):
             return None
         if self._reviewer is None:
-            return text_response("this page is for the same machine only", HTTPStatus.FORBIDDEN)
+            return text_response("this page is served to the same machine only", HTTPStatus.FORBIDDEN)
         path = request.scope["path"]
         try:
             access = await self._reviewer.review(headers.get("authorization", ""), path)
         except (ApiCallFailed, GaveUp) as error:
             log.warning("page.access_unknown", path=path, problem=str(error))
-            problem = "the API server cannot be asked whether you may see this"
+            problem = "the API server cannot be asked for the authorization"
             return text_response(problem, HTTPStatus.SERVICE_UNAVAILABLE)
         match access:
             case Access.GRANTED:

@@ -105,10 +105,10 @@ class ProfilePage:
     async def show(self, request: Request) -> Response:
         seconds = _parse_seconds(read_query(request).get("seconds", []))
         if seconds is None:
-            problem = f"say for how long: {PROFILE}?seconds=30, at most {_MAX_PROFILE_S}"
+            problem = f"give the duration: {PROFILE}?seconds=30, at most {_MAX_PROFILE_S}"
             return text_response(problem, HTTPStatus.BAD_REQUEST)
         if self._is_profiling:
-            return text_response("a profile is being taken already", HTTPStatus.CONFLICT)
+            return text_response("another profile is running", HTTPStatus.CONFLICT)
         self._is_profiling = True
         try:
             return PageResponse((await self._profiler.profile(seconds)).encode(errors="replace"))

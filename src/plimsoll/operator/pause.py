@@ -1,8 +1,8 @@
 """Pause, dry run and other controllers: what keeps a controller from acting. Plans are made and reported as always.
 
 A pause is the annotation `plimsoll.io/paused`. Its value names the user and the reason; "true" gives no reason, and an
-empty value or "false" is no pause. On the ConfigMap of Plimsoll's controllers (`plimsoll pause` sets it there) it holds
-for every controller; a subsystem may read it from its own objects too.
+empty value or "false" does not pause. On the ConfigMap of Plimsoll's controllers (`plimsoll pause` sets it there) it
+holds for every controller; a subsystem may read it from its own objects too.
 """
 
 from __future__ import annotations

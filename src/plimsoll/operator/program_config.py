@@ -53,5 +53,5 @@ async def patch_config_map(client: Client, namespace: str, patch: dict[str, Any]
 
 async def retry_update(namespace: str, attempt: Callable[[], Awaitable[T]]) -> T:
     """Runs a read-modify-write of the ConfigMap until no other writer is faster; raises `GaveUp` otherwise."""
-    problem = f"ConfigMap {namespace}/{CONFIG_MAP} was changed by others {_ATTEMPTS} times meanwhile; try again"
+    problem = f"ConfigMap {namespace}/{CONFIG_MAP} was changed by other writers {_ATTEMPTS} times meanwhile; try again"
     return await retry_on_conflict(attempt, attempts=_ATTEMPTS, on_exhausted=GaveUp(problem))

@@ -82,13 +82,13 @@ def _check(connection: sqlite3.Connection, file: Path, migrations: Migrations, e
         raise errors.too_new(file, version, len(migrations))
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and not version:
-        raise errors.corrupt(file, "is a SQLite database of something else")
+        raise errors.corrupt(file, "is a SQLite database of another program")
     return version
 
 
 def _check_migrated(file: Path, version: int, migrations: Migrations, errors: FileErrors) -> None:
     if version < len(migrations):
-        raise errors.unusable(file, "is of an older Plimsoll; start this one on it once, and it is migrated")
+        raise errors.unusable(file, "was written by an older Plimsoll; start this version on it once to migrate it")
 
 
 def _set_up(connection: sqlite3.Connection, file: Path, errors: FileErrors, settings: FileSettings) -> None:

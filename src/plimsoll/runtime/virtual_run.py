@@ -71,7 +71,7 @@ class VirtualRun:
         future = self._run_until_done(awaitable)
         if not future.done():
             self._raise_failure()
-            raise RuntimeError("the loop was stopped before what it ran for was done")
+            raise RuntimeError("the loop was stopped before its main coroutine ended")
         result = future.result()
         self._raise_failure()
         return result
@@ -99,13 +99,13 @@ class VirtualRun:
     def advance_by(self, seconds: float) -> None:
         """Let `seconds` pass; timers up to and including the last instant fire."""
         if seconds < 0:
-            raise ValueError(f"time does not go back: {seconds} s")
+            raise ValueError(f"time cannot go back: {seconds} s")
         self._step(self.loop.elapsed_ns() + round(seconds * 1_000_000_000))
 
     def advance_to(self, when: datetime) -> None:
         """Let time pass until `when`; timers up to and including it fire."""
         if when < self.clock.now():
-            raise ValueError(f"time does not go back: {when} is before {self.clock.now()}")
+            raise ValueError(f"time cannot go back: {when} is before {self.clock.now()}")
         self._step(max(self.clock.elapsed_ns_at(when), self.loop.elapsed_ns()))
 
     def _step(self, horizon_ns: int) -> None:
@@ -149,7 +149,7 @@ class VirtualRun:
         if departure is not None:
             raise departure
         if stubborn := self.loop.unfinished_tasks():
-            raise deadlock(stubborn, why="these tasks go on although they were cancelled:")
+            raise deadlock(stubborn, why="these tasks continue although they were cancelled:")
 
     def _report(self, task: asyncio.Task[Any]) -> None:
         """As `asyncio.run` does: an error on the way out is logged, it does not hide how the run ended."""

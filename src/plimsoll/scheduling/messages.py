@@ -71,13 +71,13 @@ def _after_preemption(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict
     first_half = summarise_refusals(
         verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit)
     )
-    said = ineligible(pod, view, answers)
-    if not said:
+    detail = ineligible(pod, view, answers)
+    if not detail:
         found = search(pod, view, answers, profile=profile)
         if found.candidates:
             return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=first_half, preempt=found.choice)
-        said = summarise_refusals(found.refusals.values())
-    text = f"{first_half} {NO_CLAIMS}, preemption: {said}"
+        detail = summarise_refusals(found.refusals.values())
+    text = f"{first_half} {NO_CLAIMS}, preemption: {detail}"
     return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
 
 

@@ -1,4 +1,4 @@
-"""Many pods placed one after the other, by the same rules, without counting the cluster anew for each.
+"""Many pods placed one after the other, by the same rules, without a recount of the cluster for each of them.
 
 `feasible` judges one pod against one view; after every placement the next question would recount all nodes. A replay
 prepares the rules once for pods that are alike (same labels, same spec, different names) and keeps their counts up to
@@ -34,7 +34,7 @@ class Alike:
         self.pod = pod
         self.sample = PlacedPod(pod)
         self.rules: Prepared | None = None
-        """With the counts of now; None: to be prepared anew when asked for."""
+        """The rules with the current counts; None until they are needed again."""
         self.counting: tuple[Spread | InterPod, ...] = ()
         """Those of the rules that count pods; `spreads`: that count by domains of nodes, empty ones too."""
         self.spreads: tuple[Spread, ...] = ()
@@ -108,7 +108,7 @@ class Replay:
         state = self._nodes[node_name] = self._nodes[node_name].with_pods((placed,))
         for rule in self._rules_minding(placed):
             rule.note(placed, state)
-        # Exclusive claims and attach limits look at the whole cluster: they are read anew.
+        # Exclusive claims and attach limits look at the whole cluster: they are read again.
         for alike in self._claiming:
             alike.judge(None)
 

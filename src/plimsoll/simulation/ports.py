@@ -42,7 +42,7 @@ class LoopDependencies:
     is_timed: bool
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether the owner with this uid exists here: scenarios have pods whose controllers are not described."""
-    on_loop: Callable[[str, dict[str, Any]], None] = lambda _time, _said: None
+    on_loop: Callable[[str, dict[str, Any]], None] = lambda _time, _loop: None
     """Called for every loop that an autoscaler runs by itself, with its time and its entry of `loops`."""
 
 

@@ -83,12 +83,12 @@ def run_scenario(
     on_step("building the world")
     plugs = plugs or Plugins(make_loop=ScenarioLoop)
     with World(scenario, plugs=plugs, is_timed=is_timed) as world:
-        telling = ScenarioRun(world, plugs)
+        scenario_run = ScenarioRun(world, plugs)
         for number, step in enumerate(scenario.steps):
             on_step(f"steps[{number}] {type(step).__name__.removesuffix('Step').lower()}")
-            telling.take_step(step, path=f"steps[{number}]")
+            scenario_run.take_step(step, path=f"steps[{number}]")
         on_step("reading the outcome")
-        return telling.finish()
+        return scenario_run.finish()
 
 
 class ScenarioRun:

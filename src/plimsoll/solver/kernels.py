@@ -155,10 +155,10 @@ class _Switch:
 
 
 def _read_choice() -> Choice:
-    said = os.environ.get(VARIABLE, "") or "auto"
-    if said not in get_args(Choice):
-        raise ValueError(f"{VARIABLE}={said!r}: must be one of {', '.join(get_args(Choice))}")
-    return cast("Choice", said)
+    choice = os.environ.get(VARIABLE, "") or "auto"
+    if choice not in get_args(Choice):
+        raise ValueError(f"{VARIABLE}={choice!r}: must be one of {', '.join(get_args(Choice))}")
+    return cast("Choice", choice)
 
 
 @functools.cache
@@ -179,8 +179,8 @@ def find_cache_directory() -> Path:
 
 
 def _find_cache_root() -> Path:
-    if said := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(said)
+    if directory := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(directory)
     beside = Path(__file__).parent / "__pycache__"
     if _is_writable(beside):
         return beside

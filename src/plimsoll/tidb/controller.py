@@ -88,7 +88,7 @@ class TidbController:
             return Done()
         if result.is_underway or (result.message and not result.is_released):
             return Again(after_s=DRAIN_LOOK_S)
-        log.debug("pass.ended", current=build_sentences(result))
+        log.debug("reconcile.ended", current=build_sentences(result))
         return Done()
 
     def _build_advice_missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:

@@ -84,12 +84,12 @@ class TidbReconciler:
             try:
                 result = await self.run(namespace, name, others=scalers)
             except PlimsollError as error:
-                log.warning("pass.failed", namespace=namespace, name=name, problem=str(error))
+                log.warning("reconcile.failed", namespace=namespace, name=name, problem=str(error))
                 found.append(FailedReconcile(namespace=namespace, name=name, error=error))
                 continue
             except Exception as error:
                 # A value that no check foresaw stops this autoscaler and no other.
-                log.exception("pass.crashed", namespace=namespace, name=name)
+                log.exception("reconcile.crashed", namespace=namespace, name=name)
                 problem = PlimsollError(f"unexpected {type(error).__name__}: {error}")
                 found.append(FailedReconcile(namespace=namespace, name=name, error=problem))
                 continue

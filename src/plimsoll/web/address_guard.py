@@ -60,7 +60,7 @@ def find_refusal(host: str, address: str, exceptions: AddressExceptions = NO_EXC
     try:
         parsed = ip_address(address)
     except ValueError:
-        return f"{address!r} is no address"
+        return f"{address!r} is not an address"
     target = _find_embedded_ipv4(parsed)
     kind = _find_refused_kind(target)
     if not kind or exceptions.allow(host, parsed) or exceptions.allow(host, target):

@@ -23,7 +23,7 @@ class BearerToken:
         if not self._text or not all("!" <= letter <= "~" for letter in self._text):
             raise InvalidInput("holds no token: one word of printable ASCII was expected", path=path)
         if not self._bases:
-            raise InvalidInput("a token is shown only to servers that are given by address, and none is", path=path)
+            raise InvalidInput("a token is sent only to servers that are given by address, and none is", path=path)
 
     def __repr__(self) -> str:
         return f"BearerToken(bases={self._bases!r})"

@@ -40,7 +40,7 @@ async def serve(application: Any, address: str) -> None:
         await server.serve()
     except SystemExit as error:
         # uvicorn ends the process when an address is taken; here the supervisor decides.
-        raise InvalidInput(f"{address} cannot be listened on", path="address") from error
+        raise InvalidInput(f"cannot listen on {address}", path="address") from error
     finally:
         server.stop_listening()
 
@@ -103,7 +103,7 @@ def check_address(address: str) -> None:
     try:
         bind_socket(*parse_address(address)).close()
     except CannotListen as error:
-        problem = f"{address} cannot be listened on: another program uses it; choose another, e.g. --address=:8086"
+        problem = f"cannot listen on {address}: another program uses it; choose another, e.g. --address=:8086"
         raise InvalidInput(problem, path="address") from error
 
 

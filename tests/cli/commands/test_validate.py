@@ -257,7 +257,7 @@ def test_an_object_larger_than_a_server_takes_is_refused_in_one_line():
         ("", "contains no object"),
         ("a: [", "line 2"),
         ("- 1", "an object was expected"),
-        ("a: 1\na: 2", "stands twice"),
+        ("a: 1\na: 2", "occurs twice"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[" * 50_000, "nested deeper"),
     ],

@@ -89,9 +89,9 @@ WRONG = [
         "more than the machine",
     ),
     (story(machineTypes=[machine(labels={"a b": "x"})]), "machineTypes[0].labels[a b]", "the key"),
-    (story(machineTypes=[machine(), machine()]), "machineTypes[1].name", "stands twice"),
+    (story(machineTypes=[machine(), machine()]), "machineTypes[1].name", "occurs twice"),
     (story(machineTypes=[machine(memroy="1Gi")]), "machineTypes[0].memroy", "did you mean memory?"),
-    (story(nodeGroups=[group(), group()]), "nodeGroups[1].id", "stands twice"),
+    (story(nodeGroups=[group(), group()]), "nodeGroups[1].id", "occurs twice"),
     (story(nodeGroups=[group(max=10**12)]), "nodeGroups[0].max", "at most"),
     (story(nodeGroups=[group(max=10**30)]), "nodeGroups[0].max", "wider than 64 bits"),
     (story(nodeGroups=[group(max=10**9, target=10**9)]), "nodeGroups[0].target", "at most"),
@@ -187,7 +187,7 @@ IMPOSSIBLE = [
                 {"key": "a", "operator": "In", "values": ["x"]}, {"key": "a", "operator": "NotIn", "values": ["x"]}
             )
         ),
-        "no group can be made for it: what it asks for contradicts itself: a=x, and a NotIn x",
+        "no group can be created for it: its requirements contradict each other: a=x, and a NotIn x",
     ),
     (spec(nodeSelector={"kubernetes.io/arch": "s390x"}), "didn't match Pod's node affinity/selector"),
 ]

@@ -121,7 +121,7 @@ class TestInteractiveMode:
         assert told(machine)["spec"]["interactive"] is is_interactive
 
     def test_always_without_a_terminal_is_an_error(self, machine: ClientEnvironment):
-        with pytest.raises(CredentialsFailed, match="standard input is not a terminal"):
+        with pytest.raises(CredentialsFailed, match="interactiveMode Always"):
             run(machine, interactiveMode="Always")
         assert machine.runner.commands == []
 
@@ -173,8 +173,11 @@ class TestAnswers:
                 answer(clientCertificateData=CERTIFICATE, clientKeyData=certificate_and_key()[1].decode()),
                 "status.clientKeyData: does not belong to the certificate",
             ),
-            (answer(token="secret", expirationTimestamp="soon"), "expirationTimestamp: is no time like"),
-            (answer(token="secret", expirationTimestamp="2024-01-01T00:00:00"), "expirationTimestamp: is no time like"),
+            (answer(token="secret", expirationTimestamp="soon"), "expirationTimestamp: is not a time like"),
+            (
+                answer(token="secret", expirationTimestamp="2024-01-01T00:00:00"),
+                "expirationTimestamp: is not a time like",
+            ),
             (
                 answer(token="secret", expirationTimestamp=stamp(-60)),
                 "the credential expired at 2024-12-31T23:59:00Z, and it is 2025-01-01T00:00:00Z now",

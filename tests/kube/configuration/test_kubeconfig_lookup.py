@@ -197,7 +197,9 @@ def test_namespace_is_the_options_then_the_contexts_then_default(machine: Client
 
 
 def test_a_namespace_that_cannot_be_one_is_refused(machine: ClientEnvironment):
-    with pytest.raises(InvalidInput, match=r"contexts\[0\]\.context\.namespace: \"A/B\" is no name of a namespace"):
+    with pytest.raises(
+        InvalidInput, match=r"contexts\[0\]\.context\.namespace: \"A/B\" is not a valid name of a namespace"
+    ):
         machine.access(config(context={"namespace": "A/B"}))
 
 

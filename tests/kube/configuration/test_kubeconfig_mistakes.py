@@ -38,7 +38,7 @@ USER = "users[0].user"
         ({"clusters": {}}, "clusters", "must be a list, and is a mapping"),
         ({"users": ["x"]}, "users[0]", "must be a mapping, and is text"),
         ({"contexts": [{"name": 7}]}, "contexts[0].name", "must be text, and is a number"),
-        ({"users": [{"name": "a"}, {"name": "a"}]}, "users[1].name", '"a" stands twice among the users'),
+        ({"users": [{"name": "a"}, {"name": "a"}]}, "users[1].name", '"a" occurs twice among the users'),
         (config(context={"cluster": "gone"}), "contexts[0].context.cluster", 'no cluster "gone"; known clusters: one'),
         (config(context={"cluster": ""}), "contexts[0].context.cluster", "must be given"),
         (config(context={"user": "gone"}), "contexts[0].context.user", 'no user "gone"; known users: one'),
@@ -110,12 +110,12 @@ def test_clusters(machine: ClientEnvironment, cluster: dict[str, Any], field: st
         (
             {"client-certificate-data": b64(CERTIFICATE), "client-key-data": b64(KEY.replace(b"MH", b"AA"))},
             "client-key-data",
-            "is no private key that can be read",
+            "is not a readable private key",
         ),
         (
             {"client-certificate-data": b64(CERTIFICATE.replace(b"MI", b"AA")), "client-key-data": b64(KEY)},
             "client-certificate-data",
-            "is no certificate that can be read",
+            "is not a readable certificate",
         ),
         ({"as-groups": ["g"]}, "as-groups", "only with `as`"),
         ({"as-uid": "7"}, "as-uid", "only with `as`"),
@@ -159,7 +159,7 @@ def test_mistakes_of_entries_that_are_not_used_do_no_harm(machine: ClientEnviron
         (b"a: [", r"line \d+, column \d+"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"users:\n- user: {token: !!int secret}\n", "line 2, column 17: not YAML"),
-        (b"a: 1\na: 2\n", "stands twice"),
+        (b"a: 1\na: 2\n", "occurs twice"),
     ],
 )
 def test_files_that_are_not_yaml(machine: ClientEnvironment, text: bytes, problem: str):

@@ -215,11 +215,11 @@ def test_a_controller_without_workers_is_refused():
         ControllerSettings(workers=0)
 
 
-def test_every_turn_tells_its_sentence(desk: ControllerHarness):
-    desk.script["a"] = [Done(said="added 3 machines for 41 pods")]
+def test_every_reconcile_logs_its_summary(desk: ControllerHarness):
+    desk.script["a"] = [Done(summary="added 3 machines for 41 pods")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
-    assert [(log_entry["event"], log_entry["key"], log_entry["said"]) for log_entry in logs] == [
+    assert [(log_entry["event"], log_entry["key"], log_entry["summary"]) for log_entry in logs] == [
         ("reconcile.done", "a", "added 3 machines for 41 pods")
     ]
 

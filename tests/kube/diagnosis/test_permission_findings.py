@@ -120,7 +120,7 @@ def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an
     lines = finding.fix.splitlines()
     selected = """.findings[] | select(.check == "permissions.kafka") | .details.manifests[]"""
     assert lines[-4:] == [
-        "run this as guest, for whom they are made out:",
+        "run this as guest, the subject of the bindings:",
         f"  {again} | jq '{selected}' > plimsoll-kafka.json",
         "then apply them as an administrator of the same cluster:",
         "  kubectl apply -f plimsoll-kafka.json",

@@ -91,7 +91,7 @@ def test_a_client_certificate_that_is_refused_is_told_with_its_end():
     target = replace(TARGET, certificate_ends=datetime(2024, 5, 6, tzinfo=UTC))
     with pytest.raises(NoExamination) as raised:
         examined_script(TlsRefused("the server refused us: our client certificate has expired"), target=target)
-    assert raised.value.hint.endswith("the client certificate that we show is good until 2024-05-06T00:00:00Z")
+    assert raised.value.hint.endswith("the client certificate in use is valid until 2024-05-06T00:00:00Z")
 
 
 PAGE = Response(status=200, headers={"content-type": "text/html; charset=utf-8"}, body=b"<html><title>Login</title>")
@@ -101,17 +101,20 @@ PAGE = Response(status=200, headers={"content-type": "text/html; charset=utf-8"}
     ("reply", "message"),
     [
         (status_reply(503, "etcd is away"), f"{TARGET.server} answers, but cannot work: etcd is away"),
-        (status_reply(429, "slow down"), f"{TARGET.server} has too much to do and turns us away (429): slow down"),
-        (PAGE, f"{TARGET.server}: this is no Kubernetes API (GET /version gave text/html)"),
-        (PAGE._replace(headers={}), f"{TARGET.server}: this is no Kubernetes API (GET /version gave something that"),
-        (PAGE._replace(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
-        (PAGE._replace(status=403), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 403: "),
-        (Response(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
+        (status_reply(429, "slow down"), f"{TARGET.server} is overloaded and rejects requests (429): slow down"),
+        (PAGE, f"{TARGET.server}: this is not a Kubernetes API (GET /version gave text/html)"),
+        (PAGE._replace(headers={}), f"{TARGET.server}: this is not a Kubernetes API (GET /version gave something that"),
+        (PAGE._replace(status=404), f"{TARGET.server}: this is not a Kubernetes API (GET /version gave 404: "),
+        (PAGE._replace(status=403), f"{TARGET.server}: this is not a Kubernetes API (GET /version gave 403: "),
+        (Response(status=404), f"{TARGET.server}: this is not a Kubernetes API (GET /version gave 404: "),
         (
             Response(status=302, headers={"location": "https://login"}),
-            f"{TARGET.server}: this is no Kubernetes API (GET /version gave 302, a redirect)",
+            f"{TARGET.server}: this is not a Kubernetes API (GET /version gave 302, a redirect)",
         ),
-        (json_reply({"items": []}), f"{TARGET.server}: this is no Kubernetes API (it tells neither its version nor"),
+        (
+            json_reply({"items": []}),
+            f"{TARGET.server}: this is not a Kubernetes API (it reports neither its version nor",
+        ),
     ],
     ids=["503", "429", "page", "no-type", "page-404", "page-403", "404", "302", "other-json"],
 )

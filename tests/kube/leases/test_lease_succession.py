@@ -302,7 +302,7 @@ def test_a_leader_whose_lease_was_deleted_and_made_by_another_has_lost():
 
     lost_at_s, reason, is_leading, spec = run_virtual(main)
     assert lost_at_s <= 2.1
-    assert reason == f"it is held by {CLIENT_GO['holderIdentity']}"
+    assert reason == f"its holder is {CLIENT_GO['holderIdentity']}"
     assert not is_leading
     assert spec == CLIENT_GO
 
@@ -337,7 +337,7 @@ def test_a_leader_whose_record_was_emptied_by_hand_gives_way():
             await a.holder.wait_until_lost()
             return a.holder.loss_reason, a.holder.is_leading
 
-    assert run_virtual(main) == ("it is held by nobody", False)
+    assert run_virtual(main) == ("its holder is no process", False)
 
 
 def test_a_frozen_leader_does_not_act_after_it_wakes():

@@ -131,7 +131,7 @@ def test_what_others_write_meanwhile_is_not_lost(world: EmbeddedApi):
 
 def test_who_never_gets_his_turn_is_told(world: EmbeddedApi):
     configured(world, max_cpu="10")
-    with pytest.raises(GaveUp, match="was changed by others"):
+    with pytest.raises(GaveUp, match="was changed by other writers"):
         world.do(configure(interfered(world, 100), "kube-system", ConfigChange(options={"max-cpu": 30})))
 
 

@@ -35,5 +35,5 @@ def test_a_budget_that_cannot_be_read_is_refused_with_an_example(wrong: str):
 
 
 def test_the_option_names_itself_when_a_budget_is_wrong():
-    with pytest.raises(InvalidOptions, match=r"options.consolidation-budget: .*101%.* is no budget like"):
+    with pytest.raises(InvalidOptions, match=r"options.consolidation-budget: .*101%.* is not a budget like"):
         read_options({"consolidation-budget": "101%"})

@@ -50,7 +50,7 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
 @pytest.mark.parametrize(
     ("whole", "wanted"),
     [
-        ({"steps": [{"advence": "1s"}]}, "steps[0]: advence is no step; did you mean advance?"),
+        ({"steps": [{"advence": "1s"}]}, "steps[0]: advence is not a step; did you mean advance?"),
         (
             {"steps": [{"advance": "1s", "schedule": True}]},
             "steps[0]: says advance and schedule: a step is one of them",
@@ -144,7 +144,7 @@ def test_eq_takes_any_map_as_it_is():
 
 def test_names_are_given_once():
     small = {"name": "m", "cpu": 1, "memory": 1}
-    assert complaint(machineTypes=[small, small]) == "machineTypes[1].name: m stands twice"
+    assert complaint(machineTypes=[small, small]) == "machineTypes[1].name: m occurs twice"
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class TestFiles:
         assert waiting(given) == ["default/p"]
 
     def test_two_dumps_that_disagree_are_refused(self):
-        with pytest.raises(InvalidInput, match="Pod p stands twice, and differently"):
+        with pytest.raises(InvalidInput, match="Pod p occurs twice with different content"):
             read_plan_input([("a", dump(pod("p"))), ("b", dump(pod("p", spec={"nodeName": "n"})))])
 
     def test_an_entry_and_a_pod_of_one_name_are_refused(self):

@@ -98,7 +98,7 @@ def test_how_long_room_is_kept(text: str, expected: int):
 def test_a_class_nobody_answers_is_left_alone():
     given = read(template(), request("r", "foo.example.com"))
     assert (given.requests, given.snapshot.pending) == ((), ())
-    assert given.warnings == ("ProvisioningRequest ml/r is of class foo.example.com, which nobody here answers",)
+    assert given.warnings == ("ProvisioningRequest ml/r is of class foo.example.com, which no handler here answers",)
 
 
 class TestClasses:

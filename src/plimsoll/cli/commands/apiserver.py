@@ -85,7 +85,7 @@ def _read_event_ttl(text: str) -> float:
 
     ttl_s = read_duration_s(text)
     if ttl_s is None or ttl_s <= 0:
-        raise InvalidInput(f"{text!r} is no duration above zero, e.g. --event-ttl 1h or 30m", path="--event-ttl")
+        raise InvalidInput(f"{text!r} is not a duration above zero, e.g. --event-ttl 1h or 30m", path="--event-ttl")
     return ttl_s
 
 

@@ -89,8 +89,8 @@ def _find_stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest
         if (candidate.group, candidate.kind, candidate.ref.name) == _manifest_key(manifest)
     ]
     exact = [candidate for candidate in same if candidate.ref.namespace == manifest.ref.namespace]
-    unsaid = [candidate for candidate in same if not candidate.ref.namespace or not manifest.ref.namespace]
-    found = exact or unsaid
+    without_namespace = [candidate for candidate in same if not candidate.ref.namespace or not manifest.ref.namespace]
+    found = exact or without_namespace
     return found[0] if len(found) == 1 else None
 
 

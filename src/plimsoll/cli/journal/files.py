@@ -123,5 +123,5 @@ def read_time_or_age(text: str, *, now: datetime, path: str) -> datetime | None:
     try:
         return msgspec.convert(text, Time) if ago_s is None else now - timedelta(seconds=ago_s)
     except (msgspec.ValidationError, OverflowError):
-        told = f'{text!r} is neither a time ago like "90s", "15m" or "36h" nor a time like "2026-01-31T12:00:00Z"'
-        raise InvalidInput(told, path=path) from None
+        problem = f'{text!r} is neither a time ago like "90s", "15m" or "36h" nor a time like "2026-01-31T12:00:00Z"'
+        raise InvalidInput(problem, path=path) from None

@@ -160,10 +160,10 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
             hint="the autoscaler writes it with its first decision (not in a dry run); does it run there? "
             f"{look}; --autoscaler-namespace selects another namespace, --data the directory of a journal",
         )
-    said = read_last_plans(data).get(ref)
-    if said is None:
+    last_plan = read_last_plans(data).get(ref)
+    if last_plan is None:
         raise _nothing_known_error(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
-    return [ObjectDecision.of_last_plan(said)]
+    return [ObjectDecision.of_last_plan(last_plan)]
 
 
 async def _read_brake(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:

@@ -164,7 +164,7 @@ def _build_plan(given: PlanInput, policy: Policy, *, prove: bool) -> _TimedPlan:
 def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
     """Machine code for large questions, if it lies ready; small ones are answered before it would be loaded.
 
-    Compiling takes longer than any plan that is made once: whoever makes many compiles beforehand.
+    Compiling takes longer than a single plan; it pays off before many plans.
     """
     import os
     from contextlib import nullcontext

@@ -204,7 +204,7 @@ def _print_recorded(recording: Recording, out: str, output: Output) -> None:
     if output in {Output.JSON, Output.YAML}:
         echo_value(report, output)
         return
-    names = "names are hidden" if recording.anonymised else "WITH NAMES: it tells what runs in the cluster"
+    names = "names are hidden" if recording.anonymised else "WITH NAMES: it shows what runs in the cluster"
     counts = f"{report['nodes']} nodes, {pods} pods, {report['pending']} pending, {report['groups']} groups"
     typer.echo(out if output is Output.NAME else f"{out}: {counts}; {names}", err=out == STDIN)
 

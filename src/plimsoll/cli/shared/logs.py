@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
     Event = MutableMapping[str, Any]
 
-_REPORTED: Final = frozenset({"cloud", "taint-eviction-controller"})
-"""Controllers whose actions are shown by `plimsoll up`: few, and about machines."""
-_LOOPS: Final = {"loop.done": ("nodes", "summary"), "pass.done": ("tidb", "told")}
-"""Events about a loop iteration: the subsystem, and the field with the sentence."""
+_LOOP_DONE: Final = "loop.done"
+"""The event after a loop iteration of the node autoscaler."""
+_REPORTED: Final = {
+    "cloud": "cloud",
+    "taint-eviction-controller": "taint-eviction-controller",
+    "tidb-autoscaler": "tidb",
+}
+"""Controllers whose summaries `plimsoll up` shows, and the name it shows. Few: only what changes machines and stores.
+"""
 _REPEATED: Final = frozenset({"planner.blind", "planner.refused", "advice.missing"})
 """Warnings that say what the sentence of the same loop iteration says."""
 
@@ -62,10 +67,10 @@ def _drop_unreported(_logger: object, method: str, event: Event) -> Event:
 
 def _find_sentence(event: Event) -> str:
     """The sentence in an event, after the subsystem it is about; empty if there is none."""
-    subsystem, field = _LOOPS.get(str(event.get("event")), (str(event.get("controller", "")), "said"))
-    sentence = str(event.get(field, ""))
-    is_reported = field != "said" or subsystem in _REPORTED
-    return f"{subsystem}: {sentence}" if sentence and is_reported else ""
+    is_loop = event.get("event") == _LOOP_DONE
+    subsystem = "nodes" if is_loop else _REPORTED.get(str(event.get("controller", "")), "")
+    summary = str(event.get("summary", ""))
+    return f"{subsystem}: {summary}" if subsystem and summary else ""
 
 
 class _SentenceRenderer:

@@ -52,7 +52,11 @@ class AutoscalerFiles(Value):
         )
 
     def open_to(self, namespace: str) -> frozenset[str]:
-        return frozenset(name for name, told in self.annotations.items() if allows_namespace(told, namespace))
+        return frozenset(
+            name
+            for name, allowed_namespaces in self.annotations.items()
+            if allows_namespace(allowed_namespaces, namespace)
+        )
 
 
 class GivenAutoScaler(Value):

@@ -88,8 +88,8 @@ def planner(
         queries=read_queries(_parse_queries(query or [])),
     )
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
-        told = f"--window {window} is shorter than two scrapes, one per {scrape_interval}: usage may be unknown"
-        typer.echo(f"warning: {told}", err=True)
+        warning = f"--window {window} is shorter than two scrapes, one per {scrape_interval}: usage may be unknown"
+        typer.echo(f"warning: {warning}", err=True)
     base, fixed = check_base_url(pd, path="--pd"), read_time(time, path="--time") if time else None
     token = read_token(pd_token_file, base, settings.prometheus)
     check_address(listen)

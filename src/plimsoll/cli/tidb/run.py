@@ -270,9 +270,9 @@ class ReconcileFailed(PlimsollError):
 
 def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
     """The error to raise. A server that answers with an error is reachable: that is not exit code 4."""
-    told = "; ".join(f"{failure.namespace}/{failure.name}: {failure.error}" for failure in failed)
+    problems = "; ".join(f"{failure.namespace}/{failure.name}: {failure.error}" for failure in failed)
     lost = any(isinstance(failure.error, Unreachable) for failure in failed)
-    return Unreachable(told) if lost else ReconcileFailed(told)
+    return Unreachable(problems) if lost else ReconcileFailed(problems)
 
 
 def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
@@ -297,19 +297,19 @@ def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output:
     from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.reporting.messages import build_sentences
 
-    told = [result for result in results if not isinstance(result, FailedReconcile)]
+    reported = [result for result in results if not isinstance(result, FailedReconcile)]
     match output:
         case Output.TABLE:
-            for reconcile_result in told:
+            for reconcile_result in reported:
                 for sentence in build_sentences(reconcile_result):
                     typer.echo(harmless(sentence))
             if not results:
                 typer.echo("there is no TidbClusterAutoScaler")
         case Output.NAME:
-            for result in told:
+            for result in reported:
                 typer.echo(f"tidbclusterautoscaler/{result.autoscaler.namespace}/{result.autoscaler.name}")
         case _:
-            echo_value([_as_data(result) for result in told], output)
+            echo_value([_as_data(result) for result in reported], output)
 
 
 def _as_data(result: ReconcileResult) -> dict[str, Any]:

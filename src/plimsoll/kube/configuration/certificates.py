@@ -43,7 +43,7 @@ def client_pair(certificate: bytes, key: bytes) -> ClientPair:
         leaf = x509.load_pem_x509_certificate(chain[0])
         certified = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
-        raise InvalidInput("is no certificate that can be read", path="certificate") from None
+        raise InvalidInput("is not a readable certificate", path="certificate") from None
     if _public_part(keys[0]) != certified:
         raise InvalidInput("does not belong to the certificate", path="key")
     return ClientPair(
@@ -67,7 +67,7 @@ def authorities(pem: bytes) -> bytes:
         raise InvalidInput("holds no certificate in PEM")
     usable = [block for block in found if _is_readable(block)]
     if not usable:
-        raise InvalidInput("holds no certificate that can be read")
+        raise InvalidInput("holds no readable certificate")
     return _join_blocks(usable)
 
 
@@ -77,7 +77,7 @@ def _public_part(key: bytes) -> bytes:
     except TypeError:  # what `cryptography` says of a key that asks for a password
         raise InvalidInput("is protected by a password, which is not supported", path="key") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise InvalidInput("is no private key that can be read", path="key") from None
+        raise InvalidInput("is not a readable private key", path="key") from None
     return private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 

@@ -202,7 +202,7 @@ def _combine(parts: Sequence[Credential]) -> Credential:
 
 
 def has_part(whole: Credential, part: Credential) -> bool:
-    """Whether `part` went into what was sent. Told by the headers, if it has any: a fixed certificate hides another."""
+    """Whether `part` was sent. Its headers decide, if it has any: a fixed certificate hides another."""
     if part.headers:
         return part.headers.items() <= whole.headers.items()
     return part.has_certificate and part.certificate_pem == whole.certificate_pem

@@ -99,7 +99,7 @@ def _expiry(status: Section, *, now: datetime) -> datetime | None:
     try:
         expires_at = msgspec.convert(written, Time).astimezone(UTC)
     except (msgspec.ValidationError, OverflowError):
-        raise status.wrong("expirationTimestamp", "is no time like 2025-01-31T12:00:00Z") from None
+        raise status.wrong("expirationTimestamp", "is not a time like 2025-01-31T12:00:00Z") from None
     if expires_at <= now:
         raise status.wrong(
             "expirationTimestamp",

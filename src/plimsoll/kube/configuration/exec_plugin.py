@@ -140,7 +140,7 @@ class ExecPlugin:
             return False
         has_terminal = self._host.has_terminal()
         if mode is InteractiveMode.ALWAYS and not has_terminal:
-            raise self._wrong("it has to talk with you (interactiveMode Always), and standard input is not a terminal")
+            raise self._wrong("it needs a terminal (interactiveMode Always), and standard input is not one")
         return has_terminal
 
     def _build_failure(self, outcome: Outcome) -> CredentialsFailed:

@@ -75,7 +75,7 @@ def _read(file: str, *, may_be_missing: bool) -> Section | None:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"cannot be read: {_reason(error)}", path=file) from None
     if len(data) > _LARGEST_FILE_BYTES:
-        raise InvalidInput("is larger than 16 MiB: this is no kubeconfig file", path=file)
+        raise InvalidInput("is larger than 16 MiB: this is not a kubeconfig file", path=file)
     return _check(_first_document(data, file=file), file=file)
 
 
@@ -107,7 +107,7 @@ def _read_named_entries(document: Section, plural: str, *, singular: str) -> dic
     for entry in document.sections(plural):
         name = entry.text("name")
         if name in found:
-            raise entry.wrong("name", f'"{name}" stands twice among the {plural}')
+            raise entry.wrong("name", f'"{name}" occurs twice among the {plural}')
         found[name] = entry.section(singular)
     return found
 

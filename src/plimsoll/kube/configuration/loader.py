@@ -161,7 +161,7 @@ def _list_known_names(plural: str, entries: Mapping[str, Section]) -> str:
 
 def _check_namespace(namespace: str, *, path: str) -> None:
     if namespace and (problems := dns1123_label_problems(namespace)):
-        raise InvalidInput(f'"{namespace}" is no name of a namespace: {problems[0]}', path=path)
+        raise InvalidInput(f'"{namespace}" is not a valid name of a namespace: {problems[0]}', path=path)
 
 
 def _nothing_chosen(

@@ -56,7 +56,7 @@ class NotStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Killed:
-    """It was ended by us, with everything it had started: it took too long, or said too much."""
+    """We killed it with all its children: it took too long, or wrote too much."""
 
     reason: str
     stderr: bytes = field(default=b"", repr=False)

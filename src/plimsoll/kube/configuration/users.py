@@ -111,7 +111,7 @@ class UserReader:
         if not user:
             given = next((name for name in ("as-uid", "as-groups", "as-user-extra") if self.entry.raw(name)), "")
             if given:
-                raise self.entry.wrong(given, "can be given only with `as`, the user to stand in for")
+                raise self.entry.wrong(given, "can be given only with `as`, the user to impersonate")
             return []
         try:
             credential = Credential(

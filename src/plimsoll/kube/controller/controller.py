@@ -49,16 +49,16 @@ class AlreadyReported(PlimsollError):
 
 
 class Done(Value):
-    """There is nothing to do until something changes. `said`: a sentence about what was done, or why nothing was."""
+    """There is nothing to do until something changes. `summary`: a sentence about what was done, or why nothing was."""
 
-    said: str = ""
+    summary: str = ""
 
 
 class Again(Value):
     """Look again in `after_s`, or earlier if something changes."""
 
     after_s: float
-    said: str = ""
+    summary: str = ""
 
 
 class ControllerSettings(Value):
@@ -231,8 +231,8 @@ class Controller(Generic[K]):
             self.queue.add_after(key, outcome.after_s)
         else:
             self._results["done"] += 1
-        if outcome.said:
-            log.info("reconcile.done", controller=self.name, key=str(key), said=outcome.said)
+        if outcome.summary:
+            log.info("reconcile.done", controller=self.name, key=str(key), summary=outcome.summary)
 
     def _is_not_allowed(self, key: K, error: NotAllowed) -> None:
         self._results["not allowed"] += 1

@@ -91,8 +91,8 @@ def check_permissions(
         return Finding(
             check=check,
             level=Level.FAIL,
-            message=f"the server does not say what we may do: {refusal}",
-            fix="let us create selfsubjectaccessreviews.authorization.k8s.io (the role system:basic-user does)",
+            message=f"the server does not report the permissions of this client: {refusal}",
+            fix="allow it to create selfsubjectaccessreviews.authorization.k8s.io (the role system:basic-user does)",
         )
     missing = [question for question in asked if not answers[question]]
     if not missing:
@@ -147,8 +147,8 @@ def _advice(check: str, requirements: Requirements, lacking: list[Permission], *
     selected = f""".findings[] | select(.check == "{check}") | .details.manifests[]"""
     return [
         *lines,
-        "or all it needs here, and no more: write the roles and bindings into a file, which grants nothing yet;",
-        f"run this as {user}, for whom they are made out:",
+        "or grant exactly what it needs: write the roles and bindings to a file, which grants nothing yet;",
+        f"run this as {user}, the subject of the bindings:",
         f"  {reviewer.invocation} | jq '{selected}' > {file}",
         "then apply them as an administrator of the same cluster:",
         f"  kubectl apply -f {file}",
@@ -164,7 +164,7 @@ def _later(requirements: Requirements, namespaces: Namespaces) -> list[str]:
     what = ", ".join(dict.fromkeys(f"{verb} {permission.path}" for permission in narrow for verb in permission.verbs))
     return [
         f"{what}: granted only in namespaces that hold {requirements.custom_resources[0].name} ({where});",
-        "  do this again when one comes into another namespace",
+        "  repeat this when one is created in another namespace",
     ]
 
 

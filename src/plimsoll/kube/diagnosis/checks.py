@@ -73,7 +73,9 @@ async def _examine(
     else:
         identity, finding = await identities.identify(client, options.target, now=clock.now())
         if probe.is_odd and finding.level is Level.UNKNOWN:
-            raise servers.no_kubernetes("it tells neither its version nor who we are", options.target)
+            raise servers.no_kubernetes(
+                "it reports neither its version nor the identity of this client", options.target
+            )
         findings.append(finding)
         reviewer = replace(reviewer, user=identity.user if identity is not None else "")
         if home := service_account_namespace(reviewer.user):

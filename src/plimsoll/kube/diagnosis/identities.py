@@ -42,7 +42,9 @@ async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Id
         if isinstance(error, Forbidden) and f'"{ANONYMOUS}"' in str(error):  # not even that may be read
             anonymous = Identity(user=ANONYMOUS)
             return anonymous, _identity_finding(anonymous, target, now=now)
-        return None, Finding(check="identity", level=Level.UNKNOWN, message=f"the server does not tell: {error}")
+        return None, Finding(
+            check="identity", level=Level.UNKNOWN, message=f"the server does not report the identity: {error}"
+        )
     return identity, _identity_finding(identity, target, now=now)
 
 
@@ -54,7 +56,7 @@ def unknown_to_server(problem: str, target: Target, *, now: datetime) -> Finding
         message=f"the server does not recognize the credentials: {expired or problem}",
         fix="get a new certificate (client-certificate and client-key of the user)"
         if expired
-        else "get a fresh token or certificate: the one we have is wrong or has expired",
+        else "get a new token or certificate: the current one is wrong or has expired",
     )
 
 

@@ -50,7 +50,7 @@ def check_groups(requirements: Requirements, served: Mapping[str, Served | Plims
     for group in groups:
         answer = served[group]
         if isinstance(answer, PlimsollError):
-            message = f"the server does not tell what it serves: {answer}"
+            message = f"the server does not report which APIs it serves: {answer}"
             return Finding(check=check, level=Level.UNKNOWN, message=message)
     lacking = sorted(
         {

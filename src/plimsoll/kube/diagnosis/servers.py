@@ -118,7 +118,7 @@ def _build_refused_error(error: ApiError, target: Target) -> NoExamination:
     if isinstance(error, ServerFailed):
         return _busy(f"answers, but cannot work: {error}", target, "it may still be starting")
     if isinstance(error, TooManyRequests):
-        return _busy(f"has too much to do and turns us away (429): {error}", target, "wait until its load is less")
+        return _busy(f"is overloaded and rejects requests (429): {error}", target, "wait until its load drops")
     if isinstance(error, BadRequest) and target.server.startswith("http://") and "HTTPS" in str(error):
         secure = target.server.replace("http://", "https://", 1)
         return NoExamination(f"{target.server}: {error}", hint=f"{target.advice_on_address}it must be {secure}")
@@ -133,7 +133,7 @@ def _busy(problem: str, target: Target, guess: str) -> NoExamination:
 def no_kubernetes(evidence: str, target: Target) -> NoExamination:
     """The error for a server that answers but is not an API server."""
     return NoExamination(
-        f"{target.server}: this is no Kubernetes API ({evidence})",
+        f"{target.server}: this is not a Kubernetes API ({evidence})",
         hint=f"{target.advice_on_address}check host, port and path; a proxy or a login page may answer in its place",
     )
 
@@ -148,9 +148,9 @@ def build_unreachable_error(error: Unreachable, target: Target) -> NoExamination
 def _advice(error: Unreachable, target: Target) -> str:
     origin = target.advice_on_address
     if isinstance(error, UnknownAuthority):
-        return f"{origin}a cluster that was made anew has a new certificate authority: get its kubeconfig again"
+        return f"{origin}a recreated cluster has a new certificate authority: get its kubeconfig again"
     if "client certificate" in str(error) and target.certificate_ends is not None:
-        return f"{origin}the client certificate that we show is good until {target.certificate_ends:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{origin}the client certificate in use is valid until {target.certificate_ends:%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(error, TlsRefused):
         return origin.removesuffix("; ")
     return f"{origin}check host and port, or try another address with --server URL"
@@ -193,7 +193,7 @@ def reachable(probe: ServerProbe, target: Target) -> Finding:
     return Finding(
         check="api",
         level=Level.WARN,
-        message=f"{message}, but whether it is the server we mean is not checked",
+        message=f"{message}, but its identity is not verified",
         fix="use https, and give certificate-authority instead of insecure-skip-tls-verify",
         details=details,
     )
@@ -203,7 +203,7 @@ def version(probe: ServerProbe) -> Finding:
     git_version, number = probe.version.git_version, probe.version.number
     least = ".".join(map(str, LEAST_VERSION))
     if not git_version or not all(number):
-        return Finding(check="version", level=Level.UNKNOWN, message="the server does not tell its version")
+        return Finding(check="version", level=Level.UNKNOWN, message="the server does not report its version")
     details = {"gitVersion": git_version, "leastVersion": least}
     if number >= LEAST_VERSION:
         return Finding(check="version", level=Level.OK, message=f"Kubernetes {git_version}", details=details)
@@ -218,7 +218,7 @@ def version(probe: ServerProbe) -> Finding:
 
 def clock_skew(probe: ServerProbe) -> Finding:
     if probe.ahead_s is None:
-        return Finding(check="clock", level=Level.UNKNOWN, message="the server does not tell its time")
+        return Finding(check="clock", level=Level.UNKNOWN, message="the server does not report its time")
     apart_s = abs(probe.ahead_s)
     details = {"serverAheadSeconds": round(probe.ahead_s, 1)}
     # The header's whole seconds and the way there leave about a second of doubt.
@@ -229,7 +229,7 @@ def clock_skew(probe: ServerProbe) -> Finding:
     if apart_s <= SKEW_WORTH_A_WARNING_S:
         return Finding(check="clock", level=Level.OK, message=message, details=details)
     level = Level.WARN if apart_s <= LEASE_S else Level.FAIL
-    fix = "keep both machines at the right time (chrony, systemd-timesyncd)"
+    fix = "synchronize the clocks of both machines (chrony, systemd-timesyncd)"
     if level is Level.FAIL:
-        message += f", more than a lease lasts ({LEASE_S:.0f} s): the times in leases and objects mean nothing"
+        message += f", more than a lease lasts ({LEASE_S:.0f} s): the times in leases and objects are meaningless"
     return Finding(check="clock", level=level, message=message, fix=fix, details=details)

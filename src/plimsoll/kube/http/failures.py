@@ -28,7 +28,7 @@ _BY_ERRNO: Final = {
     errno.ECONNREFUSED: "connection refused",
     errno.EHOSTUNREACH: "no route to the host",
     errno.ENETUNREACH: "the network is unreachable",
-    errno.ETIMEDOUT: "nobody answers there",
+    errno.ETIMEDOUT: "the host does not answer",
     errno.ECONNRESET: "the connection was reset",
     errno.EPIPE: "the connection was closed",
     errno.EACCES: "this machine does not allow the connection",

@@ -152,7 +152,7 @@ def distrust(code: int, openssl_words: str, presented: Presented | None, *, rout
 
 def _stranger(presented: Presented | None, tls: Tls) -> str:
     if presented is None:
-        return f"somebody who is not among {authorities(tls)}"
+        return f"an authority that is not among {authorities(tls)}"
     # A cluster that was set up again has an authority of the same name with another key.
     if presented.issuer in _list_trusted_names(tls):
         return f"another {presented.issuer} than the one among {authorities(tls)}"

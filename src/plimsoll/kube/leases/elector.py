@@ -101,7 +101,7 @@ class LeaderElector:
                 return
             error = await self._try_to_renew(min(left_s, self._settings.request_timeout_s))
             if self._is_taken():
-                self._lose(f"it is held by {self.holder.observed_holder or 'nobody'}", is_certain=True)
+                self._lose(f"its holder is {self.holder.observed_holder or 'no process'}", is_certain=True)
                 return
             failures = 0 if error is None else failures + 1
             renewed_at_s = self._find_renewal_s(or_else=renewed_at_s)

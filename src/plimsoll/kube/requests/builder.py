@@ -70,7 +70,7 @@ class Calls:
         return resource.path(selection.namespace)
 
     def _namespace(self, resource: Resource, namespace: str) -> str:
-        # A namespace given for a cluster-scoped kind is no mistake: kubectl's -n does not count there either.
+        # A namespace for a cluster-scoped kind is ignored, as kubectl ignores its -n.
         if resource.namespaced:
             _check_segment(namespace, path="namespace")
         return namespace

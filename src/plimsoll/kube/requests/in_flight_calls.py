@@ -79,7 +79,7 @@ class _Rest(Generic[T]):
             while True:
                 try:
                     came = yield waits_for
-                except BaseException as error:  # noqa: BLE001 -- whatever its task is told, above all to stop, it is told
+                except BaseException as error:  # noqa: BLE001 -- every exception of its task is passed on, above all cancellation
                     waits_for = doing.throw(error)
                 else:
                     waits_for = doing.send(came)

@@ -48,7 +48,7 @@ async def pages(
     page_size: int,
     listed_in: Callable[[P], DecodedList[T]],
 ) -> AsyncIterator[P]:
-    """Every page. Raises `Expired` in mid-list, and `UnreadableAnswer` for a page that is no list."""
+    """Every page. Raises `Expired` in mid-list, and `UnreadableAnswer` for a page that is not a list."""
     limit = [("limit", str(page_size))] if page_size else []
     query = [*selection.query, *selection.version_query, *limit]
     token = ""

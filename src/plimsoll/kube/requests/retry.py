@@ -102,7 +102,7 @@ def _content_type(call: Request) -> str:
 
 
 def _object_in(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body; empty if the body is no object."""
+    """The JSON object in a body; empty if the body is not an object."""
     try:
         return _mapping(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

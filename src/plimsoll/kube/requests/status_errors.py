@@ -129,8 +129,8 @@ def _build_status(reply: Response, call: Request) -> Status:
 def _page_text(reply: Response) -> str:
     if "html" in reply.headers.get("content-type", "") or _LOOKS_LIKE_HTML.match(reply.body):
         title = _TITLE.search(reply.body)
-        said = f": {html.unescape(_readable(title[1]))}" if title else ""
-        return f"the server answered {reply.status} with a page of HTML, as proxies do{said}"
+        page_title = f": {html.unescape(_readable(title[1]))}" if title else ""
+        return f"the server answered {reply.status} with a page of HTML, as proxies do{page_title}"
     return _readable(reply.body)
 
 

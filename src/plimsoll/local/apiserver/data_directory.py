@@ -53,12 +53,12 @@ class DataDirectory:
     def _close_to_others(self) -> None:
         """Take the rights of group and others from the directory and its store: they hold keys and Secrets.
 
-        Raises if anyone could have put files there, or if the directory is another user's: nothing in it can be
+        Raises if any user could have put files there, or if the directory is another user's: nothing in it can be
         trusted then.
         """
         mode = self.root.stat().st_mode & 0o777
         if mode & 0o002 and any(self.root.iterdir()):
-            problem = f"anyone can write to it (mode {mode:04o}), so the keys in it may be somebody else's"
+            problem = f"every user can write to it (mode {mode:04o}), so the keys in it may be another user's"
             raise StoreUnusable(self.root, f"{problem}; check its files, then chmod 700 {self.root}")
         stored = [self.root / f"{DATA_FILE}{suffix}" for suffix in ("", "-wal", "-shm")]
         for place, closed in ((self.root, 0o700), (self.root / _SECRETS, 0o700), *((file, 0o600) for file in stored)):
@@ -77,7 +77,7 @@ class DataDirectory:
         is_empty = file.exists() and not file.stat().st_size and not (log_file.exists() and log_file.stat().st_size)
         if has_served and is_empty:
             problem = "is empty, though a server has run here: what was in it is lost"
-            raise StoreCorrupt(file, f"{problem}; put a copy of it back, or begin anew with --fresh")
+            raise StoreCorrupt(file, f"{problem}; restore a copy of it, or start over with --fresh")
 
     def _check_version(self) -> None:
         file = self.root / _VERSION_FILE
@@ -157,7 +157,7 @@ class DataDirectory:
         """Readers see the old content or the new one, also after a crash."""
         beside = file.with_name(f".{file.name}.new")
         with _explain_errors(file, "cannot be written"):
-            with suppress(FileNotFoundError):  # left by a crash, or put there by somebody as a link
+            with suppress(FileNotFoundError):  # left by a crash, or put there as a link
                 beside.unlink()
             descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as written:

@@ -83,7 +83,7 @@ class CloudController:
         enqueue_on(self._nodes, self.controller, self._of_nodes)
 
     def _of_what_others_did(self, change: Change[Machine]) -> Iterable[str]:
-        """A thousand machines that were just made are no news: each look at them would be one at all of them."""
+        """A thousand machines that were just created need no reconcile: each would look at all of them."""
         is_own = isinstance(change, Added | Updated) and self._machines.is_own_write(change.new)
         return () if is_own else (EVERYTHING,)
 
@@ -176,7 +176,7 @@ class CloudController:
     async def _shrink(self, view: CloudView, unwanted: list[Machine]) -> None:
         if not unwanted:
             return
-        # Keeps the next number, before it can no longer be told from the machines: no name comes back.
+        # Stores the next number while the machines still show it: no name is used twice.
         await self._write_group_statuses(view)
         leaving = [await self._actuator.begin_removal(item) for item in unwanted]
         for machine in leaving:
@@ -261,7 +261,7 @@ class CloudController:
     def _next(self, planned: Plan, *, has_acted: bool) -> Done | Again:
         if has_acted:
             # What was made may be due at once: a boot time of 0.
-            return Again(after_s=0.0, said=_describe(planned))
+            return Again(after_s=0.0, summary=_describe(planned))
         waits = [self._settings.bill_s] if self._machines.list() else []
         if planned.wake_at is not None:
             waits.append(max(0.0, (planned.wake_at - self._clock.now()).total_seconds()))

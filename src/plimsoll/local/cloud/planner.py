@@ -105,7 +105,7 @@ class Plan(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is certain to be done: whether orphans are is for whoever asks about their group."""
+        """Nothing is certain to be done: whether orphans are deleted is decided by the request about their group."""
         return not (self.new or self.retries or self.boots or self.removals)
 
 

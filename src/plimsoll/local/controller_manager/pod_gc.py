@@ -85,7 +85,7 @@ class PodGarbageCollector:
         pods = pods_on(self._pods, name)
         for pod in pods:
             await self._collect(pod)
-        return Done(said=f"collected {len(pods)} pods: the node no longer exists")
+        return Done(summary=f"collected {len(pods)} pods: the node no longer exists")
 
     async def _is_there(self, name: str) -> bool:
         with suppress(NotFound):
@@ -104,7 +104,7 @@ class PodGarbageCollector:
         excess = excess_finished_pods(self._pods.cache.by_index(_FINISHED_INDEX, True), self._settings.kept_finished)  # noqa: FBT003 -- an index value
         for pod in excess:
             await self._delete(pod)
-        return Done(said=f"let {len(excess)} finished pods go" if excess else "")
+        return Done(summary=f"let {len(excess)} finished pods go" if excess else "")
 
     async def _delete(self, pod: Pod) -> None:
         options = DeleteOptions(uid=pod.metadata.uid, grace_s=0)

@@ -38,7 +38,7 @@ def node_lifecycle_services(
 
 
 def pod_gc_services(components: Components, settings: PodGcSettings | None = None) -> list[Service]:
-    """Pods of nodes that are no more."""
+    """Pods of nodes that no longer exist."""
     part = PodGarbageCollector(components.component(pod_gc.NAME), settings or PodGcSettings())
     return [_service(part.controller)]
 

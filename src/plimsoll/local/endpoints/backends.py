@@ -141,7 +141,7 @@ class TriggerTimes:
         return min((at for uid, at in times.items() if uid not in before or at > before[uid]), default=None)
 
     def forget(self, key: Key) -> None:
-        """The Service is no more."""
+        """The Service does not exist any more."""
         self._known.pop(key, None)
 
 

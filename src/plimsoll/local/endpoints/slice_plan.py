@@ -95,7 +95,7 @@ def _join_plans(
         )
     if not unused:
         return SlicePlan(create=(NewSlice(family=family, endpoints=(), ports=None),))
-    # The first is emptied instead of deleted: that a Service has no endpoints is said by a slice.
+    # The first is emptied instead of deleted: an empty slice shows that a Service has no endpoints.
     first, *others = unused
     is_as_wanted = not first.endpoints and not first.ports and drawn.has_labels(first)
     update = () if is_as_wanted else (SliceChange(slice=first, endpoints=(), ports=None),)

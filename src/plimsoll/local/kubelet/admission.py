@@ -72,7 +72,7 @@ def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
     except InvalidQuantity:
-        return None  # an unreadable size is no reason to refuse
+        return None  # an unreadable size does not refuse the pod
     for name in asked:
         if name in node.status.allocatable and asked[name] > capacity[name] - used[name]:
             return AdmissionFailure(

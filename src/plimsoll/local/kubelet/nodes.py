@@ -106,7 +106,7 @@ class NodeController:
                 return Done()
             if plan.became_ready:
                 self._record_ready(node)
-        # After the status: a heart that beats in a node whose status says otherwise is no sign of life.
+        # After the status: a renewed lease beside an outdated status is not a sign of life.
         await self._heartbeats.start(node)
         return Done() if isinstance(plan, NodeStatusUpdate) or plan.until is None else self._at(plan.until)
 

@@ -44,7 +44,7 @@ def conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]
     """All five, in the kubelet's order. One whose status stays keeps its time."""
     known = {condition.type: condition for condition in pod.status.conditions}
     containers = _containers_ready(facts)
-    said = {
+    contents = {
         SANDBOX: ConditionContent(facts.has_sandbox),
         INITIALIZED: _judge_initialized(facts),
         READY: _ready(pod, containers, known),
@@ -52,7 +52,7 @@ def conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]
         SCHEDULED: ConditionContent(status=True),
     }
     generation = pod.metadata.generation
-    return [_write_condition(type_, says, known.get(type_), now, generation) for type_, says in said.items()]
+    return [_write_condition(type_, says, known.get(type_), now, generation) for type_, says in contents.items()]
 
 
 def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:

@@ -121,7 +121,7 @@ def _terminating(
         return PodUnchanged(until=ends_at)
     if not pace.tells_end:
         return RemovePod()
-    # A server told to stop has done what it should; work that was cut short has not.
+    # A server that was stopped has done its work; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
     exit_code = KILLED if pace.stop_s > grace_s else obeyed
     return _build_update(pod, _end(pod, now, place=place, exit_code=exit_code))

@@ -50,7 +50,7 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
 
 
 def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
-    """The view with nominated pods of equal or higher priority, which are no victims and take their resources."""
+    """The view with nominated pods of equal or higher priority, which are not victims and take their resources."""
     view = cache.snapshot()
     for name, coming in cache.list_nominated_against(pod).items():
         for item in coming:

@@ -91,8 +91,8 @@ class VolumeBinder:
     async def reconcile(self, subject: BinderKey) -> Done:
         try:
             if subject.is_claim:
-                return Done(said=await self._settle_claim(subject))
-            return Done(said=await self._settle_volume(subject))
+                return Done(summary=await self._settle_claim(subject))
+            return Done(summary=await self._settle_volume(subject))
         except NotFound:
             # Deleted meanwhile: its going is an event of its own.
             return Done()

@@ -161,7 +161,7 @@ def _build_bound_status(volume: PersistentVolume) -> dict[str, Any]:
 
 
 def _without_dropped(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """A merge patch leaves what it does not name: amounts that are no more are named as null."""
+    """A merge patch leaves what it does not name: removed amounts are named as null."""
     body = dict(status)
     if body["capacity"] is not None:
         body["capacity"] = {**dict.fromkeys(before), **body["capacity"]}

@@ -64,7 +64,7 @@ class EphemeralVolumeController:
         for body in claim_bodies(msgspec.json.decode(whole.raw)):
             if body["metadata"]["name"] in missing:
                 await self._make(pod, body)
-        return Done(said=f"made {', '.join(missing)}")
+        return Done(summary=f"made {', '.join(missing)}")
 
     async def _make(self, pod: Pod, body: Mapping[str, Any]) -> None:
         try:

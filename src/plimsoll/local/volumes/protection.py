@@ -58,11 +58,11 @@ class ClaimProtectionController:
             return Done()
         user = next((pod for pod in pods_using(self._pods, key) if pod.spec.node_name), None)
         if user is not None:
-            return Done(said=f"kept: pod {user.metadata.name} uses it")
+            return Done(summary=f"kept: pod {user.metadata.name} uses it")
         if pod := await self._user_on_server(key):
-            return Done(said=f"kept: pod {pod} uses it")
+            return Done(summary=f"kept: pod {pod} uses it")
         await self._finalizer.remove(PersistentVolumeClaim, claim.metadata)
-        return Done(said="let go")
+        return Done(summary="let go")
 
     async def _user_on_server(self, key: Key) -> str:
         """Data may be lost for good: a cache that may lag must not decide that it is unused."""
@@ -105,5 +105,5 @@ class VolumeProtectionController:
             await self._finalizer.add(PersistentVolume, volume.metadata)
         elif self._finalizer.is_set(volume.metadata) and volume.status.phase != "Bound":
             await self._finalizer.remove(PersistentVolume, volume.metadata)
-            return Done(said="let go")
+            return Done(summary="let go")
         return Done()

@@ -91,15 +91,15 @@ class Provisioner:
         try:
             made = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
         except AlreadyExists:
-            return Done(said=f"{name} is there already")
+            return Done(summary=f"{name} is there already")
         if self._volumes.cache.get(name) is None:
             # Otherwise it has been seen already, and it would never be removed again.
             self._made[name] = made
         self._record(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
-        return Done(said=f"made {name}")
+        return Done(summary=f"made {name}")
 
     def _place(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> VolumeLocation | None:
-        """None: the node that was chosen is no more."""
+        """None: the chosen node does not exist any more."""
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen:
             node = self._nodes.cache.get(chosen)
@@ -123,7 +123,7 @@ class Provisioner:
             await self._client.merge_patch(PersistentVolumeClaim, meta.name, body, namespace=meta.namespace)
         except NotFound:
             return Done()
-        return Done(said=why)
+        return Done(summary=why)
 
     async def _dispose(self, key: Key) -> Done:
         volume = self._volumes.cache.get(key.name)
@@ -133,7 +133,7 @@ class Provisioner:
             await self._client.delete(PersistentVolume, key.name, options=DeleteOptions(uid=volume.metadata.uid))
         except NotFound:
             return Done()
-        return Done(said="deleted: released by its claim")
+        return Done(summary="deleted: released by its claim")
 
     def _of_volume(self, change: Change[Any]) -> Iterable[Key]:
         self._made.pop(change.key.name, None)

@@ -91,8 +91,8 @@ def _get_key(pod: Pod) -> PodKey:
 
 
 def _is_evicted(daemon: Pod, *, default: bool) -> bool:
-    said = daemon.metadata.annotations.get(DAEMON_EVICTION)
-    return default if said is None else said == "true"
+    value = daemon.metadata.annotations.get(DAEMON_EVICTION)
+    return default if value is None else value == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ def format_status(document: Document) -> str:
 
 
 def read_status(text: str) -> Document | None:
-    """What a ConfigMap holds; None when that is no document of ours: it is overwritten then."""
+    """What a ConfigMap holds; None if that is not a status document: it is overwritten then."""
     try:
         documents = [value for _line, value in load_all(text)]
     except UnreadableDocument:

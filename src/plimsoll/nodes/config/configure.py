@@ -118,7 +118,9 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
     async def attempt() -> ConfigDiff:
         before = await read_runtime_config(client, namespace)
         if before.problem and not before.options:
-            raise InvalidInput(f"{before.problem}; mend or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}")
+            raise InvalidInput(
+                f"{before.problem}; correct or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}"
+            )
         held = canonical(before.options)
         after = {name: value for name, value in {**held, **changes}.items() if name not in unset}
         others = {name: value for name, value in wanted.in_force.items() if name not in held and name not in after}
@@ -163,5 +165,5 @@ def _get_flag(name: str) -> Flag:
 def _check_running(options: Mapping[str, Any]) -> None:
     fixed = [name for name in options if name in ONLY_AT_START]
     if fixed:
-        message = "is read at the start only; give it to plimsoll run nodes, and start that anew"
+        message = "is read at startup only; pass it to plimsoll run nodes and restart that"
         raise InvalidOptions((f"--{name}", message) for name in fixed)

@@ -28,7 +28,7 @@ _DEFAULT_GRACE_S: Final = 30
 
 @dataclass(frozen=True, slots=True, order=True)
 class DrainTier:
-    """Pods of this priority or more, up to the next tier. A grace period of 0 seconds is no limit."""
+    """Pods of this priority or more, up to the next tier. A grace period of 0 seconds means no limit."""
 
     priority: int
     grace_s: int

@@ -20,7 +20,7 @@ def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
     for written, patterns in document.items():
         # A YAML reader may have turned keys into strings, as JSON has them.
         if isinstance(written, bool) or not str(written).lstrip("-").isdecimal():
-            raise InvalidInput(f"{written!r} is no whole number", path=KEY)
+            raise InvalidInput(f"{written!r} is not a whole number", path=KEY)
         number = int(written)
         if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
             raise InvalidInput("must be a list of patterns", path=f"{KEY}[{number}]")
@@ -43,5 +43,5 @@ def compile_pattern(text: str) -> CompiledPattern:
     try:
         pattern: CompiledPattern = re2.compile(text)
     except re2.error as error:
-        raise InvalidInput(f"{text!r} is no pattern: {error}") from error
+        raise InvalidInput(f"{text!r} is not a pattern: {error}") from error
     return pattern

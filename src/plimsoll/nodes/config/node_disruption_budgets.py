@@ -119,7 +119,7 @@ def parse_budget(written: str) -> DisruptionBudget:
         raise InvalidInput(f"has a reason that is neither {EMPTY} nor {UNDERUTILIZED}")
     share, percent, rest = amount.partition("%")
     if not share.isdecimal() or rest or (percent and int(share) > _ALL_PERCENT):
-        raise InvalidInput('is no budget like "10%", "2:Underutilized" or "0@0 9 * * mon-fri/8h"')
+        raise InvalidInput('is not a budget like "10%", "2:Underutilized" or "0@0 9 * * mon-fri/8h"')
     return DisruptionBudget(
         nodes=None if percent else int(share),
         percent=float(share) if percent else None,

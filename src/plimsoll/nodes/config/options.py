@@ -145,7 +145,7 @@ _ACCEPTED: Final = (
         "Whether several node groups are scaled up in parallel.",
         _SWITCH,
         False,
-        "groups of one plan are always grown side by side",
+        "groups of one plan are always scaled up in parallel",
     ),
     (
         "estimator",
@@ -158,11 +158,11 @@ _ACCEPTED: Final = (
 
 
 _WITHOUT_EFFECT: Final = {
-    "scale-from-unschedulable": "templates never take over that a node is cordoned",
-    "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always told",
+    "scale-from-unschedulable": "templates are never cordoned, whatever their node is",
+    "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always reported",
     "scale-down-simulation-timeout": _COUNTED,
     "plan-time-limit": _COUNTED,
-    "provreq-reservation-pods": "bookings hold in plans only; no pods are made that hold the room on nodes",
+    "provreq-reservation-pods": "bookings exist in plans only; no pods reserve the capacity on nodes",
 }
 """Flags that are declared, checked and kept like others, and have no effect."""
 
@@ -264,7 +264,7 @@ class _Reading:
         self._check_names("expander", list(policy.planning.expander), "expander")
         self._check_choosing(policy.planning)
         if not policy.nap.prefix:
-            self.wrong("autoprovisioning-prefix", "must not be empty: it tells our groups from others")
+            self.wrong("autoprovisioning-prefix", "must not be empty: it marks the auto-provisioned groups")
         self._check_tiers(policy.scale_down.drain_priority_config)
         if policy.groups.first_backoff_s > policy.groups.longest_backoff_s:
             self.wrong("initial-node-group-backoff-duration", "is longer than max-node-group-backoff-duration")

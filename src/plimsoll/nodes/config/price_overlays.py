@@ -19,8 +19,8 @@ def read_overlay(mapping: Mapping[str, Any], *, path: str = "price-overlay") -> 
     """Machine type to a price, or to `{price: ...}` or `{factor: ...}`; every mistake at once."""
     problems: list[tuple[str, str]] = []
     found: dict[str, Overlay] = {}
-    for name, said in mapping.items():
-        read = _parse_overlay(said)
+    for name, value in mapping.items():
+        read = _parse_overlay(value)
         if read is None:
             problems.append((f"{path}.{name}", "must be a price, {price: number} or {factor: number}, none negative"))
         else:

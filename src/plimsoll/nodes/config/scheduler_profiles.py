@@ -150,7 +150,7 @@ def _default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstr
     for index, constraint in enumerate(found):
         place = f"{path}.defaultConstraints[{index}]"
         if constraint.label_selector is not None:
-            raise InvalidInput("must not have a labelSelector: it is made for each pod", path=place)
+            raise InvalidInput("must not have a labelSelector: each pod gets its own", path=place)
         if constraint.max_skew < 1 or not constraint.topology_key:
             raise InvalidInput("needs a topologyKey, and a maxSkew of at least 1", path=place)
     return tuple(constraint for constraint in found if constraint.when_unsatisfiable == _DO_NOT)

@@ -1,7 +1,7 @@
 """The next node of a group as an object: from the template of the group, or from a machine type. Pure.
 
 Planned nodes are copies with names and hostnames of their own. They carry the label by which users of Cluster
-Autoscaler tell such nodes from real ones.
+Autoscaler distinguish such nodes from real ones.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ if TYPE_CHECKING:
 
 
 UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
-"""Tells an upcoming node from a real one, by Cluster Autoscaler's name."""
+"""Marks an upcoming node, by Cluster Autoscaler's name."""
 
 
 def is_upcoming(node: Node) -> bool:

@@ -56,7 +56,7 @@ class ScaleUpResult:
     held_back: Reason | None = None
     """Why the provider was not called although nothing failed: paused, dry run, or the nodes are no longer needed."""
     is_overtaken: bool = False
-    """The group changed after it was planned: the provider was not called, and the next loop iteration plans anew."""
+    """The group changed after it was planned: the provider was not called, and the next loop iteration plans again."""
 
     @property
     def is_done(self) -> bool:

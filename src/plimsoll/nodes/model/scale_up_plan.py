@@ -142,7 +142,7 @@ class ScaleUpOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedGroup:
-    """A group or machine type that is no option for any pod: "max size reached", "in backoff"."""
+    """A group or machine type that is not an option for any pod: "max size reached", "in backoff"."""
 
     group: str
     machine_type: str

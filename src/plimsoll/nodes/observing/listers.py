@@ -36,8 +36,8 @@ _KINDS: Final = tuple(kind.kind_name() for kind in _CONTROLLERS)
 _STALE_AFTER_S: Final = 180.0
 """A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
 _TROUBLED_AFTER_S: Final = 15.0
-"""Where the server refuses or does not answer, silence is no quiet: nothing is known soon. About as long as a leader
-goes on without renewing its lease."""
+"""Where the server refuses or does not answer, silence does not mean that nothing changed: soon nothing is known. About
+as long as a leader goes on without renewing its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

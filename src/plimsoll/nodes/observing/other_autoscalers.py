@@ -1,9 +1,10 @@
 """Other programs that add and remove nodes of the same cluster: an upstream Cluster Autoscaler, and Karpenter.
 
 Two autoscalers buy nodes for the same pods and remove each other's nodes, so this one does not act while another one is
-at work. Evidence is what only an administrator can make, because anyone who may create pods could otherwise stop the
-autoscaler: a held lease in the namespace of the system, and a pod with an autoscaler's image in that namespace, or with
-a service account that may change nodes. A pod that contends for our own lease is no evidence: only one of us leads.
+at work. Evidence is what only an administrator can make, because any user with permission to create pods could
+otherwise stop the autoscaler: a held lease in the namespace of the system, and a pod with an autoscaler's image in that
+namespace, or with a service account that may change nodes. A pod that contends for our own lease is not evidence: only
+one of us leads.
 
 A held lease counts until the same version of it has been there for its whole duration by our own clock, as in the
 election itself: clocks are not compared.

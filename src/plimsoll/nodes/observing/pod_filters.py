@@ -230,7 +230,7 @@ def is_pending(pod: Pod) -> bool:
 def find_filter_reason(pod: Pod, rules: PodRules) -> Reason | None:
     """Why no node is added for a pending pod, whatever its scheduler; None if one may be."""
     if pod.status.nominated_node_name:
-        return Reason(code=NOMINATED, message=f"it is promised room on node {pod.status.nominated_node_name}")
+        return Reason(code=NOMINATED, message=f"it is nominated to node {pod.status.nominated_node_name}")
     if is_gated(pod):
         return Reason(code=GATED, message="it is held back by scheduling gates")
     if is_expendable(pod, below=rules.expendable_below):

@@ -1,8 +1,8 @@
 """Pods as the cluster's own scheduler sees them, where its profile differs from the default one. Pure.
 
-A filter that a profile leaves out finds nothing to judge by: what it looks at is taken off the pod before anybody
-plans. Default constraints, added affinity and ignored resources likewise become the pod's own. So nothing in planning
-has to know of profiles (docs/design/nodes.md 6.3).
+A filter that a profile leaves out finds nothing to judge by: what it looks at is removed from the pod before planning.
+Default constraints, added affinity and ignored resources likewise become the pod's own. So nothing in planning has to
+know of profiles (docs/design/nodes.md 6.3).
 """
 
 from __future__ import annotations

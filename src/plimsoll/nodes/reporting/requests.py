@@ -61,16 +61,16 @@ def list_unserved_requests(loop: LoopResult) -> Iterator[NotDone]:
 
 def build_request_clauses(loop: LoopResult) -> Iterator[str]:
     """The clauses of the log line about requests."""
-    said: dict[UpdateKind, list[StatusUpdate]] = {}
+    updates_by_kind: dict[UpdateKind, list[StatusUpdate]] = {}
     for update in loop.requests.news:
-        said.setdefault(update.kind, []).append(update)
-    for saying, verdicts in said.items():
-        if saying not in _WORDS:
+        updates_by_kind.setdefault(update.kind, []).append(update)
+    for update_kind, updates in updates_by_kind.items():
+        if update_kind not in _WORDS:
             continue
-        names = ", ".join(status_update.view.name for status_update in verdicts[:_NAMED])
-        more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
-        why = f" ({verdicts[0].reason})" if saying is UpdateKind.NOT_FOUND else ""
-        yield f"{_WORDS[saying]} {names}{more}{why}"
+        names = ", ".join(status_update.view.name for status_update in updates[:_NAMED])
+        more = f" and {len(updates) - _NAMED} more" if len(updates) > _NAMED else ""
+        why = f" ({updates[0].reason})" if update_kind is UpdateKind.NOT_FOUND else ""
+        yield f"{_WORDS[update_kind]} {names}{more}{why}"
 
 
 def request_reference(view: RequestView) -> Ref:

@@ -88,8 +88,8 @@ def _as_new(view: RequestView) -> RequestView:
     return replace(view, conditions=Conditions(), details=Details())
 
 
-_NOBODY: Final = (
-    "nobody has picked it up yet: does an autoscaler run with --enable-provisioning-requests, and handle its class?"
+_NOT_ACCEPTED_YET: Final = (
+    "no autoscaler has accepted it yet: does one run with --enable-provisioning-requests, and handle this class?"
 )
 
 
@@ -103,7 +103,7 @@ def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json
         "class": request.spec.provisioning_class_name,
         "state": str(state),
         "reason": "" if message is None else message.reason,
-        "message": _NOBODY if message is None else message.message,
+        "message": _NOT_ACCEPTED_YET if message is None else message.message,
         "since": _format_time(None if message is None else message.last_transition_time),
         "ageSeconds": None if created is None else max(0.0, (now - created).total_seconds()),
         "pods": sum(pod_set.count for pod_set in request.spec.pod_sets),

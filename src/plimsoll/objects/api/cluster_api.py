@@ -105,8 +105,8 @@ class ClusterMachine(WireObject):
     def failure(self) -> str:
         """The reason of a permanent failure; empty if there is none."""
         status = self.status
-        told = status.failure_message or status.deprecated.v1beta1.failure_message
-        return told or status.failure_reason or status.deprecated.v1beta1.failure_reason
+        message = status.failure_message or status.deprecated.v1beta1.failure_message
+        return message or status.failure_reason or status.deprecated.v1beta1.failure_reason
 
 
 def cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:

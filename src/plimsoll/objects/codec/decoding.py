@@ -91,7 +91,7 @@ def decode_with_raw(struct: type[T], data: bytes | Raw) -> RawObject[T] | BadObj
 
 
 def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
-    """A list as a server answers it. An answer that is no list (a Status, say) is a problem, not an empty list."""
+    """A list as a server answers it. An answer that is not a list (a Status, say) is a problem, not an empty list."""
     try:
         fast = _list_decoder(struct).decode(data)
     except _UNREADABLE:
@@ -242,8 +242,8 @@ def _convert(struct: type[S], value: Any) -> S | Unreadable:
 def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
     """The identity of an object, from text that may not even be JSON."""
     parts = members(bytes(data))
-    told = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
-    return BadObject.from_json(told, kind=struct.kind_name(), problem=problem)
+    identity = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
+    return BadObject.from_json(identity, kind=struct.kind_name(), problem=problem)
 
 
 def _text(json: bytes) -> str:

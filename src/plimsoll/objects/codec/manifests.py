@@ -147,7 +147,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise UnreadableDocument(f'key "{twice}" stands twice in one object')
+        raise UnreadableDocument(f'key "{twice}" occurs twice in one object')
     return made
 
 

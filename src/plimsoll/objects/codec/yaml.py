@@ -39,7 +39,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = False) -> Iterator[tuple[int, Any]]:
     """Each document of the text with the line it starts on. Empty documents are left out.
 
-    `letters_are_text`: a bare `y` or `N` is no truth value but a name, as YAML 1.2 has it.
+    `letters_are_text`: a bare `y` or `N` is a name and not a boolean, as in YAML 1.2.
     `odd_numbers`: `.nan` and `.inf` are numbers, for callers that report them with their path.
     """
     builder = _Builder(letters_are_text=letters_are_text, odd_numbers=odd_numbers)
@@ -207,7 +207,7 @@ class _Builder:
 
     def _key(self, event: yaml.Event, top: _Open, key: str) -> None:
         if key in top.values and key != _MERGE:
-            raise _at(event, f'key "{key}" stands twice in one mapping')
+            raise _at(event, f'key "{key}" occurs twice in one mapping')
         top.key, top.keyed = key, True
 
     def _alias(self, event: yaml.AliasEvent) -> None:
@@ -282,7 +282,7 @@ def _value_of(event: yaml.ScalarEvent) -> Any:
 def _as_bool(text: str) -> bool:
     value = resolve(text)
     if not isinstance(value, bool):
-        raise ValueError(text)  # noqa: TRY004 - told apart from success by the caller, not by type
+        raise ValueError(text)  # noqa: TRY004 - the caller distinguishes it from success, not by type
     return value
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VOLUME_LIMITS: Final = "NodeVolumeLimits"
 
-# Driver, and what tells one volume from another.
+# The driver, and what identifies a volume of it.
 _Attachment = tuple[str, str]
 
 

@@ -144,7 +144,7 @@ def _check_unique(names: list[str], given: DocumentValue | None, field: str) -> 
     seen: set[str] = set()
     for index, name in enumerate(names):
         if given is not None and name and name in seen:
-            given.inside(index, field).wrong(f"{name} stands twice")
+            given.inside(index, field).wrong(f"{name} occurs twice")
         seen.add(name)
 
 

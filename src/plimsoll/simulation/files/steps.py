@@ -67,7 +67,7 @@ def _no_verb(found: dict[str, DocumentValue]) -> str:
     known = f"a step is one of {', '.join(_READERS)}"
     for name in found:
         if near := difflib.get_close_matches(name, _READERS, n=1):
-            return f"{name} is no step; did you mean {near[0]}?"
+            return f"{name} is not a step; did you mean {near[0]}?"
     return known
 
 

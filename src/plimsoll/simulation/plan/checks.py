@@ -188,7 +188,7 @@ def _check_amount(amount: Any, path: str, problems: Problems, *, positive: bool 
 
 
 def _check_within(amount: Any, whole: Any, path: str, problems: Problems) -> None:
-    """What pods may use is no more than what is there."""
+    """Pods may use at most what the machine has."""
     if whole is None:
         return
     try:

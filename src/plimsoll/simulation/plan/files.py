@@ -48,7 +48,7 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[
         read = read_documents(data, source=source, letters_are_text=True)
         documents = [document for _, document in read if document is not None]
         if not documents:
-            raise UnreadableDocument("is empty; a scenario or what kubectl get -o json prints is wanted", path=source)
+            raise UnreadableDocument("is empty; give a scenario or the output of kubectl get -o json", path=source)
         if _MANY_DIGITS.search(data):
             _check_integers(documents, source)
         for document in documents:
@@ -81,7 +81,7 @@ def _check_integers(documents: Sequence[Any], source: str) -> None:
 
 def _merge(merged: Json, document: Any, *, source: str) -> None:
     if not isinstance(document, dict):
-        message = f"is {describe_value(document)}: neither a scenario nor an object of Kubernetes"
+        message = f"is {describe_value(document)}: neither a scenario nor a Kubernetes object"
         raise UnreadableDocument(message, path=source)
     if "kind" in document:
         merged.setdefault("objects", []).extend(_objects_of(document, source))
@@ -114,14 +114,14 @@ def _objects_of(document: Json, source: str) -> Iterator[Json]:
     for index, item in enumerate(items):
         where = f"{source}: items[{index}]"
         if not isinstance(item, dict):
-            raise UnreadableDocument(f"is {describe_value(item)}, no object", path=where)
+            raise UnreadableDocument(f"is {describe_value(item)}, not an object", path=where)
         yield _object(item if "kind" in item or kind == "List" else {**typed, **item}, where)
 
 
 def _object(body: Json, where: str) -> Json:
     metadata = body.get("metadata")
     if not isinstance(body.get("kind"), str) or not isinstance(metadata, dict):
-        raise UnreadableDocument("is no object of Kubernetes: kind or metadata is missing", path=where)
+        raise UnreadableDocument("is not a Kubernetes object: kind or metadata is missing", path=where)
     if not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise UnreadableDocument(f"metadata.name of this {body['kind'][:64]} is missing", path=where)
     return {"apiVersion": "v1", **body}
@@ -135,7 +135,9 @@ def _each_once(objects: list[Any]) -> list[Any]:
         if identity is None:
             found[index] = body
         elif found.setdefault(identity, body) != body:
-            raise InvalidInput(f"{identity[0]} {identity[2]} stands twice, and differently", path=f"objects[{index}]")
+            raise InvalidInput(
+                f"{identity[0]} {identity[2]} occurs twice with different content", path=f"objects[{index}]"
+            )
     return list(found.values())
 
 
@@ -166,7 +168,7 @@ def _catalogue(name: str) -> Catalogue:
         data = Path(name).read_bytes()
     except OSError as error:
         shipped = ", ".join(list_shipped_names())
-        message = f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {shipped}"
+        message = f"{name} is neither a file ({error.strerror}) nor a shipped catalogue; those are {shipped}"
         raise InvalidInput(message, path="--catalogue") from error
     return read_catalogue(data, source=name)
 

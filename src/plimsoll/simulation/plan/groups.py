@@ -49,7 +49,7 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
     on: dict[str, list[Pod]] = {}
     for pod in pods:
         on.setdefault(pod.spec.node_name, []).append(pod)
-    zones_are_said = any(group_entry.spec.get("zones") for group_entry in scenario.node_groups) or not _have_zones(
+    zones_are_given = any(group_entry.spec.get("zones") for group_entry in scenario.node_groups) or not _have_zones(
         nodes
     )
     places = [index for index, entry in enumerate(scenario.node_groups) if entry.exists]
@@ -59,13 +59,13 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
         if isinstance(shape, InvalidTemplate):
             raise _unknown(group, index, shape, types)
         # Beside nodes that have zones of their own, none is made up for a group without one.
-        known = shape.zones[0] if len(shape.zones) == 1 and zones_are_said else ""
+        known = shape.zones[0] if len(shape.zones) == 1 and zones_are_given else ""
         body = node_manifest(
             shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start
         )
         real = find_node_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
-        said = decode_object(Node, body, path=f"nodeGroups[{index}]")
-        yield _group(group, shape, real or Template(node=said), zone=known if group.spec.zones else "")
+        template_node = decode_object(Node, body, path=f"nodeGroups[{index}]")
+        yield _group(group, shape, real or Template(node=template_node), zone=known if group.spec.zones else "")
 
 
 def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[MachineType, ...]:

@@ -340,7 +340,7 @@ def _cutoff(options: Json) -> int:
 
 
 _WORDS: Final = {
-    NOMINATED: "promised room on a node",
+    NOMINATED: "nominated to a node",
     GATED: "held back by scheduling gates",
     DAEMON: "of daemon sets, for which no node is added",
     CONSUMING: "covered by a ProvisioningRequest",

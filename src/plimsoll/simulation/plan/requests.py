@@ -82,7 +82,7 @@ def _warnings(
         elif request.metadata.deletion_timestamp is not None:
             yield f"{known_as} is being deleted and not answered"
         elif class_kind_of(kind, instance=instance) is None:
-            yield f"{known_as} is of class {kind or 'none'}, which nobody here answers"
+            yield f"{known_as} is of class {kind or 'none'}, which no handler here answers"
         else:
             yield f"{known_as} is for another instance and not answered"
 

@@ -37,10 +37,10 @@ class NoExternalServices:
     """A `Caller` without external services."""
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
-        return RequestFailed(problem=f"there is no {host}:{port} in a simulated world")
+        return RequestFailed(problem=f"the simulated world has no {host}:{port}")
 
     async def get(self, pinned: PinnedUrl, *, tls: ssl.SSLContext | None) -> RequestFailed:  # noqa: ARG002 - of the port
-        return RequestFailed(problem="there is nobody outside of a simulated world")
+        return RequestFailed(problem="a simulated world has no external services")
 
 
 def has_tidb_objects(scenario: Scenario) -> bool:

@@ -23,14 +23,14 @@ class LoopLog:
         self._last: Json | None = None
         """The last entry, without its time."""
 
-    def add(self, time: str, said: Json) -> None:
-        if self._entries and said == self._last:
+    def add(self, time: str, loop: Json) -> None:
+        if self._entries and loop == self._last:
             entry = self._entries[-1]
             entry["turns"] = entry.get("turns", 1) + 1
             entry["last"] = time
             return
-        self._last = said
-        self._entries.append({"time": time, **said})
+        self._last = loop
+        self._entries.append({"time": time, **loop})
 
     def entries(self) -> list[Json]:
         """A copy: later loops do not change it."""

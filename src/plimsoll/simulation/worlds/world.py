@@ -65,7 +65,7 @@ _EVERY_NODE: Final = ""
 
 _DAY_S: Final = 86_400
 
-# In one process no watch breaks unnoticed, so there is no need to open it anew every few minutes.
+# In one process no watch breaks unnoticed, so there is no need to reopen it every few minutes.
 _INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_s=7 * _DAY_S)
 # Nor need the server say every minute that it is there, but to the autoscaler, which removes nothing on old news.
 _OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)

@@ -1,7 +1,7 @@
 """How much of a demand fits on existing nodes, and where.
 
 The cost grows with classes and rows of nodes, not with items. Nodes are chosen by `bin_grid`; no node exceeds its
-capacity. Items left over are no proof that no other assignment exists: `exact.assignment_milp` searches further.
+capacity. Items left over do not prove that no other assignment exists: `exact.assignment_milp` searches further.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Only integers decide what fits: the linear program runs on scaled floats and proposes.
 
-A greedy by density is no alternative: it exhausts one of two complementary classes first (docs/design/performance.md
-7).
+A greedy by density is not an alternative: it exhausts one of two complementary classes first
+(docs/design/performance.md 7).
 """
 
 from typing import Final, NamedTuple

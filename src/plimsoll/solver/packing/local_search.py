@@ -35,7 +35,7 @@ class BinPool(NamedTuple):
 
 
 class ItemValueSets(NamedTuple):
-    """What items are worth when bins are packed anew."""
+    """What items are worth when bins are repacked."""
 
     values: FloatMatrix
     """[V, C]: taken in turn."""
@@ -124,7 +124,7 @@ def downsize(instance: PackingInstance, demand: Demand, opened: OpenBins) -> flo
 def improve_bins(
     instance: PackingInstance, demand: Demand, pool: BinPool, value_sets: ItemValueSets, *, tries: int, patience: int
 ) -> None:
-    """Take sets of bins apart and pack them anew, so many times, unless so many in a row brought nothing."""
+    """Take sets of bins apart and repack them, so many times, unless so many in a row brought nothing."""
     seed, idle = 12345, 0
     for attempt in range(tries):
         chosen, seed = choose_bins(int(pool.length[0]), seed)
@@ -159,7 +159,7 @@ def choose_bins(count: int, seed: int) -> tuple[IntVector, int]:
 def repack(
     instance: PackingInstance, demand: Demand, pool: BinPool, value_sets: ItemValueSets, chosen: IntVector, attempt: int
 ) -> float:
-    """Pack the items of the chosen bins anew; keep it if it is no dearer. What that saves."""
+    """Repack the items of the chosen bins; keep it if it is not more expensive. Returns what that saves."""
     items = np.zeros(instance.fit.shape[1], dtype=np.int64)
     cost = 0.0
     nothing = np.zeros(items.size, dtype=np.int64)
@@ -172,11 +172,11 @@ def repack(
     part = restrict(instance, types, classes)
     worth = perturb_values(value_sets, classes, attempt)
     own = Demand(items[classes], demand.available[types], demand.room.copy())
-    opened, anew = open_bins(part, worth, part.price, own, build_open_bins(16, 16 * classes.size), cost + TINY)
+    opened, new_cost = open_bins(part, worth, part.price, own, build_open_bins(16, 16 * classes.size), cost + TINY)
     bins = 0
     for f in range(opened.length[0]):
         bins += opened.bins[f]
-    better = anew <= cost and not np.any(own.left > 0)
+    better = new_cost <= cost and not np.any(own.left > 0)
     if not better or pool.length[0] - chosen.size + bins > pool.types.size:
         for b in chosen:
             take(instance, demand, pool.types[b], 1, nothing)
@@ -184,7 +184,7 @@ def repack(
     replace_bins(pool, chosen, opened, types, classes)
     demand.available[types] = own.available
     demand.room[:] = own.room
-    return cost - anew
+    return cost - new_cost
 
 
 @kernel()

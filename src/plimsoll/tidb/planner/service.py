@@ -78,10 +78,12 @@ class PlannerService:
         path = request.scope["path"]
         allowed = _METHODS.get(path)
         if allowed is None:
-            return _build_error(HTTPStatus.NOT_FOUND, "not_found", f"there is {PLANNING_PATH} and {HEALTH_PATH}")
+            return _build_error(HTTPStatus.NOT_FOUND, "not_found", f"the paths are {PLANNING_PATH} and {HEALTH_PATH}")
         if request.method not in allowed:
             status, headers = HTTPStatus.METHOD_NOT_ALLOWED, {"allow": ", ".join(allowed)}
-            return _build_error(status, "method_not_allowed", f"only {' and '.join(allowed)}", headers=headers)
+            return _build_error(
+                status, "method_not_allowed", f"the methods are {' and '.join(allowed)}", headers=headers
+            )
         if path == HEALTH_PATH:
             return json_response({"status": "ok"})
         body = await read_body(request, max_bytes=MAX_REQUEST_BYTES)
@@ -155,7 +157,7 @@ def _list_gaps(collected: CollectedSnapshot, *, with_expected: bool = True) -> l
 def _refuse_body(refused: BodyRefused) -> PageResponse:
     match refused:
         case BodyRefused.TOO_LARGE:
-            code, detail = "too_large", f"a request has at most {MAX_REQUEST_BYTES} bytes"
+            code, detail = "too_large", f"a request may have at most {MAX_REQUEST_BYTES} bytes"
         case BodyRefused.TOO_SLOW:
             code, detail = "too_slow", f"the request took more than {BODY_TIMEOUT_S:g} s"
         case BodyRefused.DISCONNECTED:

@@ -22,6 +22,7 @@ from plimsoll.tidb.reporting.conditions import build_conditions
 from plimsoll.tidb.reporting.messages import build_events, build_journal_plan, build_sentences
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.reporting.status import DesiredStatus, write_status
+from plimsoll.tidb.settings import NAME
 
 if TYPE_CHECKING:
     from plimsoll.journal.last_plans_config_map import LastPlansWriter
@@ -81,7 +82,7 @@ class Reporter:
         autoscaler, sentences = f"{result.autoscaler.namespace}/{result.autoscaler.name}", build_sentences(result)
         log_event = log.info if self._log_news.is_news(autoscaler, sentences) else log.debug
         for sentence in sentences:
-            log_event("pass.done", told=sentence)
+            log_event("reconcile.done", controller=NAME, summary=sentence)
 
     async def _report_to_cluster(self, observed: Observed, result: ReconcileResult) -> None:
         conditions = build_conditions(result)

@@ -69,7 +69,7 @@ def test_columns_may_stand_in_any_order_and_be_left_out() -> None:
         pytest.param("seconds,tikv_cores\n", "holds no point", id="no points"),
         pytest.param("tikv_cores\n3\n", "line 1: there is no column seconds", id="no time"),
         pytest.param("seconds,cpu\n0,1\n", "line 1: 'cpu' is none of the columns", id="unknown column"),
-        pytest.param("seconds,seconds\n0,1\n", "line 1: seconds stands twice", id="column twice"),
+        pytest.param("seconds,seconds\n0,1\n", "line 1: seconds occurs twice", id="column twice"),
         pytest.param("seconds,tikv_cores\n0\n", "line 2: has 1 cells, the first row has 2", id="short row"),
         pytest.param("seconds\n0\n\n0\n", "line 4.seconds: is not after the row before", id="time stands still"),
         pytest.param("seconds,tikv_cores\n0,many\n", "line 2.tikv_cores: 'many'", id="no number"),

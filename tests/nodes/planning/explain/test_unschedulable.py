@@ -30,7 +30,7 @@ def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
 def test_nothing_is_offered():
     plan = planned(world(waiting("web", 2)))
     assert plan.result is Result.NO_OPTIONS
-    assert "no node group can be grown and no machine type is offered" in told(plan)
+    assert "no node group can be scaled up and no machine type may be used" in told(plan)
 
 
 def test_nothing_is_pending():
@@ -100,7 +100,7 @@ def test_the_cap_on_new_groups_is_named():
     options = {"node_autoprovisioning": True, "max_autoprovisioned_node_group_count": 1}
     plan = planned(world(*pending, machine_types=(machine("m4", 4),)), **options)
     assert plan.scheduled == 1
-    assert "no more node groups may be made" in told(plan)
+    assert "no more node groups may be created" in told(plan)
 
 
 def test_a_bundle_says_how_many_of_its_pods_would_fit():
@@ -227,5 +227,5 @@ def offered(*, nap: bool) -> dict[str, Any]:
 
 
 def false_words(plan: ScaleUpPlan) -> list[str]:
-    false = ("no room is left", "no more node groups may be made", "a later loop may help")
+    false = ("no room is left", "no more node groups may be created", "a later loop may help")
     return [words for words in false if words in told(plan)]

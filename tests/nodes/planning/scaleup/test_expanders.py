@@ -72,7 +72,7 @@ def test_a_priority_pattern_is_searched_not_matched_whole():
 
 
 def test_a_pattern_that_is_none_is_named():
-    with pytest.raises(InvalidInput, match=r"'\(' is no pattern"):
+    with pytest.raises(InvalidInput, match=r"'\(' is not a pattern"):
         chosen(A, B, chain="priority", priorities={1: ["("]})
 
 

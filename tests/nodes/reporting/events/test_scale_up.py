@@ -302,7 +302,7 @@ def test_groups_without_a_priority_are_told_on_the_priority_config_map():
 
 
 def test_a_bad_priority_config_map_is_told_there():
-    problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is no whole number")
+    problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is not a whole number")
 
     assert event_messages(loop_result(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
 

@@ -6,7 +6,7 @@ caller gets control back after every portion.
 
 A cut is guessed first, where text like the beginning of the first item follows a closing brace, and proved by a parser:
 if the text between two positions is a whole array, the second position is between two items. Where the guess is wrong,
-strings and brackets are followed one by one, which is slow and exact. Text that is no list raises `BrokenText`.
+strings and brackets are followed one by one, which is slow and exact. Text that is not a list raises `BrokenText`.
 """
 
 from __future__ import annotations

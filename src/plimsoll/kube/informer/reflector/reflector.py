@@ -10,7 +10,7 @@ server was restored from a backup. Before every watch that does not follow a lis
 version with the smallest list possible: a restored server accepts a watch from a version that it has not reached yet,
 and would be silent until then.
 
-A watch may be silent because nothing changes: servers need not send bookmarks. So silence is no failure. After
+A watch may be silent because nothing changes: servers need not send bookmarks. So silence is not a failure. After
 `silence_s` of it the reflector proves that the server answers (the same smallest list) and opens the watch again at its
 position: a server sends at once what a dead connection lost. A server that does not answer is a failure then. If the
 renewed watch is silent too although the server counts other objects than the cache holds, everything is listed.

@@ -48,5 +48,5 @@ async def write_status(store: Store, key: Key, status_of: Callable[[Json], Json]
 @cache
 def _build_field_manager(api_version: str, kind: str) -> FieldManager:
     schema = TypeSchema.from_builtin(api_version, kind)
-    assert schema is not None, f"{kind} is no built-in kind"
+    assert schema is not None, f"{kind} is not a built-in kind"
     return FieldManager({api_version: schema}, api_version=api_version, kind=kind, subresource="status")

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _VOLUME: Final = "kube-api-access-"
 _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-# An odd number, so that a token of admission is told from one that somebody asked for.
+# An odd number, so that a token of admission differs from one that a user requested.
 _TOKEN_LIFE_S: Final = 3607
 
 

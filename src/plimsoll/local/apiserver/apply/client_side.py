@@ -1,7 +1,7 @@
 """Moving from client-side to server-side apply: the annotation in which `kubectl apply` keeps what it last applied.
 
 Only for the manager named `kubectl`: conflicts about fields that it had applied on the client's side, and that are
-still as it left them, are no conflicts; and as long as the annotation is there, server-side apply keeps it up to date.
+still as it left them, are not conflicts; and as long as the annotation is there, server-side apply keeps it up to date.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _METADATA: Final = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
     "resourceVersion",
 )  # fmt: skip
-# Identity and book-keeping belong to nobody.
+# Identity and book-keeping fields have no owner.
 _NEVER_OWNED: Final = FieldSet.from_paths(
     ("apiVersion",), ("kind",), ("metadata",), *(("metadata", name) for name in _METADATA)
 )

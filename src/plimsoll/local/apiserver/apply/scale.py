@@ -47,7 +47,7 @@ class ScaleOwnership:
     def build_parent_entries(self, scale_entries: Any) -> list[dict[str, Any]]:
         """The managedFields of the object after the write."""
         scales = managed_fields.decode(scale_entries)
-        # An updater's version tells entries apart, and on the Scale it is the Scale's.
+        # An updater's version distinguishes entries, and on the Scale it is the Scale's.
         known = {_drop_version(identity) for identity in scales}
         result: Managers = {}
         for identity, owned in self._parents.items():

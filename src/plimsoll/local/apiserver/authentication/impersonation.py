@@ -44,7 +44,7 @@ class _ImpersonationRequest(NamedTuple):
 
 def resolve_acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
     """The effective user: `user`, unless Impersonate headers name another one and the rules allow it."""
-    # Nearly nobody does: all names are asked at once.
+    # Impersonation is rare: all headers are checked at once.
     if _PREFIX not in " ".join(headers):
         return user
     wish = _read_impersonation_request(headers)

@@ -54,7 +54,7 @@ def read_token_file(text: str, *, path: str = "") -> dict[str, User]:
                 groups = tuple(more[0].split(",")) if more and more[0] else ()
                 users[token] = User(name=name, uid=uid, groups=groups)
     except csv.Error as error:
-        raise InvalidInput(f"line {lines.line_num}: is no comma-separated line: {error}", path=path) from None
+        raise InvalidInput(f"line {lines.line_num}: is not a comma-separated line: {error}", path=path) from None
     return users
 
 

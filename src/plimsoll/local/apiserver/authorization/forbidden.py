@@ -8,7 +8,7 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes, Decision
 from plimsoll.objects.schema.go_text import quote
 
-# Kubernetes escapes what somebody could want to render, in the sentence only.
+# Kubernetes escapes what a browser could render, in the sentence only.
 _FOR_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 

@@ -55,7 +55,7 @@ class Binding(NamedTuple):
     role_kind: str
     role_name: str
     subjects: tuple[tuple[str, str], ...]
-    """What a subject is called in the index, and what reasons call it; nobody's are left out."""
+    """What a subject is called in the index, and what reasons call it; subjects without a name are left out."""
 
     @classmethod
     def from_object(cls, obj: Json) -> Binding:
@@ -185,5 +185,5 @@ def _parse_selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
             ]
             selectors.append(LabelSelector.all_of(selector.get("matchLabels") or {}, requirements))
         except InvalidSelector:
-            continue  # nobody can be picked by what cannot be read
+            continue  # an unreadable rule selects no subject
     return tuple(selectors)

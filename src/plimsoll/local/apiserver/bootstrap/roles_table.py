@@ -226,7 +226,7 @@ CLUSTER_BINDINGS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "system:kube-dns": ("system:kube-dns", ("ServiceAccount kube-system/kube-dns",)),
     "system:kube-scheduler": ("system:kube-scheduler", ("User system:kube-scheduler",)),
     "system:monitoring": ("system:monitoring", ("Group system:monitoring",)),
-    # Nobody: in a real cluster nodes are allowed by an authorizer of their own, and only what concerns them.
+    # No subjects: a real cluster has a node authorizer, which allows nodes only what concerns them.
     "system:node": ("system:node", ()),
     "system:node-proxier": ("system:node-proxier", ("User system:kube-proxy",)),
     "system:public-info-viewer": ("system:public-info-viewer", _EVERYBODY),

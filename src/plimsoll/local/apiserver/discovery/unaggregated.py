@@ -89,7 +89,7 @@ def list_parts(resource: ServedResource) -> list[Subresource]:
 
 
 def compute_storage_version_hash(resource: ServedResource) -> str:
-    """Tells clients when the stored version changes. Resources that are not stored have none."""
+    """Shows clients when the stored version changes. Resources that are not stored have none."""
     if resource.storage_version_hash or "watch" not in resource.verbs:
         return resource.storage_version_hash
     stored_group, _, stored_version = resource.storage_version.rpartition("/")

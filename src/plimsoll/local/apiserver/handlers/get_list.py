@@ -40,11 +40,11 @@ _TOO_OLD_TO_CONTINUE: Final = (
 
 async def get(server: Server, call: RequestContext) -> Response:
     form_of(call)
-    said = call.request.get_parameter("resourceVersion") or ""
-    if said:
-        number = parse_revision(said)
+    resource_version = call.request.get_parameter("resourceVersion") or ""
+    if resource_version:
+        number = parse_revision(resource_version)
         if isinstance(number, str):
-            raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
+            raise status_errors.unexpected(f'resourceVersion: Invalid value: "{resource_version}": {number}')
         await wait_for_revision(server, number)
     stored = server.store.get(key_of(call))
     if stored is None:
@@ -112,12 +112,14 @@ def _continue_query(options: ListOptions, namespace: str) -> ListQuery:
 
 async def _resolve_revision(server: Server, options: ListOptions) -> int | None:
     """The exact revision a list is asked for, or none for the newest; waits for one that is still to come."""
-    said = options.resource_version
-    if not said:
+    resource_version = options.resource_version
+    if not resource_version:
         return None
-    number = parse_revision(said)
+    number = parse_revision(resource_version)
     if isinstance(number, str):
-        raise status_errors.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{said}": {number}')
+        raise status_errors.bad_request(
+            f'invalid resource version: resourceVersion: Invalid value: "{resource_version}": {number}'
+        )
     await wait_for_revision(server, number)
     if options.match == "Exact" or (options.limit > 0 and not options.match and number > 0):
         return number

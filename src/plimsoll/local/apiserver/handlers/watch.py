@@ -63,10 +63,10 @@ def _match_name(name: str, matches: Callable[[Stored], bool] | None) -> Callable
 async def _join(
     server: Server, call: RequestContext, options: ListOptions, matches: Callable[[Stored], bool] | None
 ) -> Watch:
-    said = options.resource_version
-    number = parse_revision(said or "0")
+    resource_version = options.resource_version
+    number = parse_revision(resource_version or "0")
     if isinstance(number, str):
-        raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
+        raise status_errors.unexpected(f'resourceVersion: Invalid value: "{resource_version}": {number}')
     since: int | None = number or None
     if options.send_initial_events:
         await wait_for_revision(server, number)
@@ -107,7 +107,7 @@ class _WatchStream:
         # How a stored object is shown may change with its definition.
         self._generation = server.registry.generation
         timeout_s = options.timeout_s
-        # As the real server: zero is no timeout, and one that is over before it begins ends the watch at once.
+        # As the real server: zero means no timeout, and one that is over before it begins ends the watch at once.
         if not timeout_s:
             timeout_s = int(server.entropy.uniform(_SHORTEST_S, _LONGEST_S))
         self._ends_s = server.clock.monotonic_s() + timeout_s

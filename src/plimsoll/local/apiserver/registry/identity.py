@@ -22,12 +22,12 @@ def key_of(call: RequestContext) -> Key:
 def set_namespace(obj: Json, call: RequestContext) -> None:
     """Set the namespace of the URL where the object has none; cluster-scoped objects lose theirs."""
     metadata = obj["metadata"]
-    said = metadata.get("namespace") or ""
+    given = metadata.get("namespace") or ""
     if not call.resource.namespaced:
         metadata.pop("namespace", None)
-    elif not said:
+    elif not given:
         metadata["namespace"] = call.namespace
-    elif said != call.namespace:
+    elif given != call.namespace:
         raise status_errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
@@ -47,8 +47,8 @@ def check_identity(obj: Json, call: RequestContext) -> None:
 def check_revision(new: Json, old: Json, call: RequestContext, *, allows_unconditional: bool) -> None:
     """Optimistic locking: a resourceVersion that is given must be the current one."""
     resource = call.resource
-    said = new["metadata"].get("resourceVersion") or "0"
-    number = parse_revision(said)
+    given = new["metadata"].get("resourceVersion") or "0"
+    number = parse_revision(given)
     if isinstance(number, str):
         raise status_errors.unexpected(number)
     if number == 0:
@@ -56,19 +56,19 @@ def check_revision(new: Json, old: Json, call: RequestContext, *, allows_uncondi
             return
         error = fields.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise status_errors.invalid(call.name, group=resource.group, kind=resource.plural, errors=[error])
-    if said != old["metadata"]["resourceVersion"]:
+    if given != old["metadata"]["resourceVersion"]:
         raise status_errors.conflict(call.name, group=resource.group, resource=resource.plural)
 
 
 def check_uid(new: Json, old: Json, call: RequestContext) -> None:
     """A PUT that names a uid means that object and no successor of it."""
     resource = call.resource
-    said, is_ = new["metadata"].get("uid") or "", old["metadata"].get("uid") or ""
-    if not said or said == is_:
+    given, is_ = new["metadata"].get("uid") or "", old["metadata"].get("uid") or ""
+    if not given or given == is_:
         return
     where = "/".join(part for part in (resource.group, resource.plural, call.namespace, call.name) if part)
     why = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{where}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {said}, UID in object meta: {is_}"
+        f"Precondition failed: UID in precondition: {given}, UID in object meta: {is_}"
     )
     raise status_errors.conflict(call.name, group=resource.group, resource=resource.plural, why=why)

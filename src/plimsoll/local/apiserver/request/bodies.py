@@ -61,7 +61,7 @@ def work_bytes(request: Request) -> int:
 
 
 def read_object(request: Request, *, kind: str, api_version: str = "") -> Body:
-    """The body of a create or update of `kind`; raises the errors for anything that is no object."""
+    """The body of a create or update of `kind`; raises the errors for anything that is not an object."""
     media = media_type(request)
     if media == JSON:
         return _from_json(request.body, kind=kind)
@@ -142,8 +142,8 @@ def build_unrecognised_kind_error(request: Request, *, kind: str) -> status_erro
 
 
 def _build_unrecognised_error(text: bytes, *, kind: str, problem: str) -> status_errors.StatusError:
-    said = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(text)})"
-    return status_errors.bad_request(said)
+    message = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(text)})"
+    return status_errors.bad_request(message)
 
 
 def _summary(data: bytes) -> str:

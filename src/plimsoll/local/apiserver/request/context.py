@@ -71,7 +71,7 @@ class RequestContext:
         self.work_bytes = work_bytes(request) + route.resource.schema_bytes
         """The size of what the request makes the server work on, for `LongWork`: its body and its schema."""
         self.form: MediaForm | None = None
-        """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
+        """How the client wants its answer, once it was asked for (`answers.form_of`)."""
 
     def to_delete(self, name: str, *, dry_run: bool) -> RequestContext:
         """The deletion of one object that this request comes to: an eviction's, or one of a collection's."""

@@ -32,7 +32,7 @@ def encode_token(place: ContinueToken) -> str:
 
 
 def decode_token(token: str) -> ContinueToken:
-    """Raises the 400 for what is no token."""
+    """Raises the 400 for text that is not a token."""
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

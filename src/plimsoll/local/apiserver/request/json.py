@@ -82,7 +82,7 @@ class _Repeated(NamedTuple):
 
 
 class _Counting:
-    """Notes which objects had a key twice. They are told apart by identity, so each is kept alive beside its keys.
+    """Notes which objects had a key twice. They are distinguished by identity, so each is kept alive beside its keys.
 
     The value alone does not do that: what a later key replaced is freed while reading goes on.
     """

@@ -135,7 +135,7 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
     """The validated options; `dry_run` is that of the request."""
     policy = options.get("propagationPolicy")
     orphan = options.get("orphanDependents")
-    said_dry = options.get("dryRun") or []
+    dry_run_values = options.get("dryRun") or []
     errors: list[FieldError] = []
     if policy is not None and orphan is not None:
         errors.append(
@@ -143,11 +143,11 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
         )
     if policy is not None and policy not in _PROPAGATIONS:
         errors.append(fields.not_supported("propagationPolicy", policy, (*_PROPAGATIONS, "nil")))
-    if not isinstance(said_dry, list):
+    if not isinstance(dry_run_values, list):
         raise status_errors.bad_request(
             "json: cannot unmarshal into Go struct field DeleteOptions.dryRun of type []string"
         )
-    errors += _dry_run_errors([str(item) for item in said_dry])
+    errors += _dry_run_errors([str(item) for item in dry_run_values])
     _refuse("DeleteOptions", errors)
     conditions = options.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}
@@ -158,7 +158,7 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
         orphan_dependents=orphan if isinstance(orphan, bool) else None,
         uid=str(conditions.get("uid") or ""),
         resource_version=str(conditions.get("resourceVersion") or ""),
-        dry_run=dry_run or bool(said_dry),
+        dry_run=dry_run or bool(dry_run_values),
     )
 
 
@@ -227,8 +227,8 @@ def _match_errors(options: ListOptions) -> list[FieldError]:
 def _watch_errors(options: ListOptions) -> list[FieldError]:
     match, path = options.match, "resourceVersionMatch"
     if options.send_initial_events is None:
-        said = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        return [fields.forbidden(path, said)] if match else []
+        message = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        return [fields.forbidden(path, message)] if match else []
     errors: list[FieldError] = []
     if match != "NotOlderThan":
         errors.append(fields.forbidden(path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))

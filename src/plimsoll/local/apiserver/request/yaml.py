@@ -42,7 +42,7 @@ def read_yaml(text: str) -> YamlRead:
 
 def _find_repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:
     """The complaint's line and key, and the text without the earlier one of the two entries."""
-    if "stands twice in one mapping" not in problem:
+    if "occurs twice in one mapping" not in problem:
         return None
     place = problem.partition(":")[0]
     line = int(place.split()[1].rstrip(","))
@@ -102,7 +102,7 @@ def _as_go_says(problem: str) -> str:
     if not place.startswith("line "):
         return problem
     line = int(place.split()[1].rstrip(","))
-    said, parsing, _ = rest.partition(" while parsing")
-    said = said.partition(" while scanning")[0]
+    message, parsing, _ = rest.partition(" while parsing")
+    message = message.partition(" while scanning")[0]
     line -= bool(parsing)
-    return f"line {line}: {said}" if line else said
+    return f"line {line}: {message}" if line else message

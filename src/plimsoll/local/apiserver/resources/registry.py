@@ -133,6 +133,6 @@ class ResourceRegistry:
 
 def get_compiled(resource: ServedResource) -> CompiledDefinition:
     """The compiled definition of a custom resource."""
-    assert resource.compiled is not None, f"{resource.full_name} is no custom resource"
+    assert resource.compiled is not None, f"{resource.full_name} is not a custom resource"
     compiled: CompiledDefinition = resource.compiled
     return compiled

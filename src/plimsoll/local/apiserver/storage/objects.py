@@ -18,7 +18,7 @@ JsonObject = dict[str, Any]
 FieldsOf = Callable[[Mapping[str, Any]], dict[str, str]]
 
 LARGEST_OBJECT_BYTES: Final = 1_572_864
-"""What etcd takes in one request unless it is told otherwise (1.5 MiB)."""
+"""What etcd accepts in one request by default (1.5 MiB)."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(JsonObject)

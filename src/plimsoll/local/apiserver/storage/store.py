@@ -156,7 +156,7 @@ class Store:
         return tuple(sorted(name for name, resource in self._resources.items() if resource.collection.objects))
 
     def pending_writes(self, resource: str) -> Iterator[Stored]:
-        """The objects of `resource` as writes will leave them that are on their way to the disk, visible to nobody yet.
+        """The objects of `resource` as writes will leave them that are on their way to the disk, not yet visible.
 
         For allocations of unique values. Inside a change function, together with what is visible, it is everything:
         the decision is submitted before any other decision is made.
@@ -244,7 +244,7 @@ class Store:
     async def update_all(self, keys: Sequence[Key], change: ChangeSeveral) -> tuple[Stored | None, ...]:
         """`update` for several distinct objects at once: all of it becomes durable and visible together, or nothing."""
         await self._let_others_run()
-        in_order = sorted(keys)  # everybody takes turns in the same order, so nobody waits in a circle
+        in_order = sorted(keys)  # all callers lock in the same order, so there is no deadlock
         taken: deque[Key] = deque()
         write: Write | None = None
         try:
@@ -326,7 +326,7 @@ class Store:
             self._under_way.pop(write, None)
             for key in write.keys:
                 self._key_lock.release(key)
-            if write.settled.done():  # whoever waited was cancelled
+            if write.settled.done():  # the waiter was cancelled
                 continue
             if problem is None:
                 write.settled.set_result(None)

@@ -36,7 +36,7 @@ Json = dict[str, Any]
 # PUT without a resourceVersion is refused for them.
 _CONDITIONAL: Final = frozenset({"Lease", "CustomResourceDefinition", "PodDisruptionBudget", "PriorityClass"})
 _CREATED_BY_PUT: Final = frozenset({"Lease", "Endpoints", "LimitRange", "Event"})
-# Subresources through which the server itself writes; they are no way around the rules of an update for anybody else.
+# Subresources through which the server itself writes; other clients cannot use them to avoid the rules of an update.
 _TRUSTED: Final = frozenset({"binding", "ephemeralcontainers", "finalize", "resize"})
 _LONGEST_KEPT_BYTES: Final = 16_384
 _encoder: Final = msgspec.json.Encoder()

@@ -94,7 +94,7 @@ def _job(obj: Json) -> None:
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
     # Labels a job takes over from its template are one map with them in the real server: what is added to one is in
-    # both. Whether they were taken over can only be told from their being equal.
+    # both. Only their equality shows whether they were taken over.
     are_shared = (obj["metadata"].get("labels") or {}) == (template.get("labels") or {})
     if not spec.get("manualSelector"):
         labels = template.setdefault("labels", {})

@@ -22,7 +22,7 @@ def decode_body(call: RequestContext, body: Json, *, api_version: str, kind: str
     if isinstance(taken, Refused):
         raise status_errors.bad_request(f"{refused}{taken.path}: {taken.problem}")
     component = openapi.schema_name(api_version, kind)
-    assert component is not None, f"{kind} is no built-in kind"
+    assert component is not None, f"{kind} is not a built-in kind"
     found = decode.decode(taken, component)
     problem = decode.go_error(found.problems)
     if problem is not None:

@@ -47,8 +47,10 @@ def _options(call: RequestContext, body: Json) -> Json:
         mismatch = (
             f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
         )
-        said = version.rpartition("/")[2]
-        raise status_errors.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {mismatch}')
+        version_name = version.rpartition("/")[2]
+        raise status_errors.bad_request(
+            f'{kind} in version "{version_name}" cannot be handled as a Eviction: {mismatch}'
+        )
     eviction = decode_body(call, body, api_version="policy/v1", kind="Eviction")
     if eviction["metadata"].get("name", "") != call.name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CA_LIFETIME: Final = timedelta(days=3650)
 SERVER_LIFETIME: Final = timedelta(days=365)
 RENEW_BEFORE: Final = timedelta(days=30)
-# Clocks of machines differ; a certificate that is valid from the next minute on helps nobody.
+# Clocks of machines differ; a certificate that is valid from the next minute on is useless.
 _BACKDATED: Final = timedelta(hours=1)
 
 CA_CERTIFICATE: Final = "ca.crt"

@@ -95,7 +95,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, config: Config, state: ServerState, *, limits: Limits, waiting: IdleConnections) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self.lost: asyncio.Future[None] = self.loop.create_future()
-        """Done when the connection is no more."""
+        """Done when the connection is closed."""
         self._limits = limits
         self._waiting = waiting
         self._phase = _Phase.NOTHING
@@ -117,7 +117,7 @@ class Connection(HttpToolsProtocol):
         self.resume_writing()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
-        # uvicorn tells only the request that came last; the one that runs is another if the client pipelined.
+        # uvicorn reports only the request that came last; the one that runs is another if the client pipelined.
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True
             self._running.message_event.set()

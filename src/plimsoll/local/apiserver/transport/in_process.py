@@ -82,7 +82,7 @@ class Stream:
             raise
         except asyncio.CancelledError:
             self._siblings.discard(self)
-            # As asyncio.timeout does it: a cancellation of our own making ends here, anybody else's goes on.
+            # As asyncio.timeout does it: our own cancellation ends here, any other one propagates.
             if self._left is None or reader.uncancel():
                 raise
             raise StopAsyncIteration from None

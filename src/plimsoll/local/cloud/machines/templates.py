@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.simulated_cloud import CloudSpec
 
 VIRTUAL_LABEL: Final = "plimsoll.io/virtual"
-"""Tells the virtual kubelet that a node is its to run."""
+"""Marks a node that the virtual kubelet runs."""
 HOSTNAME: Final = "kubernetes.io/hostname"
 OS: Final = "kubernetes.io/os"
 ARCH: Final = "kubernetes.io/arch"

@@ -73,7 +73,7 @@ class DisruptionController:
         if isinstance(scale, NoScale):
             self._record(budget, EventType.WARNING, "CalculateExpectedPodCountFailed", _describe_uncounted(scale))
             await self._write(budget, build_failed_status(budget, scale.why, now))
-            return Done(said=f"allows nothing: {scale.why}")
+            return Done(summary=f"allows nothing: {scale.why}")
         status, book = status_of(budget, pods, scale.wanted, now)
         self._tell(budget, pods, scale, book)
         await self._write(budget, status)

@@ -2,7 +2,7 @@
 
 It follows the metadata of every served kind, custom ones as their definitions appear and disappear, and keeps a graph
 of owners. Keys are uids; one reconciliation handles one object. An owner that the graph does not know is read from the
-server before it counts as absent: a late cache is no evidence.
+server before it counts as absent: a late cache proves nothing.
 
 Events are left out, as in Kubernetes: they own nothing, and there are too many.
 """
@@ -215,12 +215,12 @@ class GarbageCollector:
         yield _DEFINITIONS
         for number, uid in enumerate(self._graph.uids()):
             entry = self._graph.get(uid)
-            # Some come all the same: whoever takes the keys lets others run after so many of them.
+            # Some come all the same: the worker that takes the keys yields after so many of them.
             if entry is not None and (number % _PASSED_OVER_AT_ONCE == 0 or not self._is_settled(entry.metadata)):
                 yield uid
 
     def _is_settled(self, metadata: ObjectMeta) -> bool:
-        """Whether `reconcile` would find nothing to do, as far as the graph alone can tell."""
+        """Whether `reconcile` would find nothing to do, judging by the graph alone."""
         if metadata.deletion_timestamp is not None:
             return not (is_orphaning(metadata) or is_waiting(metadata))
         for owner in metadata.owner_references:
@@ -292,7 +292,7 @@ class GarbageCollector:
         with suppress(NotFound):
             await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
         where = f"{metadata.namespace}/{metadata.name}".lstrip("/")
-        return Done(said=f"deleted {resource.full_name} {where}: its owners are gone")
+        return Done(summary=f"deleted {resource.full_name} {where}: its owners are gone")
 
     async def _orphan(self, entry: Entry) -> Done:
         uid = entry.metadata.uid

@@ -74,14 +74,16 @@ def are_up_to_date(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
 def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     if remains.failures:
-        said = f"Failed to delete all resource types, {len(remains.failures)} remaining: {', '.join(remains.failures)}"
-        found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", said)
+        message = (
+            f"Failed to delete all resource types, {len(remains.failures)} remaining: {', '.join(remains.failures)}"
+        )
+        found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", message)
     if remains.objects:
-        said = f"Some resources are remaining: {_format_counts(remains.objects, 'has')}"
-        found["NamespaceContentRemaining"] = ("SomeResourcesRemain", said)
+        message = f"Some resources are remaining: {_format_counts(remains.objects, 'has')}"
+        found["NamespaceContentRemaining"] = ("SomeResourcesRemain", message)
     if remains.finalizers:
-        said = f"Some content in the namespace has finalizers remaining: {_format_counts(remains.finalizers, 'in')}"
-        found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", said)
+        message = f"Some content in the namespace has finalizers remaining: {_format_counts(remains.finalizers, 'in')}"
+        found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
     return found
 
 

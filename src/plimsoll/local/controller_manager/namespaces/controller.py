@@ -73,9 +73,9 @@ class NamespaceController:
         remains, look_again_s = await self._empty(name)
         await self._tell(namespace, remains)
         if not remains.is_empty:
-            return Again(after_s=look_again_s, said=f"{sum(remains.objects.values())} objects are left")
+            return Again(after_s=look_again_s, summary=f"{sum(remains.objects.values())} objects are left")
         await self._let_go(namespace)
-        return Done(said="emptied and let go")
+        return Done(summary="emptied and let go")
 
     # ---- emptying
 
@@ -124,7 +124,7 @@ class NamespaceController:
         pages = self._client.metadata_pages(resource, Selection(namespace=name))
         return [metadata.metadata async for page in pages for metadata in page.items]
 
-    # ---- telling and letting go
+    # ---- conditions and finalizers
 
     async def _tell(self, namespace: Namespace, remains: RemainingContent) -> None:
         wanted = conditions(namespace, remains, self._clock.now())

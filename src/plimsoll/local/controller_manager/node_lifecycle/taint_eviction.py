@@ -134,7 +134,7 @@ class TaintEvictionController:
             await client.delete(Pod, key.name, namespace=key.namespace, options=options)
         except (NotFound, Conflict):
             return Done()
-        return Done(said=f"deleted: {pod.spec.node_name} has a NoExecute taint")
+        return Done(summary=f"deleted: {pod.spec.node_name} has a NoExecute taint")
 
     def _call_off(self, key: Key) -> None:
         if self._stays.pop(key, None) is not None:

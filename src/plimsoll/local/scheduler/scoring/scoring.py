@@ -38,7 +38,7 @@ class NodeLoad(NamedTuple):
     used: dict[str, int]
     """With what pods that ask for nothing are taken to use."""
     kins: Counter[Kin]
-    """How many pods stay there that no selector can tell apart."""
+    """How many pods stay there that no selector can distinguish."""
     answers: dict[bytes, tuple[Verdict, int]]
     """What was found out about the place for pods that ask for the same: the verdict, and the score."""
 
@@ -50,7 +50,7 @@ class NodeEvaluation(NamedTuple):
     verdict: Verdict
     score: int
     siblings: int
-    """Pods on the node that no selector can tell from this one."""
+    """Pods on the node that no selector can distinguish from this one."""
 
 
 class NodeLoads:
@@ -148,6 +148,6 @@ def _list_preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelect
         try:
             nodes = node_selector(NodeSelector(node_selector_terms=(term.preference,)), path="preference")
         except InvalidSelector:
-            continue  # an unreadable preference is no reason to keep a pod waiting
+            continue  # an unreadable preference does not keep a pod waiting
         terms.append((term.weight, nodes))
     return terms

@@ -124,7 +124,7 @@ def _check_header(header: list[str], *, path: str) -> None:
         raise InvalidInput(f"{unknown[0]!r} is none of the columns {', '.join(COLUMNS)}", path=path)
     twice = [name for name in header if header.count(name) > 1]
     if twice:
-        raise InvalidInput(f"{twice[0]} stands twice", path=path)
+        raise InvalidInput(f"{twice[0]} occurs twice", path=path)
     if _TIME not in header:
         raise InvalidInput(f"there is no column {_TIME}", path=path)
 

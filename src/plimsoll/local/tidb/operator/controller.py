@@ -149,16 +149,16 @@ class TidbOperator:
         asked = PdRequest(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
         answer = await self._pds.answer(base, asked)
         if answer is None or answer.status >= 400:
-            said = "PD does not answer" if answer is None else answer.body.decode(errors="replace")
+            problem = "PD does not answer" if answer is None else answer.body.decode(errors="replace")
             subject = event_subject(self._resource, cluster.metadata)
-            self._recorder.record(subject, EventType.WARNING, reason="FailedScaleIn", message=said)
+            self._recorder.record(subject, EventType.WARNING, reason="FailedScaleIn", message=problem)
 
     async def _resize(self, known: StatefulSet, replicas: int) -> None:
         body = {"metadata": {"uid": known.metadata.uid}, "spec": {"replicas": replicas}}
         try:
             await self._client.merge_patch(StatefulSet, known.metadata.name, body, namespace=known.metadata.namespace)
         except NotFound:
-            # It was deleted meanwhile, and is made anew.
+            # It was deleted meanwhile, and is created again.
             return
 
     # ---- status

@@ -325,8 +325,8 @@ def _json(state: PdState, body: Any) -> PdResponse:
     return PdResponse(status=HTTPStatus.OK, body=msgspec.json.encode(body), state=state)
 
 
-def _text(state: PdState, status: HTTPStatus, said: str) -> PdResponse:
-    return PdResponse(status=status, body=msgspec.json.encode(said), state=state)
+def _text(state: PdState, status: HTTPStatus, text: str) -> PdResponse:
+    return PdResponse(status=status, body=msgspec.json.encode(text), state=state)
 
 
 _HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], PdResponse]]] = {

@@ -67,7 +67,7 @@ class StoreState(Value):
 
 
 class PdState(Value):
-    """All of it. `cluster_uid` is the life of the TidbCluster: another one of the same name begins anew."""
+    """All of it. `cluster_uid` is the life of the TidbCluster: another one of the same name starts over."""
 
     cluster_uid: str
     as_of: datetime
@@ -112,7 +112,7 @@ class PdState(Value):
 def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: datetime) -> PdState:
     """After the pods of the cluster were looked at: new ones register, those that are gone fall silent.
 
-    A store is the disk of a pod. A pod that is made anew under its name is the same store, unless that was buried; and
+    A store is the disk of a pod. A pod that is recreated under its name is the same store, unless that was buried; and
     the process of a buried store does not register again, however long its pod lives.
     """
     running = [instance for instance in instances if instance.component == TIKV and instance.is_ready]

@@ -1,7 +1,7 @@
 """Which labels the nodes of a new group get, so that they serve as many pods as possible. Pure.
 
 Selectors that do not contradict each other are merged, the most popular first (docs/design/nodes.md 5.6). Different
-machine types are no contradiction when merging. A node has only one type, though, so `served` may be smaller than
+machine types do not contradict each other in a merge. A node has only one type, though, so `served` may be smaller than
 `merged`, and only pods in `served` are placed on such nodes.
 """
 

@@ -255,9 +255,9 @@ def _iterate_topology_keys(pod: Pod) -> Iterator[str]:
 def _describe_unmet(requirement: placement.NodeSelectorRequirement, pinned: Mapping[str, str]) -> str:
     condition = " ".join(filter(None, (requirement.key, requirement.operator, ", ".join(requirement.values))))
     if requirement.key in pinned:
-        return f"what it asks for contradicts itself: {requirement.key}={pinned[requirement.key]}, and {condition}"
+        return f"its requirements contradict each other: {requirement.key}={pinned[requirement.key]}, and {condition}"
     return f"no label is made up to meet its node affinity: {condition}"
 
 
 def _build_impossible_reason(problem: str) -> Reason:
-    return Reason(code=_NO_GROUP, message=f"no group can be made for it: {problem}")
+    return Reason(code=_NO_GROUP, message=f"no group can be created for it: {problem}")

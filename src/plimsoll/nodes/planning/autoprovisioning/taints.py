@@ -1,8 +1,8 @@
 """Taints for the nodes of a new group, from the tolerations of the pods it is created for. Pure.
 
-A toleration is no request, but a custom one usually means "there are nodes only for these pods", so it becomes a taint
-(docs/design/nodes.md 5.7; the option nap-taints selects how). Tolerations of taints that Kubernetes, Cluster Autoscaler
-or the provider set by themselves never do.
+A toleration is not a request, but a custom one usually means "there are nodes only for these pods", so it becomes a
+taint (docs/design/nodes.md 5.7; the option nap-taints selects how). Tolerations of taints that Kubernetes, Cluster
+Autoscaler or the provider set by themselves never do.
 """
 
 from __future__ import annotations

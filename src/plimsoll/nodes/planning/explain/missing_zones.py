@@ -1,7 +1,7 @@
 """Zones that pods should be spread over but that cannot be had, each with the cause. Pure.
 
 A zone can be had if a group or machine type that takes the pods can be scaled up there. A zone that no group offers now
-(its group is backed off, full or over a limit), or that the plan leaves without nodes, is no domain: the pods are
+(its group is backed off, full or over a limit), or that the plan leaves without nodes, is not a domain: the pods are
 spread over the other zones, and the reason names the zone.
 """
 
@@ -53,7 +53,7 @@ def explain_missing_zones(problem: ScaleUpProblem, placement: Placement, number:
 
 
 def _find_refused_zones(problem: ScaleUpProblem, number: int, key: str) -> dict[str, list[str]]:
-    """By zone: why groups and machine types that suit the class are no options there."""
+    """By zone: why groups and machine types that suit the class are not options there."""
     matcher = NodeMatcher(problem.table.classes[number].pod)
     groups = {group.id: group for group in problem.snapshot.groups}
     found: dict[str, list[str]] = {}

@@ -152,10 +152,12 @@ def explain_unschedulable(
         found += _explain_other_pods(problem, placement, number, usable)
     if not found and _lacks_a_group(problem, number):
         # A group could be created for them if other groups were not created first.
-        return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
+        return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be created now"),)
     if not found:
         message = (
-            "no node group can be grown and no machine type is offered" if not problem.options else "no room is left"
+            "no node group can be scaled up and no machine type may be used"
+            if not problem.options
+            else "no room is left"
         )
         found = [Reason(code=NO_GROUPS if not problem.options else NO_ROOM, message=message)]
     return tuple({(reason.code, reason.message): reason for reason in found}.values())
@@ -195,7 +197,7 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
     if full:
         found.append(_build_reason(MAX_SIZE_REACHED, "max size reached", full))
     if capped:
-        found.append(_build_reason(MAX_NEW_GROUPS, "no more node groups may be made", capped))
+        found.append(_build_reason(MAX_NEW_GROUPS, "no more node groups may be created", capped))
     return found
 
 

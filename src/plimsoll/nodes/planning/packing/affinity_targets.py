@@ -1,7 +1,7 @@
 """Keeps room on nodes beside pods that other pods require by affinity.
 
 Affinity targets are placed before the pods that need them, and are packed tightly, so that often no room is left beside
-them. If that leaves pods unscheduled, `place_with_affinity_targets` plans anew: as many targets as needed, each with
+them. If that leaves pods unscheduled, `place_with_affinity_targets` plans again: as many targets as needed, each with
 room for its share of the dependent pods; then the dependent pods; then all others. Pods placed before stay.
 """
 

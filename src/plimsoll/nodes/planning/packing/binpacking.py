@@ -231,7 +231,7 @@ def _pack_new_nodes(
         )
         for pattern in answer.patterns
     ]
-    # Dual values for a part of the options are no bound for the others.
+    # Dual values for a part of the options are not a bound for the others.
     worths = {}
     if len(types) == len(problem.options):
         worths = {**onto.worths, **_compute_values(packed, items[chosen] - answer.left, found.worth)}

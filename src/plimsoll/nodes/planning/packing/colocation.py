@@ -70,7 +70,7 @@ class Colocation:
                 self._lowered.complex.append(number)
             else:
                 self._lowered.refuse(
-                    number, NO_AFFINITY_TARGET, "node(s) didn't match pod affinity rules: nobody it wants is there"
+                    number, NO_AFFINITY_TARGET, "node(s) didn't match pod affinity rules: no matching pod is there"
                 )
             return None
         keys = [key for key in view.problem.rules.get_affinity_counts(number).affinity_keys if key != HOSTNAME]

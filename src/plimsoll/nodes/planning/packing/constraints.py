@@ -283,4 +283,4 @@ def _describe_limiting_domains(spread: SpreadCount, answer: Quotas, *, domains: 
     if not domains:
         return f"{many}: no node that is there or could be added has that label"
     few = f"{len(domains)} domain{'s' * (len(domains) != 1)}, which may hold {spread.max_skew} each"
-    return f"{many} and minDomains {spread.min_domains}: there can be but {few}"
+    return f"{many} and minDomains {spread.min_domains}: there can only be {few}"

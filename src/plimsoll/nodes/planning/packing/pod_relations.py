@@ -156,7 +156,7 @@ class PodRelations:
 def sort_into_layers(classes: Sequence[int], relations: PodRelations) -> tuple[list[list[int]], list[int]]:
     """Classes in planning order by layer, and the classes whose affinity targets form a cycle, which have no order.
 
-    `classes` are in queue order. Classes that only avoid others, and are no class's target, keep that order.
+    `classes` are in queue order. Classes that only avoid others, and are not the target of a class, keep that order.
     """
     level: dict[int, int] = {}
     circular: set[int] = set()

@@ -151,8 +151,8 @@ class Predicates:
         if not total:
             return FitError(nodes=0, reasons=((NO_NODES, 0),), message=NO_NODES)
         if pods.problem is not None:
-            said = tuple((message, total) for message in pods.problem.messages)
-            return FitError(nodes=total, reasons=said, message=format_refused_everywhere(pods.problem, total))
+            reasons = tuple((message, total) for message in pods.problem.messages)
+            return FitError(nodes=total, reasons=reasons, message=format_refused_everywhere(pods.problem, total))
         counts: Counter[str] = Counter()
         kinds, numbers = np.unique(self._restrict_to_named_nodes(pods, self.find_codes(number)), return_counts=True)
         for code, nodes in zip(kinds.tolist(), numbers.tolist(), strict=True):

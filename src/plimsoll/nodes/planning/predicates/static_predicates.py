@@ -64,7 +64,7 @@ class Refusals:
     def get_refusal(self, code: int) -> Refusal:
         found = self._listed[code]
         if found is None:
-            raise LookupError("0 is no refusal")
+            raise LookupError("0 is not a refusal")
         return found
 
 

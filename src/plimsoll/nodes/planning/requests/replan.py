@@ -2,7 +2,7 @@
 
 `remove_requests` removes failed ProvisioningRequests from a plan: nodes that only they needed are not added, and all
 other placements stay. `repack` packs the remaining pods again onto the same groups, none of which gets more nodes than
-before. The result is verified like any plan; where it is no better, the placements stay.
+before. The result is verified like any plan; if it is not better, the placements stay.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def repack(
     if not loose:
         return plan
     there = place_pending(replace(snapshot, nominations={}), plan.existing)
-    anew = plan_scale_up(
+    replanned = plan_scale_up(
         replace(
             there,
             pending=_select_pending(loose.values(), there.pending),
@@ -45,12 +45,12 @@ def repack(
         ),
         policy,
     )
-    added = {scale_up.option.group: scale_up.added for scale_up in anew.scale_ups}
-    if anew.unschedulable or any(nodes > loose[group].added for group, nodes in added.items()):
+    added = {scale_up.option.group: scale_up.added for scale_up in replanned.scale_ups}
+    if replanned.unschedulable or any(nodes > loose[group].added for group, nodes in added.items()):
         return plan
     if sum(added.values()) >= sum(scale_up.added for scale_up in loose.values()):
         return plan
-    found = _merge(plan, loose, anew)
+    found = _merge(plan, loose, replanned)
     held = replace(found, scale_ups=tuple(scale_up for scale_up in found.scale_ups if scale_up.option.group in grown))
     return plan if verify(replace(snapshot, nominations={}), held) else found
 
@@ -97,8 +97,8 @@ def _group_to_create(scale_up: GroupScaleUp) -> NodeGroup:
     )
 
 
-def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
-    patterns = {up.option.group: up.patterns for up in anew.scale_ups}
+def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], replanned: ScaleUpPlan) -> ScaleUpPlan:
+    patterns = {up.option.group: up.patterns for up in replanned.scale_ups}
     scale_ups: list[GroupScaleUp] = []
     for scale_up in plan.scale_ups:
         group = scale_up.option.group
@@ -112,9 +112,9 @@ def _merge(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPl
     return replace(
         plan,
         scale_ups=tuple(scale_ups),
-        existing=merge_places(plan.existing, anew.existing),
-        cost_per_hour=round(others + anew.cost_per_hour, 9),
-        lower_bound_per_hour=round(others * part + anew.lower_bound_per_hour, 9),
+        existing=merge_places(plan.existing, replanned.existing),
+        cost_per_hour=round(others + replanned.cost_per_hour, 9),
+        lower_bound_per_hour=round(others * part + replanned.lower_bound_per_hour, 9),
     )
 
 

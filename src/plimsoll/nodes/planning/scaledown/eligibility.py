@@ -115,7 +115,7 @@ class EligibilityChecker:
     now: datetime
 
     def find_unremovable_reasons(self, pods_by_node: Sequence[NodePods]) -> list[Reason | None]:
-        """Why each node is no candidate. Nodes to which no rule can apply are not checked one by one."""
+        """Why each node is not a candidate. Nodes to which no rule can apply are not checked one by one."""
         known, group_of = self.state, self.snapshot.group_of
         noted = known.being_deleted | known.unready | known.booked
         shrinking = {name for name, room in self.groups.items() if room.spare > 0}
@@ -132,7 +132,7 @@ class EligibilityChecker:
         ]
 
     def find_unremovable_reason(self, node_pods: NodePods) -> Reason | None:
-        """Why the node is no candidate, regardless of its pods; None if it may be one."""
+        """Why the node is not a candidate, regardless of its pods; None if it may be one."""
         state, flags = node_pods.state, node_pods.flags
         if flags.being_deleted or state.name in self.state.being_deleted:
             return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")

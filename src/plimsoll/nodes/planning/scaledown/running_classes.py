@@ -109,7 +109,7 @@ def classify_kinds(
     table = ClassTable.of(_build_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
     class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
-    telling = [
+    distinguishing = [
         pod_kind.number
         for pod_kind, number in zip(ours, table.class_of.tolist(), strict=True)
         if table.classes[number].scheduling_key.has_pod_constraints or _has_storage(pod_kind)
@@ -118,7 +118,7 @@ def classify_kinds(
         table=table,
         class_of=class_of,
         interacting=_find_dependent_kinds(table.classes, made_from, view),
-        distinguishing=np.array(telling, dtype=np.int64),
+        distinguishing=np.array(distinguishing, dtype=np.int64),
         inputs=made_from,
     )
 

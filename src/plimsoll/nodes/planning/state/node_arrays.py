@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-# Numbers are only ever added; past this many unused ones they are assigned anew.
+# Numbers are only ever added; past this many unused ones they are reassigned.
 _STALE_KINDS: Final = 4096
 
 
@@ -249,7 +249,7 @@ class NodeArrays:
         groups = np.zeros(len(self.states), dtype=np.int64)
         for key in keys:
             ids = self.label_ids(key) + 1
-            # Numbered anew after each key, so that the product stays small.
+            # Renumbered after each key, so that the product stays small.
             groups = _number_rows(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
         return _number_rows(groups)
 

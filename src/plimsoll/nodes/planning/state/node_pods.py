@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-# Kinds are only ever added; with this many more than pods they are numbered anew.
+# Kinds are only ever added; with this many more than pods they are renumbered.
 _STALE_KINDS: Final = 4096
 
 Key = tuple[Any, ...]
@@ -150,7 +150,7 @@ class NodePods:
         known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
         numbers = list(map(known.get, map(id, pods)))
         fresh = [place for place, number in enumerate(numbers) if number is None]
-        # Where a view was made anew, pods are the same and only what was read of them is not.
+        # In a rebuilt view the pods are the same objects; only what was computed from them is new.
         same = {id(placed_pod.pod): known[id(placed_pod)] for placed_pod in self.pods} if len(fresh) > 1 else {}
         for place in fresh:
             number = same.get(id(pods[place].pod))

@@ -2,7 +2,7 @@
 
 Half a million booked pods are counted, never created. A placeholder requests what all of its pods request, `pods`
 included, has their labels, ports and terms, and counts as that many pods (`PlacedPod.count`): rules about nodes and
-about other pods cannot tell the difference. Its controller is a ProvisioningRequest, which no running pod has.
+about other pods see no difference. Its controller is a ProvisioningRequest, which no running pod has.
 """
 
 from __future__ import annotations

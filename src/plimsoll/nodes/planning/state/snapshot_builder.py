@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 Touched = dict[str, dict[PodKey, None]]
 """By node, whose pods there came, went or are others."""
-# Kin are only ever added; with this many more than pods they are gathered anew.
+# Label groups are only ever added; with this many more than pods they are rebuilt.
 _STALE_LABELS: Final = 4096
 
 

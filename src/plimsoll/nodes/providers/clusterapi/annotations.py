@@ -39,7 +39,7 @@ class SizeLimits(Value):
 
 
 class NotAGroup(Value):
-    """An object that is no node group; `problem` is set if it has annotations that cannot be used."""
+    """An object that is not a node group; `problem` is set if it has annotations that cannot be used."""
 
     problem: str = ""
 

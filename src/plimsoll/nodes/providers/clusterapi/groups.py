@@ -240,7 +240,7 @@ class TheoreticalClusterApiGroup(Theoretical):
         try:
             found: RawObject[MachineDeployment] = await client.get_with_raw(resource, name, namespace=self._namespace)
             if not is_nap_template(found.view) or found.view.spec.replicas:
-                return build_refusal(f"MachineDeployment {name} is no machine type any more")
+                return build_refusal(f"MachineDeployment {name} is not a machine type any more")
             body = copy_template(found, self._blueprint, self._cache.settings.keys)
             made: MachineDeployment = await client.create(
                 resource, msgspec.json.encode(body), namespace=self._namespace

@@ -122,7 +122,9 @@ def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList
     capacity: ResourceList = {PODS: _MAX_PODS, **infrastructure.capacity, **written}
     missing = [name for name in (CPU, MEMORY) if name not in capacity]
     if missing:
-        return TemplateProblem(problem=f"nothing tells how much {' and '.join(missing)} its nodes have")
+        return TemplateProblem(
+            problem=f"neither annotations nor the machine template give the {' and '.join(missing)} of its nodes"
+        )
     return capacity
 
 

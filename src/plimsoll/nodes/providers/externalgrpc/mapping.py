@@ -75,12 +75,12 @@ def instance_message(instance: Instance) -> Any:
 def instance_of(message: Any) -> Instance:
     """An unknown state or error class becomes the unspecified one."""
     status = message.status
-    said = status.errorInfo
+    error_info = status.errorInfo
     error = None
-    if said.errorCode:
-        out = said.instanceErrorClass == ErrorClass.OUT_OF_RESOURCES
+    if error_info.errorCode:
+        out = error_info.instanceErrorClass == ErrorClass.OUT_OF_RESOURCES
         error_class = ErrorClass.OUT_OF_RESOURCES if out else ErrorClass.OTHER
-        error = InstanceError(error_class=error_class, code=said.errorCode, message=said.errorMessage)
+        error = InstanceError(error_class=error_class, code=error_info.errorCode, message=error_info.errorMessage)
     known = status.instanceState in _STATES
     return Instance(
         id=message.id,

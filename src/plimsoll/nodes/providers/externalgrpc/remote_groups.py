@@ -68,8 +68,8 @@ class RemoteGroup:
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
         """A server that answers without options has none of its own."""
-        said = mapping.options_message(defaults)
-        answer = await self._remote.read_optional("NodeGroupGetOptions", "GetOptions", id=self.id, defaults=said)
+        message = mapping.options_message(defaults)
+        answer = await self._remote.read_optional("NodeGroupGetOptions", "GetOptions", id=self.id, defaults=message)
         if isinstance(answer, NotImplementedByProvider):
             return answer
         if not answer.HasField("nodeGroupAutoscalingOptions"):
@@ -125,8 +125,8 @@ class TheoreticalRemoteGroup(Theoretical):
     """A group that the server could create. It has the template of the server's answer."""
 
     def __init__(self, answer: Any, blueprint: Blueprint, remote: RemoteCalls) -> None:
-        said = answer.nodeGroup
-        super().__init__(said.id or blueprint.id, min_size=said.minSize, max_size=said.maxSize)
+        created = answer.nodeGroup
+        super().__init__(created.id or blueprint.id, min_size=created.minSize, max_size=created.maxSize)
         self._remote = remote
         self._blueprint = blueprint
         self._node_bytes: bytes = answer.nodeBytes

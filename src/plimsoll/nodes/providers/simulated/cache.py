@@ -191,12 +191,14 @@ def _group_machines(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...
 def instance_of(machine: Machine) -> Instance:
     """The instance of a machine; a failed machine is one that is being created, with an error."""
     is_going = machine.metadata.deletion_timestamp is not None
-    said = machine.status.error
+    machine_error = machine.status.error
     error = None
-    if said is not None:
-        out = said.class_ == CloudErrorClass.OUT_OF_RESOURCES
+    if machine_error is not None:
+        out = machine_error.class_ == CloudErrorClass.OUT_OF_RESOURCES
         error_class = ErrorClass.OUT_OF_RESOURCES if out else ErrorClass.OTHER
-        error = InstanceError(error_class=error_class, code=said.code or "Unknown", message=said.message)
+        error = InstanceError(
+            error_class=error_class, code=machine_error.code or "Unknown", message=machine_error.message
+        )
     return Instance(
         id=machine.spec.provider_id,
         name=machine.metadata.name,

@@ -81,7 +81,7 @@ class DebugPages:
         )
         if not namespace or not name:
             forms = " or ".join(f"/explain?{parameter}=NAMESPACE/NAME" for parameter in self._explainers)
-            return text_response(f"say of what: {forms}", HTTPStatus.BAD_REQUEST)
+            return text_response(f"name the object: {forms}", HTTPStatus.BAD_REQUEST)
         found = await self._explainers[kind](PodKey(namespace, name))
         if found is None:
             problem = f"the last loop iteration saw no {kind} {namespace}/{name}"

@@ -2,9 +2,9 @@
 
 `book` places the pods that a request still has to bring on nodes as if they ran there, on existing or upcoming nodes:
 nothing else plans with that room, and the nodes do not count as empty. Pods of the request that run already are not
-booked again. `BookingHints`, the result of earlier loops, only say which nodes to try first: a new process packs anew.
-Bookings that the hints repeat come before pods that are not booked yet: a request keeps its booking even if an older
-request lacks room.
+booked again. `BookingHints`, the result of earlier loops, only say which nodes to try first: a new process packs from
+scratch. Bookings that the hints repeat come before pods that are not booked yet: a request keeps its booking even if an
+older request lacks room.
 
 `answer_checks` finds room for requests that only check capacity.
 """

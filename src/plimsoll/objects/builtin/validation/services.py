@@ -238,7 +238,7 @@ def _balancer_errors(spec: Json) -> list[FieldError]:
 
 
 def _traffic_errors(spec: Json) -> list[FieldError]:
-    """A missing healthCheckNodePort is no error: the API server allocates one first."""
+    """A missing healthCheckNodePort is not an error: the API server allocates one first."""
     errors: list[FieldError] = []
     outer, inner = spec.get("externalTrafficPolicy", ""), spec.get("internalTrafficPolicy")
     if is_external(spec):

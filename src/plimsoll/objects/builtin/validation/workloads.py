@@ -46,7 +46,7 @@ _STATEFUL_FORBIDDEN: Final = (
 
 
 def matches(selector: Json | None, labels: Json) -> bool | None:
-    """Does it select these labels? An absent selector selects nothing; None: it is no selector at all."""
+    """Does it select these labels? An absent selector selects nothing; None: it is not a selector at all."""
     if selector is None:
         return False
     try:

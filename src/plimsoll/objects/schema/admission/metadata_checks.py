@@ -1,8 +1,8 @@
 """The rules for the metadata of every object, built-in or custom: names, labels, annotations, owners, finalizers.
 
 Works on metadata that was decoded before. The order of errors is Kubernetes': the prefix before the name, then labels,
-annotations, owners, finalizers, managed fields. A missing namespace is no error: the API server fills it in from the
-URL before it validates.
+annotations, owners, finalizers, managed fields. A missing namespace is not an error: the API server fills it in from
+the URL before it validates.
 """
 
 from __future__ import annotations

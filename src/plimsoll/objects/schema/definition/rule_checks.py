@@ -116,8 +116,8 @@ def _message_errors(
     try:
         message = cel.compile_expression(rule.message_expression, variables=variables, result=cel.STRING)
     except cel.CelCompileError as error:
-        said = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
-        detail = f"messageExpression {said}"
+        problem = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
+        detail = f"messageExpression {problem}"
         return [fields.invalid(place, _print_rule(rule), detail)]
     return _cost_errors("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, tally)
 

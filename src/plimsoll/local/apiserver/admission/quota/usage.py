@@ -89,10 +89,10 @@ def find_missing_resources(pod: Json, names: Iterable[str]) -> str | None:
         return None
     missing: dict[str, set[str]] = {}
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        said = _compute(
+        given = _compute(
             compute_container_amounts(container, "requests"), compute_container_amounts(container, "limits")
         )
-        for name in _MUST_BE_SAID.intersection(names).difference(said):
+        for name in _MUST_BE_SAID.intersection(names).difference(given):
             missing.setdefault(name, set()).add(container.get("name", ""))
     if not missing:
         return None

@@ -159,7 +159,7 @@ class QuotaLedger:
         key = event.object.key
         self._count(key, None if event.type is EventType.DELETED else event.object.body(), now=now)
         if event.type is EventType.DELETED:
-            return  # whoever makes the object anew is still on the way
+            return  # the writer that recreates the object is still under way
         for reservation in tuple(self._reserved.values()):
             if reservation.key == key and event.revision > reservation.since:
                 self._drop(id(reservation.attempt))

@@ -201,7 +201,7 @@ class SqliteDriver:
         self._lock.release()
 
     def _tell(self, listener: Callable[..., None], *words: object) -> None:
-        # A loop that was closed without closing the store has nobody left who waits.
+        # A loop that was closed without closing the store has no waiters left.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(listener, *words)
 

@@ -117,7 +117,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
     at_s: float
     """When it was applied, on the clock that never goes back: what history's age limit is measured with."""
     known_plain: Event | None = None
-    """What `plain` gives, once somebody has asked for it."""
+    """What `plain` gives, once it was asked for."""
     _entering: Event | None = None
     _leaving: Event | None = None
 

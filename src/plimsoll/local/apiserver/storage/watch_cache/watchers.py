@@ -41,7 +41,7 @@ class Watch:
         """Everything up to this revision that is in view was delivered."""
         self._initial = iter(initial)
         self.initial_left = len(initial)
-        """How many of the synthetic ADDED events, which tell the state at the start, are still to come."""
+        """How many of the synthetic ADDED events, which give the state at the start, are still to come."""
         self._ready: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._is_nudged = False

@@ -135,7 +135,7 @@ class ControllerRefManager:
         try:
             await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
         except (NotFound, Conflict, Invalid):
-            # Gone, another one of its name, or somebody else's by now.
+            # Gone, another object of its name, or owned by another controller by now.
             return False
         return True
 

@@ -102,7 +102,7 @@ class PodControl:
             pod = await self._component.client.create(Pod, dict(body), namespace=owner.namespace)
         except PlimsollError as error:
             if is_namespace_terminating(error):
-                # Nothing can be made there any more, and nobody needs to be told.
+                # Nothing can be created there any more, and no Event is needed.
                 return None
             self._tell(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
             return error

@@ -150,7 +150,7 @@ def _update_progressing(
         present_condition = condition_of(deployment.status.conditions, PROGRESSING)
         if present_condition is not None and present_condition.status == "True":
             condition = msgspec.structs.replace(condition, last_transition_time=present_condition.last_transition_time)
-        # Taken out first: its update time is what the deadline counts from, so it is written anew each time.
+        # Taken out first: its update time is what the deadline counts from, so it is written again each time.
         return put(without(conditions, PROGRESSING), condition)
     if _is_out_of_time(deployment, status, now):
         return put(conditions, progress("False", TIMED_OUT, f"{whose} has timed out progressing.", now))

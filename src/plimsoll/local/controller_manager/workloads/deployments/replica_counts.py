@@ -23,7 +23,7 @@ ROLLING_UPDATE: Final = "RollingUpdate"
 _DEFAULT: Final = "25%"
 
 
-# Kubernetes reads 64 bits; what has more is no number there.
+# Kubernetes reads 64 bits; a longer number is invalid there.
 _MOST_DIGITS: Final = 18
 
 

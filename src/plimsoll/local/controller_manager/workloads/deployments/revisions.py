@@ -109,9 +109,9 @@ def _is_at_rest(replica_set: ReplicaSet) -> bool:
     return is_observed and not replica_set.status.replicas and replica_set.spec.replicas == 0
 
 
-def _history(told: str, revision: str) -> str:
+def _history(history: str, revision: str) -> str:
     """Former revisions, separated by commas; the oldest give way where it grows too long."""
-    revisions = [*(item for item in told.split(",") if item), revision]
+    revisions = [*(item for item in history.split(",") if item), revision]
     while len(revisions) > 1 and len(",".join(revisions)) > _LONGEST_HISTORY:
         del revisions[0]
     return ",".join(revisions)

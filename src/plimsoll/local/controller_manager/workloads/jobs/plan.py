@@ -143,7 +143,7 @@ def job_plan(view: JobView) -> JobPlan:
 
 
 def with_condition(conditions: tuple[JobCondition, ...], new: JobCondition) -> tuple[JobCondition, ...]:
-    """Put in or changed in place; a condition that is false and was not there is not worth telling."""
+    """Put in or changed in place; a condition that is false and was not there is left out."""
     for number, old in enumerate(conditions):
         if old.type == new.type:
             if (old.status, old.reason, old.message) == (new.status, new.reason, new.message):

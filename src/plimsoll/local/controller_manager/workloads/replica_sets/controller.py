@@ -162,7 +162,7 @@ class ReplicaSetController:
         if status == replica_set.status:
             return True
         metadata = replica_set.metadata
-        # Nobody else writes this status, so it need not wait for whoever changes the rest: the uid is enough.
+        # No other program writes this status, so it need not wait for writers of other fields: the uid is enough.
         body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
         with suppress(NotFound):  # it may have been deleted meanwhile
             await self._client.merge_patch(

@@ -68,7 +68,7 @@ class StatefulPods:
         try:
             pod = await self._client.create(Pod, body, namespace=metadata.namespace)
         except AlreadyExists as error:
-            # Ours from before, which the cache will show, or somebody else's, which has to go first.
+            # Ours from before, which the cache will show, or another owner's, which has to go first.
             return error
         except PlimsollError as error:
             return self._record_failure(owner, "create", name, error)
@@ -167,7 +167,7 @@ class StatefulPods:
             return error
         return None
 
-    # ---- telling
+    # ---- events
 
     def _record_failure(self, owner: StatefulSet, verb: str, name: str, error: PlimsollError) -> PlimsollError | None:
         if is_namespace_terminating(error):
