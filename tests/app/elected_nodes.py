@@ -10,9 +10,9 @@ from plimsoll.app.node_autoscaling import NAME, NodeProgram
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.cloud.api import SimulatedCloud
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.configure import RuntimeConfig
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.status.reader import build_status_report

@@ -25,8 +25,8 @@ from plimsoll.kube.leases import (
     unique_identity,
 )
 from plimsoll.local.cloud.api import SimulatedCloud
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider

@@ -18,7 +18,6 @@ from plimsoll.kube.diagnosis.findings import Level
 from plimsoll.kube.errors import Forbidden
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.kube.requests.options import ClientSettings
-from plimsoll.nodes.autoscaler_lease import check_lease
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.price_overlays import overlay_from
@@ -28,6 +27,7 @@ from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.providers.cleanup import clean_up
 from plimsoll.nodes.reporting.http.debug import DebugViews
 from plimsoll.nodes.reporting.http.pages import build_pages
+from plimsoll.nodes.rivals import check_lease
 from plimsoll.nodes.scaleup.grpc_expander_builder import make_expander
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.pages import check_health

@@ -17,19 +17,16 @@ from plimsoll.kube.diagnosis.requirements import (
     lease_permissions,
     permissions_of,
 )
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, AUTOSCALER_RIVALS, check_autoscaler_lease
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
-from plimsoll.nodes.node_managers import NODE_MANAGERS, check_node_managers
 from plimsoll.nodes.observing.other_autoscalers import KARPENTER_LEASE
+from plimsoll.nodes.rivals import NODE_RIVALS, check_node_rivals
 from plimsoll.nodes.running_permissions import adapt_node_requirements, adapt_request_requirements
 
 LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
 """The ConfigMap with the last plan of each object."""
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
-_RIVALS: Final = (
-    RivalCheck(name=AUTOSCALER_RIVALS, find=check_autoscaler_lease),
-    RivalCheck(name=NODE_MANAGERS, find=check_node_managers),
-)
+_RIVALS: Final = (RivalCheck(name=NODE_RIVALS, find=check_node_rivals),)
 
 _PROVISIONING_REQUESTS: Final = CustomResource(
     plural="provisioningrequests", group=_AUTOSCALING, versions=("v1", "v1beta1"), source=FROM_PLIMSOLL

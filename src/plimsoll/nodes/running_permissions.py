@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.diagnosis.requirements import LEASES, READ
 from plimsoll.kube.errors import ApiCallFailed
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE
 from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.reporting.status.configmap import read_options_annotation
 from plimsoll.objects.api.core import ConfigMap

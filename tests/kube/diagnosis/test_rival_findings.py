@@ -45,6 +45,16 @@ def test_the_holder_is_named():
     assert finding.details["holder"] == "cluster-autoscaler-7d4b9"
 
 
+def test_a_held_lease_and_another_program_are_named_in_one_finding():
+    with DiagnosedCluster() as cluster:
+        hold_lease(cluster)
+        run_pod(cluster, "public.ecr.aws/karpenter/controller:1.8.1")
+        findings = [finding for finding in cluster.examined("nodes").findings if finding.check == "rivals.nodes"]
+    (finding,) = findings
+    assert "cluster-autoscaler-7d4b9 holds lease" in finding.message
+    assert "Karpenter runs as Deployment kube-system/scaler (1 pod)" in finding.message
+
+
 def run_pod(cluster: DiagnosedCluster, image: str, *args: str, namespace: str = "kube-system") -> None:
     labels = {"pod-template-hash": "7d4b9"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scaler-7d4b9", "uid": "1", "controller": True}
@@ -62,7 +72,7 @@ def test_without_a_trace_of_others_the_nodes_have_no_other_manager():
     with DiagnosedCluster() as cluster:
         make_node(cluster, "n1")
         run_pod(cluster, "registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0")
-        assert found(cluster.examined("nodes"), "managers.nodes").level == "ok"
+        assert found(cluster.examined("nodes"), "rivals.nodes").level == "ok"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,7 @@ def test_without_a_trace_of_others_the_nodes_have_no_other_manager():
 def test_deployments_that_run_another_autoscaler_are_named(image: str, args: tuple[str, ...], said: str):
     with DiagnosedCluster() as cluster:
         run_pod(cluster, image, *args)
-        finding = found(cluster.examined("nodes"), "managers.nodes")
+        finding = found(cluster.examined("nodes"), "rivals.nodes")
     assert finding.level == ("warn" if said else "ok")
     assert said in finding.message
     assert ("--ignore-other-autoscalers" in finding.fix) is bool(said)
@@ -98,9 +108,9 @@ def test_the_lease_of_karpenter_its_pools_and_its_nodes_are_named():
         cluster.made("/apis/karpenter.sh/v1/namespaces/default/nodepools", pool)
         make_node(cluster, "n1", labels={"karpenter.sh/nodepool": "spot"})
         make_node(cluster, "n2", annotations={"karpenter.sh/do-not-disrupt": "true"})
-        without_lease = found(cluster.examined("nodes"), "managers.nodes")
+        without_lease = found(cluster.examined("nodes"), "rivals.nodes")
         hold_lease(cluster, name="karpenter-leader-election", holder="karpenter-0")
-        finding = found(cluster.examined("nodes"), "managers.nodes")
+        finding = found(cluster.examined("nodes"), "rivals.nodes")
     left = "NodePools spot; 1 node of NodePool spot; 1 node with taints or annotations of Karpenter"
     assert without_lease.message == f"Karpenter is not at work, and left: {left}"
     assert "Karpenter holds lease kube-system/karpenter-leader-election (karpenter-0)" in finding.message
@@ -123,4 +133,4 @@ def test_the_operator_of_strimzi_is_a_rival_while_it_runs(replicas: int, level: 
 def test_only_controllers_that_were_asked_for_have_rivals():
     with DiagnosedCluster() as cluster:
         checks = {finding.check for finding in cluster.examined("tidb").findings}
-    assert not checks & {"rivals.nodes", "managers.nodes", "rivals.kafka"}
+    assert not checks & {"rivals.nodes", "rivals.kafka"}

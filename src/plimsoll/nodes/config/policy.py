@@ -39,6 +39,8 @@ MILLI: Final = 1000
 COST: Final = "cost"
 PRIORITY: Final = "priority"
 LEAST_WASTE: Final = "least-waste"
+AUTOSCALER_LEASE: Final = "cluster-autoscaler"
+"""The name Cluster Autoscaler uses, so that it and Plimsoll never act at the same time."""
 EXPANDERS: Final = (COST, LEAST_WASTE, "least-nodes", "most-pods", "price", PRIORITY, "random", "grpc")
 # Cluster Autoscaler's limit, kept where its estimator is.
 _COMPATIBLE_NODES_PER_SCALEUP: Final = 1000
@@ -947,7 +949,7 @@ class Operation:
         2,
         description="How long a replica waits between two attempts to take or renew the lease.",
     )
-    lease_name: str = text("leader-elect-resource-name", "cluster-autoscaler", description="Name of the lease.")
+    lease_name: str = text("leader-elect-resource-name", AUTOSCALER_LEASE, description="Name of the lease.")
     lease_namespace: str = text(
         "leader-elect-resource-namespace", "", description="Namespace of the lease; without it --namespace."
     )

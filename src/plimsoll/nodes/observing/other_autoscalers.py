@@ -22,6 +22,7 @@ import structlog
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiCallFailed, Forbidden, NotFound, UnreadableAnswer
 from plimsoll.kube.transport import JSON, Request
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.objects.api.coordination import Lease
 
@@ -38,9 +39,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 CLUSTER_AUTOSCALER: Final = "Cluster Autoscaler"
 KARPENTER: Final = "Karpenter"
-CLUSTER_AUTOSCALER_LEASE: Final = "cluster-autoscaler"
 KARPENTER_LEASE: Final = "karpenter-leader-election"
-_PROGRAM_OF_LEASE: Final = {CLUSTER_AUTOSCALER_LEASE: CLUSTER_AUTOSCALER, KARPENTER_LEASE: KARPENTER}
+_PROGRAM_OF_LEASE: Final = {AUTOSCALER_LEASE: CLUSTER_AUTOSCALER, KARPENTER_LEASE: KARPENTER}
 _ARCHITECTURES: Final = ("-amd64", "-arm64", "-ppc64le", "-s390x")
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _IMAGE_INDEX: Final = "image of an autoscaler"
@@ -112,7 +112,7 @@ def find_contended_lease(words: Iterable[str]) -> LeaseKey | None:
     if flags.get("leader-elect", "true").lower() == "false":
         return None
     namespace = flags.get("leader-elect-resource-namespace") or flags.get("namespace") or KUBE_SYSTEM
-    return LeaseKey(namespace, flags.get("leader-elect-resource-name") or CLUSTER_AUTOSCALER_LEASE)
+    return LeaseKey(namespace, flags.get("leader-elect-resource-name") or AUTOSCALER_LEASE)
 
 
 def find_own_lease(operation: Operation) -> LeaseKey | None:

@@ -1,7 +1,7 @@
-"""Doctor's check for other programs that manage the same nodes: Karpenter, and Cluster Autoscalers.
+"""Other programs that manage the same nodes: doctor's check `rivals.nodes`, and the lease that Plimsoll shares.
 
-It reads leases, pods with the images of these programs, NodePools, and what Karpenter leaves on nodes. The running
-autoscaler looks for the same (`observing.other_autoscalers`) and does not act beside them.
+It reads leases, pods with the images of Cluster Autoscaler and Karpenter, NodePools, and what Karpenter leaves on
+nodes. The running autoscaler looks for the same (`observing.other_autoscalers`) and does not act beside them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.durations import add_seconds
 from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import ApiError, NotFound
-from plimsoll.nodes.autoscaler_lease import AUTOSCALER_LEASE, is_held
+from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.node_labels import find_karpenter_pool
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.observing.other_autoscalers import (
@@ -34,36 +36,83 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.diagnosis.requirements import RivalContext
 
-NODE_MANAGERS: Final = "managers.nodes"
+NODE_RIVALS: Final = "rivals.nodes"
 _KARPENTER_PREFIX: Final = "karpenter.sh/"
 _NODE_POOLS: Final = tuple(f"/apis/karpenter.sh/{version}/nodepools" for version in ("v1", "v1beta1"))
 _OWN_LEASE: Final = LeaseKey(KUBE_SYSTEM, AUTOSCALER_LEASE)
 
 
-async def check_node_managers(client: Client, context: RivalContext) -> Finding:
+async def check_node_rivals(client: Client, context: RivalContext) -> Finding:
     """Whether another program adds or removes nodes, by what can be seen of it."""
+    lease = await check_lease(client, now=context.now)
     at_work = [*await _check_karpenter_lease(client, context.now), *await _list_pods(client)]
     left = [*await _list_node_pools(client), *await _list_karpenter_nodes(client)]
-    details: dict[str, Any] = {"atWork": at_work, "karpenter": left}
-    if not at_work and not left:
-        message = "no other program manages the nodes: no lease, pod, NodePool or node of one"
-        return Finding(check=NODE_MANAGERS, level=Level.OK, message=message, details=details)
+    warnings = [lease] if lease.level is Level.WARN else []
+    if at_work or left:
+        warnings.append(_describe_others(at_work, left))
+    details: dict[str, Any] = {"holder": None, "renewTime": None, **lease.details, "atWork": at_work, "karpenter": left}
+    if not warnings:
+        message = f"{lease.message}, and no lease, pod, NodePool or node of another program that manages nodes"
+        return Finding(check=NODE_RIVALS, level=Level.OK, message=message, details=details)
+    return Finding(
+        check=NODE_RIVALS,
+        level=Level.WARN,
+        message="; ".join(warning.message for warning in warnings),
+        fix="; ".join(warning.fix for warning in warnings),
+        details=details,
+    )
+
+
+def _describe_others(at_work: list[str], left: list[str]) -> Finding:
+    """The warning about programs that do not contend for the lease, or about what Karpenter left."""
     if at_work:
         return Finding(
-            check=NODE_MANAGERS,
+            check=NODE_RIVALS,
             level=Level.WARN,
             message=f"another program manages nodes of this cluster: {'; '.join([*at_work, *left])}",
             fix="this autoscaler does nothing beside it; scale its Deployment to 0, give Cluster Autoscaler the same "
             "lease, or set --ignore-other-autoscalers if the two manage different nodes for different pods",
-            details=details,
         )
     return Finding(
-        check=NODE_MANAGERS,
+        check=NODE_RIVALS,
         level=Level.WARN,
         message=f"Karpenter is not at work, and left: {'; '.join(left)}",
         fix="its nodes are never removed by this autoscaler; remove them with Karpenter, or drain and delete them",
+    )
+
+
+async def check_lease(
+    client: Client, *, now: datetime, name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM
+) -> Finding:
+    """Whether the lease of this name is held at `now`, the time at the server."""
+    check, where = NODE_RIVALS, f"lease {namespace}/{name}"
+    try:
+        lease = await client.get(Lease, name, namespace=namespace)
+    except NotFound:
+        return Finding(check=check, level=Level.OK, message=f"no other autoscaler: there is no {where}")
+    spec = lease.spec
+    details = {"holder": spec.holder_identity, "renewTime": spec.renew_time.text() if spec.renew_time else None}
+    if not spec.holder_identity or spec.renew_time is None:
+        return Finding(check=check, level=Level.OK, message=f"{where} is not held", details=details)
+    if not is_held(lease, now):
+        message = f"{where} was held by {spec.holder_identity} and has expired"
+        return Finding(check=check, level=Level.OK, message=message, details=details)
+    return Finding(
+        check=check,
+        level=Level.WARN,
+        message=f"{spec.holder_identity} holds {where}: until it releases the lease, this autoscaler only observes",
+        fix="if it is another autoscaler, scale its Deployment to 0 before Plimsoll acts",
         details=details,
     )
+
+
+def is_held(lease: Lease, now: datetime) -> bool:
+    """Whether the lease has a holder that renewed it in time, by the clock of the server."""
+    spec = lease.spec
+    if not spec.holder_identity or spec.renew_time is None:
+        return False
+    lasts_s = LEASE_S if spec.lease_duration_seconds is None else spec.lease_duration_seconds
+    return now < add_seconds(spec.renew_time, lasts_s)
 
 
 async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:
