@@ -24,4 +24,4 @@ def run_virtual(
 ) -> T:
     """Run `main` to its end in virtual time. A function gets the clock and returns the coroutine."""
     with VirtualRun(start=start, limits=limits) as run:
-        return run.until(main(run.clock) if callable(main) else main)
+        return run.run_until(main(run.clock) if callable(main) else main)

@@ -22,7 +22,7 @@ from plimsoll.operator.program import describe_role
 from plimsoll.simulation.ports import Plugins
 from plimsoll.simulation.runner import ScenarioRun
 from plimsoll.simulation.worlds.world import World
-from plimsoll.web.responses import text_response
+from plimsoll.web.responses import build_text_response
 from tests.app.elected_processes import ElectedProcess
 from tests.nodes.autoscaler.loop_scenarios import scenario_of, steps_of
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 NODE_LEASE = LeaseSettings(name=AUTOSCALER_LEASE, namespace="kube-system", field_manager=NAME)
 TO_LEAD_S = NODE_LEASE.duration_s + NODE_LEASE.retry_period_s
-PAGES = text_response("ok")
+PAGES = build_text_response("ok")
 
 
 async def _inline(plan: Callable[[], T]) -> T:

@@ -53,7 +53,7 @@ class UpTidbCluster(LocalTidbCluster):
             adds_nodes=False,
         )
         self.embedded = EmbeddedTidb(components, tools)
-        return [*services, *self.embedded.services()]
+        return [*services, *self.embedded.list_services()]
 
     def asked(self, path: str, *, token: str = TOKEN, question: Any = QUESTION, method: str = "POST") -> Any:
         """Status and body of what the planner says."""
@@ -67,7 +67,7 @@ class UpTidbCluster(LocalTidbCluster):
 
         headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
         scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
-        self.run.until(self.embedded.planner(token=TOKEN)(scope, receive, send))
+        self.run.run_until(self.embedded.build_planner_app(token=TOKEN)(scope, receive, send))
         return sent[0]["status"], json.loads(sent[1]["body"])
 
 

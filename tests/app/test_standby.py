@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.app.tidb_autoscaling import TidbProgram
-from plimsoll.cli.nodes.nodes import _status_lines
+from plimsoll.cli.nodes.nodes import _format_status
 from plimsoll.kube.leases import LeaseSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.tidb.load.cluster_loads import LOAD
@@ -71,7 +71,7 @@ def test_a_long_loop_iteration_is_under_way_in_health_metrics_and_status():
         assert "plimsoll_loop_under_way_seconds 38." in leader.get_metrics()
         status = world.get_status()
         assert status["loopUnderWaySeconds"] == 38
-        shown = str(next(iter(_status_lines(status))))
+        shown = str(next(iter(_format_status(status))))
         assert "Running, a loop iteration is under way (38s), before it Healthy; reported" in shown
         assert not status["stale"]
         world.run.advance_by(400)

@@ -61,7 +61,7 @@ class UpCluster(ApiServerHarness):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.run.until(self.application.start())
+        self.run.run_until(self.application.start())
         return self
 
     def start(self, nodes: int | None = None, *, autoscales: bool = False, more: Sequence[Service] = ()) -> None:
@@ -71,16 +71,18 @@ class UpCluster(ApiServerHarness):
         settings = UpSettings(data=Path("unused"), autoscales=autoscales)
         health = UpHealth(self.run.clock)
         surroundings = EmbeddedCluster(serving, settings, clock=self.run.clock, entropy=entropy, health=health)
-        self.run.until(initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes)))
-        services = surroundings.services(self.told.append)
+        self.run.run_until(
+            initial_cluster.prepare_cluster(surroundings.connect("plimsoll"), InitialCluster(nodes=nodes))
+        )
+        services = surroundings.list_services(self.told.append)
         supervisor = Supervisor([*services, *more], clock=self.run.clock, entropy=entropy)
         health.watch(supervisor)
-        self._pages = surroundings.pages()
+        self._pages = surroundings.build_pages()
         self._task = self.run.spawn(supervisor.run(), name="up")
 
     def page(self, path: str, query: str = "") -> tuple[int, str]:
         """What a program on the same machine sees."""
-        return self.run.until(self._ask_page(path, query))
+        return self.run.run_until(self._ask_page(path, query))
 
     async def _ask_page(self, path: str, query: str) -> tuple[int, str]:
         scope = {

@@ -53,8 +53,8 @@ class AutoscaledUp(ApiServerHarness):
         entropy = SeededEntropy(f"start {self._starts}")
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
         self.embedded = EmbeddedCluster(serving, UpSettings(data=Path("unused")), clock=self.run.clock, entropy=entropy)
-        self.run.until(initial_cluster.prepare_cluster(self.embedded.connect("plimsoll"), InitialCluster(nodes=1)))
-        services = self.embedded.services(lambda _: None)
+        self.run.run_until(initial_cluster.prepare_cluster(self.embedded.connect("plimsoll"), InitialCluster(nodes=1)))
+        services = self.embedded.list_services(lambda _: None)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
 
     def kill(self) -> None:
@@ -91,7 +91,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[AutoscaledUp]:
     monkeypatch.setattr(embedded_nodes, "run_in_thread", _inline)
     monkeypatch.setattr(app, "LazyJournal", lambda _: MemoryJournal())
     with AutoscaledUp() as world:
-        world.run.until(world.application.start())
+        world.run.run_until(world.application.start())
         yield world
 
 

@@ -57,7 +57,7 @@ class ClientRequests:
         headers: Mapping[str, str | None] | None = None,
         body: Any = None,
     ) -> Reply:
-        return self._run.until(self.start(method, path, query=query, headers=headers, body=body))
+        return self._run.run_until(self.start(method, path, query=query, headers=headers, body=body))
 
     def start(
         self,

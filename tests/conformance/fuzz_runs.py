@@ -86,7 +86,7 @@ def fuzzed(count: int, *, seed: int) -> list[FuzzFinding]:
 def _on_one_server(count: int, chance: random.Random) -> Sequence[FuzzFinding]:
     offences: list[FuzzFinding] = []
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         client = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         for path, body in _OBJECTS:
             client.send("POST", path, headers=_JSON, body=body)

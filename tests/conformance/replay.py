@@ -58,7 +58,7 @@ class Replay:
 
     def __init__(self, run: VirtualRun) -> None:
         self.run = run
-        self.server = run.until(embedded_server(run.clock))
+        self.server = run.run_until(embedded_server(run.clock))
         headers = {"User-Agent": _AGENT, "Accept": "application/json", "Authorization": f"Bearer {ADMIN_TOKEN}"}
         self.client = ClientRequests(run, self.server.transport, headers=headers)
         self.ours = Substitutions()
@@ -78,7 +78,7 @@ class Replay:
         for step in setups.DURING.get(recorded.id, ()):
             self.run.advance_by(0.1)
             self.take(step)
-        reply = self.run.until(task)
+        reply = self.run.run_until(task)
         self.ours.learn(recorded.response, reply.body if reply.events is None else reply.events)
         return Outcome(recorded, reply, differences(recorded, reply, self.ours))
 

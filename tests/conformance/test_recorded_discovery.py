@@ -44,7 +44,7 @@ _COMPARED_WHOLE = [
 @cache
 def _answers() -> dict[str, Reply]:
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         headers = {"User-Agent": "golden/1.0", "Authorization": f"Bearer {ADMIN_TOKEN}", "Host": "192.0.2.1:6443"}
         client = ClientRequests(run, server.transport, headers=headers)
         return {

@@ -36,7 +36,7 @@ _POSTED = [
 @cache
 def _replies() -> dict[str, Reply]:
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         client = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         made = namespace("kc")
         client.send("POST", made.path, headers={"Content-Type": "application/json"}, body=made.body)

@@ -56,7 +56,7 @@ def _service_account(client: ClientRequests, namespace: str, name: str) -> str:
 def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
     """By caller: every published operation on an object in the namespace `other`, and what came of it."""
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         admin = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         stranger = _service_account(admin, "home", "sa")
         reader = _service_account(admin, "readers", "reader")
@@ -169,7 +169,7 @@ class _TenantClient:
     """Somebody who may do everything in the namespace `mine`, where `theirs` is another."""
 
     def __init__(self, run: VirtualRun) -> None:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         self.admin = ClientRequests(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         token = _service_account(self.admin, "mine", "tenant")
         _service_account(self.admin, "theirs", "tenant")
@@ -263,14 +263,14 @@ def test_nothing_is_written_below_watch(method: str, path: str):
 @pytest.mark.parametrize("path", _DOCUMENTS)
 def test_documents_are_not_for_everybody(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         assert ClientRequests(run, server.transport, headers={}).send("GET", path).status == 403
 
 
 @pytest.mark.parametrize("path", ["/version", "/healthz", "/livez", "/readyz"])
 def test_what_is_public_is_public_without_a_token_and_closed_with_a_wrong_one(path: str):
     with VirtualRun(start=RECORDED_DAY) as run:
-        server = run.until(embedded_server(run.clock))
+        server = run.run_until(embedded_server(run.clock))
         assert ClientRequests(run, server.transport, headers={}).send("GET", path).status == 200
         wrong = {"Authorization": "Bearer wrong"}
         assert ClientRequests(run, server.transport, headers=wrong).send("GET", path).status == 401

@@ -55,8 +55,8 @@ def test_fields_and_exact_values_can_be_asked_for():
     selector = parse_field_selector("spec.nodeName=n1,metadata.name!=x")
 
     assert selector.fields == ("metadata.name", "spec.nodeName")
-    assert selector.exact("spec.nodeName") == "n1"
-    assert selector.exact("metadata.name") is None
+    assert selector.get_exact_value("spec.nodeName") == "n1"
+    assert selector.get_exact_value("metadata.name") is None
 
 
 @settings(max_examples=300, deadline=None)

@@ -129,7 +129,7 @@ def test_a_complaint_can_be_put_under_the_field_it_came_from():
     with pytest.raises(UnparsableSelector) as caught:
         parse_label_selector("=x")
 
-    moved = caught.value.under("metadata.labelSelector")
+    moved = caught.value.with_parent("metadata.labelSelector")
 
     assert isinstance(moved, UnparsableSelector)
     assert (moved.path, moved.position) == ("metadata.labelSelector", 0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.core.names import find_qualified_name_problems, label_value_problems, subdomain_problems
+from plimsoll.core.names import find_label_value_problems, find_qualified_name_problems, find_subdomain_problems
 
 NAME = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -57,7 +57,7 @@ def test_bad_keys(key: str, problems: list[str]):
 
 @pytest.mark.parametrize("value", ["", "x", "a.b_c-d", "9" * 63])
 def test_good_values(value: str):
-    assert label_value_problems(value) == []
+    assert find_label_value_problems(value) == []
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_good_values(value: str):
     ],
 )
 def test_bad_values(value: str, problems: list[str]):
-    assert label_value_problems(value) == problems
+    assert find_label_value_problems(value) == problems
 
 
 @pytest.mark.parametrize(("name", "fine"), [("a.b-c.1", True), ("a-.b", False), ("", False), ("A", False)])
 def test_subdomains(name: str, fine: bool):
-    assert (subdomain_problems(name) == []) is fine
+    assert (find_subdomain_problems(name) == []) is fine
 
 
 def test_megabytes_of_dashes_are_refused_in_one_pass():
     assert find_qualified_name_problems("a" + "-" * 5_000_000) != []
-    assert subdomain_problems("a." * 2_000_000) != []
+    assert find_subdomain_problems("a." * 2_000_000) != []

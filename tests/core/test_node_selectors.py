@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.node_selectors import NodeSelector, NodeSelectorTerm, field_requirement, node_requirement
+from plimsoll.core.node_selectors import NodeSelector, NodeSelectorTerm, build_field_requirement, build_node_requirement
 
 KEYS = st.sampled_from(["zone", "size", "disk"])
 VALUES = st.sampled_from(["a", "b", "1", "2"])
 EXPRESSIONS = st.one_of(
-    st.builds(node_requirement, KEYS, st.sampled_from(["In", "NotIn"]), st.lists(VALUES, min_size=1, max_size=3)),
-    st.builds(node_requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
-    st.builds(node_requirement, KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from([["0"], ["1"], ["2"]])),
+    st.builds(build_node_requirement, KEYS, st.sampled_from(["In", "NotIn"]), st.lists(VALUES, min_size=1, max_size=3)),
+    st.builds(build_node_requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+    st.builds(build_node_requirement, KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from([["0"], ["1"], ["2"]])),
 )
 FIELDS = st.builds(
-    field_requirement,
+    build_field_requirement,
     st.just("metadata.name"),
     st.sampled_from(["In", "NotIn"]),
     st.sampled_from([["n1"], ["n2"]]),
@@ -28,8 +28,8 @@ TERMS = st.builds(NodeSelectorTerm, st.lists(EXPRESSIONS, max_size=3), st.lists(
 def selector(*terms: dict[str, Any]) -> NodeSelector:
     return NodeSelector(
         NodeSelectorTerm(
-            [node_requirement(*requirement) for requirement in term.get("expressions", [])],
-            [field_requirement(*requirement) for requirement in term.get("fields", [])],
+            [build_node_requirement(*requirement) for requirement in term.get("expressions", [])],
+            [build_field_requirement(*requirement) for requirement in term.get("fields", [])],
         )
         for term in terms
     )
@@ -80,10 +80,11 @@ def test_named_nodes_are_known_when_every_term_names_some():
     one = {"fields": [("metadata.name", "In", ["n1"])]}
     other = {"fields": [("metadata.name", "In", ["n2"])], "expressions": [("zone", "Exists")]}
 
-    assert selector(one, other).named_nodes() == {"n1", "n2"}
-    assert selector(one, {"expressions": [("zone", "Exists")]}).named_nodes() is None
+    assert selector(one, other).get_named_nodes() == {"n1", "n2"}
+    assert selector(one, {"expressions": [("zone", "Exists")]}).get_named_nodes() is None
     assert (
-        selector({"fields": [("metadata.name", "In", ["n1"]), ("metadata.name", "In", ["n2"])]}).named_nodes() == set()
+        selector({"fields": [("metadata.name", "In", ["n1"]), ("metadata.name", "In", ["n2"])]}).get_named_nodes()
+        == set()
     )
 
 
@@ -100,16 +101,16 @@ def test_named_nodes_are_known_when_every_term_names_some():
 )
 def test_bad_expressions(expression: tuple[Any, ...], complaint: str):
     with pytest.raises(InvalidSelector) as caught:
-        node_requirement(*expression)
+        build_node_requirement(*expression)
 
     assert str(caught.value) == complaint
 
 
 def test_fields_take_one_value_and_two_operators():
     with pytest.raises(InvalidSelector, match="values: must have one element"):
-        field_requirement("metadata.name", "In", ["a", "b"])
+        build_field_requirement("metadata.name", "In", ["a", "b"])
     with pytest.raises(InvalidSelector, match="not a valid node field selector operator"):
-        field_requirement("metadata.name", "Exists")
+        build_field_requirement("metadata.name", "Exists")
 
 
 @settings(max_examples=300, deadline=None)

@@ -56,7 +56,7 @@ def test_many_things_left_are_counted_after_the_first_three():
 def test_things_without_names_are_counted():
     left = NotDone(what="fit no machine type", about=(), unnamed=5, reason=reason("NoGpu", "gpu"))
     assert str(left) == "5 fit no machine type: gpu"
-    assert plan(not_done=(left,)).sentence() == "nodes: nothing to do; 5 unchanged"
+    assert plan(not_done=(left,)).format_sentence() == "nodes: nothing to do; 5 unchanged"
 
 
 def test_causes_stand_behind_their_reason():
@@ -65,14 +65,18 @@ def test_causes_stand_behind_their_reason():
 
 
 def test_the_log_sentence_counts_what_is_done_and_what_is_left():
-    assert plan(increase(), increase("web"), not_done=(kept(),)).sentence() == "nodes: resize x2; 1 unchanged"
-    assert plan().sentence() == "nodes: nothing to do"
+    assert plan(increase(), increase("web"), not_done=(kept(),)).format_sentence() == "nodes: resize x2; 1 unchanged"
+    assert plan().format_sentence() == "nodes: nothing to do"
 
 
 def test_why_shows_only_what_concerns_the_thing():
     whole = plan(increase("batch"), increase("web"), not_done=(kept("n7"), kept("n8")))
-    assert whole.about(Ref(kind="nodegroup", name="web")).lines() == ["+ resize nodegroup/web size=5: 41 pods wait"]
-    assert whole.about(Ref(kind="node", name="n8")).lines() == ["- node/n8 kept: pod db-0 has no controller"]
+    assert whole.filter_by_ref(Ref(kind="nodegroup", name="web")).format_lines() == [
+        "+ resize nodegroup/web size=5: 41 pods wait"
+    ]
+    assert whole.filter_by_ref(Ref(kind="node", name="n8")).format_lines() == [
+        "- node/n8 kept: pod db-0 has no controller"
+    ]
 
 
 def test_outcomes_say_how_it_ended():
@@ -132,4 +136,4 @@ def test_a_plan_survives_json_and_gives_the_same_bytes(made: Plan):
     again = msgspec.json.decode(encode(made), type=Plan)
     assert again == made
     assert encode(again) == encode(made)
-    assert len(again.lines()) == len(made.actions) + len(made.not_done)
+    assert len(again.format_lines()) == len(made.actions) + len(made.not_done)

@@ -79,8 +79,8 @@ def test_what_is_finer_than_a_billionth_is_rounded_away_from_zero(written: str, 
 
 @pytest.mark.parametrize("written", ["10E", "8Ei", "9223372036854775808", "1e30", "99999999999999999999999"])
 def test_what_is_larger_than_kubernetes_can_hold_is_capped(written: str):
-    assert Quantity.parse(written).ceil() == LARGEST
-    assert Quantity.parse("-" + written).ceil() == -LARGEST
+    assert Quantity.parse(written).round_up() == LARGEST
+    assert Quantity.parse("-" + written).round_up() == -LARGEST
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_bare_numbers_are_quantities(number: float, canonical: str):
 
 
 def test_rounding_to_units_counts_a_broken_unit_whole():
-    assert Quantity.parse("1m").ceil() == 1
-    assert Quantity.parse("1001m").ceil() == 2
-    assert Quantity.parse("1u").milli() == 1
-    assert Quantity.parse("-1500m").ceil() == -2
+    assert Quantity.parse("1m").round_up() == 1
+    assert Quantity.parse("1001m").round_up() == 2
+    assert Quantity.parse("1u").to_milli() == 1
+    assert Quantity.parse("-1500m").round_up() == -2
 
 
 def test_a_sum_is_written_like_its_first_part_unless_that_is_zero():
@@ -212,7 +212,7 @@ def test_order_is_that_of_exact_rationals(one: tuple[str, str], other: tuple[str
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from(Format))
 def test_whole_numbers_survive_in_every_format(whole: int, written_as: Format):
-    assert Quantity.parse(str(Quantity.of(whole, written_as))).ceil() == whole
+    assert Quantity.parse(str(Quantity.from_int(whole, written_as))).round_up() == whole
 
 
 @given(st.text(max_size=12))

@@ -58,7 +58,7 @@ def test_a_bad_quantity_without_a_path_names_the_key_alone():
 def test_lacking_lists_every_short_resource_in_order():
     need = ResourceVector({"memory": 10, "cpu": 5, "pods": 1, "nvidia.com/gpu": 1})
 
-    assert need.lacking(ResourceVector({"memory": 9, "cpu": 4, "pods": 1})) == ("cpu", "memory", "nvidia.com/gpu")
+    assert need.find_lacking(ResourceVector({"memory": 9, "cpu": 4, "pods": 1})) == ("cpu", "memory", "nvidia.com/gpu")
 
 
 def test_what_is_not_asked_for_never_lacks_even_where_a_node_is_overbooked():
@@ -88,13 +88,13 @@ def test_json_form_reads_back(vector: ResourceVector):
 @FEW
 @given(VECTORS, st.integers(min_value=0, max_value=20))
 def test_scaling_is_repeated_addition(vector: ResourceVector, times: int):
-    assert vector.scale(times) == sum([vector] * times, start=ZERO)
+    assert vector.scale_by(times) == sum([vector] * times, start=ZERO)
 
 
 @FEW
 @given(VECTORS, VECTORS)
 def test_the_larger_holds_both_and_nothing_more(one: ResourceVector, other: ResourceVector):
-    larger = one.larger(other)
+    larger = one.take_larger(other)
 
     assert all(larger[name] == max(one[name], other[name]) for name in {*one, *other})
 
@@ -102,7 +102,7 @@ def test_the_larger_holds_both_and_nothing_more(one: ResourceVector, other: Reso
 @FEW
 @given(NEEDS, VECTORS)
 def test_a_need_fits_exactly_when_nothing_lacks(need: ResourceVector, free: ResourceVector):
-    assert need.fits_within(free) == (need.lacking(free) == ())
+    assert need.fits_within(free) == (need.find_lacking(free) == ())
     assert need.fits_within(free) == all(amount <= free[name] for name, amount in need.items())
 
 
@@ -118,4 +118,4 @@ def test_equal_vectors_have_equal_hashes(vector: ResourceVector):
 def test_amounts_of_several_resources_come_in_the_order_asked_for():
     vector = ResourceVector({"cpu": 1500, "memory": 8})
 
-    assert vector.amounts(("memory", "pods", "cpu")) == [8, 0, 1500]
+    assert vector.get_amounts(("memory", "pods", "cpu")) == [8, 0, 1500]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from plimsoll.cli.nodes.flag_listing import FlagRow, flag_rows
+from plimsoll.cli.nodes.flag_listing import FlagRow, list_flag_rows
 
 _HEAD = """\
 # Flags of the node autoscaler
@@ -26,7 +26,7 @@ that is not listed is refused, and the nearest name is suggested.
 
 
 def page() -> str:
-    return _HEAD + "".join(_format_row(row) for row in flag_rows())
+    return _HEAD + "".join(_format_row(row) for row in list_flag_rows())
 
 
 def _format_row(row: FlagRow) -> str:

@@ -40,11 +40,11 @@ def test_kills_under_load_lose_nothing_that_was_told(tmp_path: Path):
         kept |= told
         # As `plimsoll why` does: read-only, beside whatever the dead writer left.
         journal = JournalFile(tmp_path / JOURNAL_FILE, read_only=True)
-        entries = {entry.number: entry for entry in journal.entries(Query(limit=None))}
+        entries = {entry.number: entry for entry in journal.list_entries(Query(limit=None))}
         assert {number: entries[number].snapshot for number in kept} == kept
         assert all(entries[number].outcomes[0].result is Result.DONE for number in kept)
         last = max(kept)
         pod = Ref(kind="pod", namespace="default", name=f"pod-{kept[last]}-3")
-        assert last in [entry.number for entry in journal.entries(Query(ref=pod))]
+        assert last in [entry.number for entry in journal.list_entries(Query(ref=pod))]
         journal.close()
     assert len(kept) > ROUNDS

@@ -86,6 +86,6 @@ class Flaky(Fault):
         self._maybe_strike(call)
 
     def _maybe_strike(self, call: Call) -> None:
-        if self._entropy.uniform(0, 1) < self._half:
+        if self._entropy.draw_uniform(0, 1) < self._half:
             self.struck = call
             raise self._error()

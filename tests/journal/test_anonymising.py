@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.core.selectors import Operator, requirement
+from plimsoll.core.selectors import Operator, build_requirement
 from plimsoll.journal.anonymising import Anonymiser, Rules
 
 RULES = Rules(
@@ -102,7 +102,7 @@ def hidden(value: Any, salt: str = "pepper") -> Any:
 def selects(expression: dict[str, Any], labels: dict[str, str]) -> bool:
     operators = {"In": Operator.IN, "NotIn": Operator.NOT_IN, "Exists": Operator.EXISTS}
     operator = operators.get(expression["operator"], Operator.DOES_NOT_EXIST)
-    return requirement(expression["key"], operator, expression["values"]).matches(labels)
+    return build_requirement(expression["key"], operator, expression["values"]).matches(labels)
 
 
 def test_no_name_is_left():
@@ -200,7 +200,7 @@ def test_the_same_salt_gives_the_same_names_and_another_one_others():
 
 
 def test_a_group_made_at_will_is_still_known_by_its_prefix():
-    name = Anonymiser("s", RULES).name("nodeautoprovisioning_n1-standard-4_1a2b")
+    name = Anonymiser("s", RULES).replace_name("nodeautoprovisioning_n1-standard-4_1a2b")
     assert name.startswith("nodeautoprovisioning_x")
     assert "standard" not in name
 
@@ -209,7 +209,10 @@ def test_a_subsystem_may_name_what_else_is_a_name():
     rules = Rules(names=Rules().names | {"broker"}, name_maps=frozenset({"leaders"}))
     anonymiser = Anonymiser("s", rules)
     found = anonymiser.anonymise({"broker": "b-1", "leaders": {"t-0": "b-1"}})
-    assert found == {"broker": anonymiser.name("b-1"), "leaders": {anonymiser.name("t-0"): anonymiser.name("b-1")}}
+    assert found == {
+        "broker": anonymiser.replace_name("b-1"),
+        "leaders": {anonymiser.replace_name("t-0"): anonymiser.replace_name("b-1")},
+    }
 
 
 def test_what_was_given_is_not_changed():
@@ -231,8 +234,8 @@ labels = st.dictionaries(st.sampled_from(["app", "tier", "zone"]), words | st.in
 @given(first=words, second=words)
 def test_equal_stays_equal_and_different_stays_different(first: str, second: str):
     anonymiser = Anonymiser("s")
-    assert (anonymiser.name(first) == anonymiser.name(second)) is (first == second)
-    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", anonymiser.name(first))
+    assert (anonymiser.replace_name(first) == anonymiser.replace_name(second)) is (first == second)
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", anonymiser.replace_name(first))
 
 
 @settings(max_examples=80, deadline=None)

@@ -62,8 +62,8 @@ def test_an_entry_comes_back_as_it_was_written(opening: Opening):
     async def story() -> None:
         journal = opening()
         written = await journal.append(plan(7, not_done=(left("a", "b"),)), (done(), failed("no quota")))
-        assert await journal.entries(Query()) == (written,)
-        assert await journal.entry(written.number) == written
+        assert await journal.list_entries(Query()) == (written,)
+        assert await journal.get_entry(written.number) == written
         assert (written.snapshot, written.subsystem, written.at) == (7, "nodes", at(7))
         await journal.close()
 
@@ -73,9 +73,9 @@ def test_an_entry_comes_back_as_it_was_written(opening: Opening):
 def test_entries_come_newest_first_and_no_more_than_asked_for(opening: Opening):
     async def story() -> None:
         journal = await filled(opening(), 5)
-        assert numbers(await journal.entries(Query())) == [5, 4, 3, 2, 1]
-        assert numbers(await journal.entries(Query(limit=2))) == [5, 4]
-        assert numbers(await journal.entries(Query(limit=None))) == [5, 4, 3, 2, 1]
+        assert numbers(await journal.list_entries(Query())) == [5, 4, 3, 2, 1]
+        assert numbers(await journal.list_entries(Query(limit=2))) == [5, 4]
+        assert numbers(await journal.list_entries(Query(limit=None))) == [5, 4, 3, 2, 1]
         await journal.close()
 
     run(story())
@@ -87,10 +87,10 @@ def test_entries_about_one_thing_are_found_by_actions_and_by_what_was_left(openi
         await journal.append(plan(1))
         await journal.append(plan(2, actions=(), not_done=(left("a", "b"),)))
         await journal.append(plan(3, actions=(), not_done=(left("b"),)))
-        assert numbers(await journal.entries(Query(ref=GROUP))) == [1]
-        assert numbers(await journal.entries(Query(ref=pod("b")))) == [3, 2]
-        assert numbers(await journal.entries(Query(ref=pod("b"), limit=1))) == [3]
-        assert await journal.entries(Query(ref=pod("c"))) == ()
+        assert numbers(await journal.list_entries(Query(ref=GROUP))) == [1]
+        assert numbers(await journal.list_entries(Query(ref=pod("b")))) == [3, 2]
+        assert numbers(await journal.list_entries(Query(ref=pod("b"), limit=1))) == [3]
+        assert await journal.list_entries(Query(ref=pod("c"))) == ()
         await journal.close()
 
     run(story())
@@ -99,8 +99,8 @@ def test_entries_about_one_thing_are_found_by_actions_and_by_what_was_left(openi
 def test_entries_of_a_time_both_ends_included(opening: Opening):
     async def story() -> None:
         journal = await filled(opening(), 5)
-        assert numbers(await journal.entries(Query(since=at(2), until=at(4)))) == [4, 3, 2]
-        assert numbers(await journal.entries(Query(since=at(4.5)))) == [5]
+        assert numbers(await journal.list_entries(Query(since=at(2), until=at(4)))) == [4, 3, 2]
+        assert numbers(await journal.list_entries(Query(since=at(4.5)))) == [5]
         await journal.close()
 
     run(story())
@@ -111,7 +111,7 @@ def test_entries_of_a_subsystem(opening: Opening):
         journal = opening()
         await journal.append(plan(1))
         await journal.append(plan(2, subsystem="kafka"))
-        assert numbers(await journal.entries(Query(subsystem="kafka"))) == [2]
+        assert numbers(await journal.list_entries(Query(subsystem="kafka"))) == [2]
         await journal.close()
 
     run(story())
@@ -122,7 +122,7 @@ def test_outcomes_are_added_when_they_are_known(opening: Opening):
         journal = opening()
         written = await journal.append(plan(1))
         await journal.conclude(written.number, (done(),))
-        (found,) = await journal.entries(Query(ref=GROUP))
+        (found,) = await journal.list_entries(Query(ref=GROUP))
         assert found.outcomes == (done(),)
         assert found.plan == written.plan
         await journal.conclude(99, (done(),))
@@ -134,8 +134,8 @@ def test_outcomes_are_added_when_they_are_known(opening: Opening):
 def test_more_entries_than_are_kept_drop_the_oldest(opening: Opening):
     async def story() -> None:
         journal = await filled(opening(Retention(entries=3)), 5)
-        assert numbers(await journal.entries(Query())) == [5, 4, 3]
-        assert numbers(await journal.entries(Query(ref=GROUP))) == [5, 4, 3]
+        assert numbers(await journal.list_entries(Query())) == [5, 4, 3]
+        assert numbers(await journal.list_entries(Query(ref=GROUP))) == [5, 4, 3]
         await journal.close()
 
     run(story())
@@ -146,7 +146,7 @@ def test_entries_older_than_are_kept_go(opening: Opening):
         journal = opening(Retention(days=1))
         for number, seconds in enumerate((0, 10, 86_400, 86_411)):
             await journal.append(plan(number, seconds=seconds))
-        assert numbers(await journal.entries(Query())) == [4, 3]
+        assert numbers(await journal.list_entries(Query())) == [4, 3]
         await journal.close()
 
     run(story())
@@ -166,14 +166,14 @@ def test_a_closed_journal_says_so(opening: Opening):
         with pytest.raises(JournalClosed):
             await journal.append(plan(1))
         with pytest.raises(JournalClosed):
-            await journal.entries(Query())
+            await journal.list_entries(Query())
 
     run(story())
 
 
 def test_memory_stays_within_virtual_time():
     async def story() -> list[int]:
-        return numbers(await (await filled(MemoryJournal(), 3)).entries(Query()))
+        return numbers(await (await filled(MemoryJournal(), 3)).list_entries(Query()))
 
     assert run_virtual(story()) == [3, 2, 1]
 
@@ -193,7 +193,7 @@ def test_both_drivers_keep_the_same(steps: list[tuple[int, int]], kept: int, tmp
             said = plan(number, seconds=seconds, not_done=(left(f"p{about}"),))
             assert file.append(said) == await memory.append(said)
         for query in (Query(), Query(ref=pod("p1")), Query(since=at(100_000), limit=3)):
-            assert file.entries(query) == await memory.entries(query)
+            assert file.list_entries(query) == await memory.list_entries(query)
 
     run(story())
     file.close()

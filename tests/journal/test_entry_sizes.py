@@ -11,7 +11,7 @@ from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Plan, Ref, encode
-from plimsoll.journal.entries import SMALLEST_ENTRY, Entry, Query, Retention, within
+from plimsoll.journal.entries import SMALLEST_ENTRY, Entry, Query, Retention, limit_size
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite_file import JournalFile
 from plimsoll.testing import run_virtual
@@ -37,7 +37,7 @@ def test_a_plan_that_names_a_city_of_pods_becomes_an_entry_of_bounded_size(tmp_p
     assert counted(entry) == 150_000
     assert entry.outcomes == (done(),)
     assert 0 < len(entry.plan.not_done[0].about) < 150_000
-    assert journal.entry(1) == entry
+    assert journal.get_entry(1) == entry
 
 
 @settings(max_examples=60, deadline=None)
@@ -50,7 +50,7 @@ def test_nothing_is_lost_without_being_counted(groups: list[int], actions: int, 
     grown = tuple(grow(Ref(kind="nodegroup", name=f"g{number}")) for number in range(actions))
     not_done = tuple(left(*(f"p-{index}-{pod}" for pod in range(size))) for index, size in enumerate(groups))
     whole = Entry(number=1, plan=plan(1, actions=grown, not_done=not_done), outcomes=tuple(map(done, grown)))
-    entry = within(whole, most)
+    entry = limit_size(whole, most)
     assert len(encode(entry)) <= most
     assert counted(entry) + len(entry.plan.actions) == counted(whole) + actions
     assert {encode(outcome.action) for outcome in entry.outcomes} == set(map(encode, entry.plan.actions))
@@ -62,7 +62,7 @@ def test_outcomes_that_come_later_are_within_the_size_too(tmp_path: Path):
     journal = JournalFile(tmp_path / "journal.sqlite3", Retention(entry_bytes=SMALLEST_ENTRY))
     journal.append(plan(1))
     journal.conclude(1, (failed("x" * 10_000),))
-    entry = journal.entry(1)
+    entry = journal.get_entry(1)
     assert entry is not None
     assert len(encode(entry)) <= SMALLEST_ENTRY
 
@@ -73,7 +73,7 @@ def test_the_file_stays_within_its_size_and_has_the_newest(tmp_path: Path):
     journal = JournalFile(file, retention)
     for snapshot in range(1, 61):
         journal.append(large(snapshot, pods=2_000))
-    kept = [entry.number for entry in journal.entries(Query(limit=None))]
+    kept = [entry.number for entry in journal.list_entries(Query(limit=None))]
     journal.close()
     assert kept == list(range(60, 60 - len(kept), -1))
     assert 2 < len(kept) < 60
@@ -87,7 +87,7 @@ def test_memory_stays_within_its_size_too():
     async def fill() -> tuple[Entry, ...]:
         for snapshot in range(1, 21):
             await journal.append(large(snapshot, pods=2_000))
-        return await journal.entries(Query(limit=None))
+        return await journal.list_entries(Query(limit=None))
 
     kept = run_virtual(fill())
     assert sum(len(encode(entry)) for entry in kept) <= retention.total_bytes
@@ -101,7 +101,7 @@ def test_one_entry_is_kept_whatever_its_size(tmp_path: Path):
     )
     journal.append(plan(1))
     journal.append(plan(2))
-    assert [entry.number for entry in journal.entries(Query())] == [2]
+    assert [entry.number for entry in journal.list_entries(Query())] == [2]
 
 
 @pytest.mark.parametrize("sizes", [{"entry_bytes": 10}, {"total_bytes": 5000, "entry_bytes": 6000}])
@@ -112,6 +112,6 @@ def test_sizes_that_nothing_fits_into_are_refused(sizes: dict[str, int]):
 
 def test_a_sentence_about_a_cut_entry_tells_that_it_was_cut():
     actions = tuple(grow(Ref(kind="nodegroup", name=f"group-{number}")) for number in range(500))
-    entry = within(structs.replace(Entry(number=1, plan=plan(1, actions=actions))), SMALLEST_ENTRY)
+    entry = limit_size(structs.replace(Entry(number=1, plan=plan(1, actions=actions))), SMALLEST_ENTRY)
     assert "too large" in str(entry.plan.not_done[0].reason)
     assert entry.at == at(1)

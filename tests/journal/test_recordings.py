@@ -37,11 +37,11 @@ def test_the_order_of_keys_and_the_time_of_writing_do_not_change_the_bytes():
 def test_names_are_hidden_unless_a_person_asks_to_keep_them():
     about = About(subsystem="nodes", made_at=NOON, plimsoll="1.0")
     parts = {"snapshot": {"nodes": [{"metadata": {"name": "secret"}}]}, "policy": {"maxCpu": 5}}
-    hidden = Recording.of(parts, about, Anonymiser("salt"))
+    hidden = Recording.from_parts(parts, about, Anonymiser("salt"))
     assert hidden.anonymised
     assert b"secret" not in gzip.decompress(write_recording(hidden))
-    assert hidden.part("policy") == {"maxCpu": 5}
-    kept = Recording.of(parts, about, None)
+    assert hidden.get_part("policy") == {"maxCpu": 5}
+    kept = Recording.from_parts(parts, about, None)
     assert (kept.anonymised, kept.parts) == (False, parts)
 
 
@@ -51,8 +51,8 @@ def test_a_plan_made_from_the_hidden_snapshot_is_added():
 
 def test_a_part_that_is_not_there_is_named():
     with pytest.raises(UnreadableRecording, match="no plan; it holds policy, snapshot"):
-        recording(snapshot={}, policy={}).part("plan")
-    assert recording(plan=3).part("plan") == 3
+        recording(snapshot={}, policy={}).get_part("plan")
+    assert recording(plan=3).get_part("plan") == 3
 
 
 @pytest.mark.parametrize(

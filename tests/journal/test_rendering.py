@@ -8,17 +8,23 @@ from msgspec import structs
 from plimsoll.core.plans import Reason, Ref, Result, encode
 from plimsoll.journal.decisions import ObjectDecision
 from plimsoll.journal.entries import Entry
-from plimsoll.journal.last_plans import last_plans, read_last_plans
-from plimsoll.journal.rendering import JOURNAL_HEAD, entry_lines, harmless, journal_data, journal_rows
-from plimsoll.journal.rendering import why_data as story_data
-from plimsoll.journal.rendering import why_lines as story_lines
+from plimsoll.journal.last_plans import build_last_plans, read_last_plans
+from plimsoll.journal.rendering import (
+    JOURNAL_HEAD,
+    build_journal_data,
+    build_journal_rows,
+    format_entry,
+    remove_control_characters,
+)
+from plimsoll.journal.rendering import build_decisions_data as story_data
+from plimsoll.journal.rendering import format_decisions as story_lines
 from tests.journal.builders import GROUP, at, done, failed, grow, left, plan, pod
 
 ENTRY = Entry(number=4, plan=plan(2, not_done=(left("a", "b", unnamed=3),)), outcomes=(failed("no quota"),))
 
 
 def why_lines(entry: Entry, ref: Ref) -> list[str]:
-    return list(story_lines([ObjectDecision.of_entry(entry, ref)], now=at(7)))
+    return list(story_lines([ObjectDecision.from_entry(entry, ref)], now=at(7)))
 
 
 def test_an_action_is_told_with_its_time_its_end_and_its_reason():
@@ -80,7 +86,7 @@ def test_names_are_never_broken_at_the_end_of_a_line():
 
 
 def test_how_long_ago_is_told_in_the_largest_unit():
-    story = ObjectDecision.of_entry(ENTRY, GROUP)
+    story = ObjectDecision.from_entry(ENTRY, GROUP)
     spans = {"59 s ago": 59, "1 min ago": 119, "3 h ago": 3 * 3600, "2 d ago": 50 * 3600}
     for told, seconds in spans.items():
         assert f"({told})" in next(story_lines([story], now=story.at + timedelta(seconds=seconds)))
@@ -88,19 +94,21 @@ def test_how_long_ago_is_told_in_the_largest_unit():
 
 
 def test_stories_are_parted_by_an_empty_line():
-    story = ObjectDecision.of_entry(ENTRY, GROUP)
+    story = ObjectDecision.from_entry(ENTRY, GROUP)
     assert list(story_lines([story, story], now=at(7))).count("") == 1
 
 
 def test_the_config_map_tells_the_same_story_without_a_number():
     (said,) = (
-        last_plan for last_plan in read_last_plans(last_plans({}, [ENTRY])).values() if last_plan.ref == pod("a")
+        last_plan for last_plan in read_last_plans(build_last_plans({}, [ENTRY])).values() if last_plan.ref == pod("a")
     )
-    assert ObjectDecision.of_last_plan(said) == structs.replace(ObjectDecision.of_entry(ENTRY, pod("a")), number=None)
+    assert ObjectDecision.from_last_plan(said) == structs.replace(
+        ObjectDecision.from_entry(ENTRY, pod("a")), number=None
+    )
 
 
 def test_programs_get_the_same_as_data():
-    (data,) = story_data([ObjectDecision.of_entry(ENTRY, pod("a"))])
+    (data,) = story_data([ObjectDecision.from_entry(ENTRY, pod("a"))])
     assert json.loads(json.dumps(data)) == data
     assert data["number"] == 4
     assert data["at"] == "2026-01-01T12:00:02Z"
@@ -111,12 +119,12 @@ def test_programs_get_the_same_as_data():
 
 
 def test_outcomes_are_among_the_data():
-    (data,) = story_data([ObjectDecision.of_entry(ENTRY, GROUP)])
+    (data,) = story_data([ObjectDecision.from_entry(ENTRY, GROUP)])
     assert data["outcomes"][0]["result"] == Result.FAILED.value
 
 
 def test_the_journal_is_a_row_an_entry():
-    (row,) = journal_rows([ENTRY])
+    (row,) = build_journal_rows([ENTRY])
     assert row == (
         "4",
         "2026-01-01 12:00:02 UTC",
@@ -128,12 +136,12 @@ def test_the_journal_is_a_row_an_entry():
         "nodes: nothing done; failed: grow x1; 5 unchanged",
     )
     assert len(row) == len(JOURNAL_HEAD)
-    (data,) = journal_data([ENTRY])
+    (data,) = build_journal_data([ENTRY])
     assert json.loads(json.dumps(data))["plan"]["snapshot"] == 2
 
 
 def test_one_entry_is_told_in_full():
-    assert list(entry_lines(ENTRY)) == [
+    assert list(format_entry(ENTRY)) == [
         "4  2026-01-01 12:00:02 UTC  nodes: nothing done; failed: grow x1; 5 unchanged",
         "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]",
         "- pod/default/a, pod/default/b and 3 more left pending: fits no machine type",
@@ -141,6 +149,6 @@ def test_one_entry_is_told_in_full():
 
 
 def test_text_of_objects_does_not_reach_the_terminal_as_commands():
-    assert harmless("a\x1b[31mred\nb\tc\u202e") == "a?[31mred b c?"
+    assert remove_control_characters("a\x1b[31mred\nb\tc\u202e") == "a?[31mred b c?"
     entry = Entry(number=1, plan=plan(1, actions=(), not_done=(left("a", why="\x1b]0;owned\x07"),)))
-    assert "\x1b" not in "".join([*why_lines(entry, pod("a")), *entry_lines(entry)])
+    assert "\x1b" not in "".join([*why_lines(entry, pod("a")), *format_entry(entry)])

@@ -18,10 +18,10 @@ def test_a_live_journal_keeps_what_is_said_at_the_same_time(tmp_path: Path):
         written = await asyncio.gather(*(journal.append(plan(number)) for number in range(20)))
         assert sorted(entry.number for entry in written) == list(range(1, 21))
         await journal.conclude(3, (done(),))
-        third = await journal.entry(3)
+        third = await journal.get_entry(3)
         assert third is not None
         assert third.outcomes == (done(),)
-        assert len(await journal.entries(Query(ref=GROUP))) == 20
+        assert len(await journal.list_entries(Query(ref=GROUP))) == 20
         await journal.close()
 
     asyncio.run(story())

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.journal.entries import Query, Retention
 from plimsoll.journal.errors import JournalCorrupt, JournalTooNew, JournalUnusable
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, MIGRATIONS, JournalFile, subject_hash
+from plimsoll.journal.sqlite_file import JOURNAL_FILE, MIGRATIONS, JournalFile, hash_subject
 from tests.journal.builders import GROUP, done, left, plan, pod
 
 
@@ -37,7 +37,7 @@ def left_by_a_crash(file: Path, directory: Path) -> Path:
 
 def snapshots(file: Path) -> list[int]:
     journal = JournalFile(file)
-    found = [entry.snapshot for entry in journal.entries(Query())]
+    found = [entry.snapshot for entry in journal.list_entries(Query())]
     journal.close()
     return found
 
@@ -127,7 +127,7 @@ def test_an_older_file_is_migrated(file: Path):
     written(file).close()
     later = (*MIGRATIONS, ("ALTER TABLE entries ADD COLUMN mark TEXT NOT NULL DEFAULT ''",))
     journal = JournalFile(file, migrations=later)
-    assert [entry.snapshot for entry in journal.entries(Query())] == [3, 2, 1]
+    assert [entry.snapshot for entry in journal.list_entries(Query())] == [3, 2, 1]
     assert journal.append(plan(4)).number == 4
     journal.close()
     with pytest.raises(JournalTooNew):
@@ -161,8 +161,8 @@ def test_a_damaged_entry_is_told_by_its_number(file: Path):
     connection.close()
     journal = JournalFile(file)
     with pytest.raises(JournalCorrupt, match="entry 2 is damaged"):
-        journal.entries(Query())
-    assert journal.entries(Query(limit=1))[0].number == 3
+        journal.list_entries(Query())
+    assert journal.list_entries(Query(limit=1))[0].number == 3
     journal.close()
 
 
@@ -173,7 +173,7 @@ def test_a_damaged_page_is_a_named_error(file: Path):
         damaged.write(b"\xff" * 16384)
     journal = JournalFile(file)
     with pytest.raises(JournalCorrupt, match="damaged"):
-        journal.entries(Query(limit=None))
+        journal.list_entries(Query(limit=None))
     journal.close()
 
 
@@ -181,7 +181,7 @@ def test_a_reader_sees_what_a_writer_writes_and_changes_nothing(file: Path):
     writer = written(file)
     reader = JournalFile(file, read_only=True)
     writer.append(plan(4))
-    assert [entry.snapshot for entry in reader.entries(Query(limit=1))] == [4]
+    assert [entry.snapshot for entry in reader.list_entries(Query(limit=1))] == [4]
     with pytest.raises(JournalUnusable, match="readonly"):
         reader.append(plan(5))
     reader.close()
@@ -195,15 +195,15 @@ def test_reading_what_is_not_there_makes_no_file(file: Path):
 
 
 def test_two_things_with_one_hash_are_told_apart(file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plimsoll.journal.sqlite_file.subject_hash", lambda _ref: 1)
+    monkeypatch.setattr("plimsoll.journal.sqlite_file.hash_subject", lambda _ref: 1)
     journal = written(file, 1)
-    assert journal.entries(Query(ref=pod("z"))) == ()
-    assert len(journal.entries(Query(ref=pod("a")))) == 1
+    assert journal.list_entries(Query(ref=pod("z"))) == ()
+    assert len(journal.list_entries(Query(ref=pod("a")))) == 1
     journal.close()
 
 
 def test_the_hash_of_a_thing_does_not_change():
-    assert subject_hash(GROUP) == -7749627611158701258
+    assert hash_subject(GROUP) == -7749627611158701258
 
 
 def test_dropped_entries_leave_nothing_behind(file: Path):

@@ -101,7 +101,7 @@ class EmbeddedApi:
 
     def do(self, coro: Awaitable[T]) -> T:
         """Let time pass until it is done."""
-        return self.run.until(coro)
+        return self.run.run_until(coro)
 
     def ask(self, method: str, url: str, body: Any = None, **more: Any) -> Any:
         """Go to the server past every client; what it must not refuse."""

@@ -45,7 +45,7 @@ class LocalClusterHarness(ApiServerHarness):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.run.until(self.application.start())
+        self.run.run_until(self.application.start())
         self.start()
         return self
 

@@ -28,7 +28,7 @@ class EmptyApiServer(ApiServerHarness):
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.run.until(self.application.start())
+        self.run.run_until(self.application.start())
         return self
 
     def start(self, nodes: int | None = None, *, through: Any = lambda port: port) -> None:
@@ -36,7 +36,7 @@ class EmptyApiServer(ApiServerHarness):
         client = Client(
             transport, clock=self.run.clock, entropy=SeededEntropy("first"), kinds=KINDS.extend(CLOUD_RESOURCES)
         )
-        self.run.until(prepare_cluster(client, InitialCluster(nodes=nodes)))
+        self.run.run_until(prepare_cluster(client, InitialCluster(nodes=nodes)))
 
     def target(self) -> int:
         found: int = self.ask("GET", GROUP).body["spec"]["target"]

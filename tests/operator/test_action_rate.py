@@ -37,7 +37,7 @@ def test_counted_actions_move_with_the_clock():
     with EmbeddedApi() as world:
         limit = action_limit(world)
         world.do(limit.reserve(1, first))
-        limit.clock_was_set(timedelta(hours=-2))
+        limit.on_clock_set(timedelta(hours=-2))
         assert world.do(limit.reserve(1, first)) == (0,)
 
 
@@ -46,8 +46,8 @@ def test_counted_actions_move_with_the_clock():
 def test_times_survive_being_written(started: list[tuple[int, int]]):
     times = ActionTimes()
     for second, count in sorted(started):
-        times = times.after(count, NOW + timedelta(seconds=second))
-    assert ActionTimes.parse(times.text()) == times
+        times = times.with_actions(count, NOW + timedelta(seconds=second))
+    assert ActionTimes.parse(times.format_times()) == times
     last = NOW + timedelta(seconds=max((second for second, _ in started), default=0))
     recent = sum(count for second, count in started if NOW + timedelta(seconds=second) > last - timedelta(hours=1))
-    assert times.in_last_hour(last) == recent
+    assert times.count_last_hour(last) == recent

@@ -35,6 +35,11 @@ def test_times_are_kept_by_key_and_for_all():
     times = EventTimes()
     times.note("a", ago(20))
     times.note("b", ago(10))
-    assert (times.last("a"), times.last("b"), times.last("c"), times.last()) == (ago(20), ago(10), None, ago(10))
+    assert (times.get_last("a"), times.get_last("b"), times.get_last("c"), times.get_last()) == (
+        ago(20),
+        ago(10),
+        None,
+        ago(10),
+    )
     times.shift(timedelta(seconds=5))
-    assert (times.last("a"), times.last()) == (ago(15), ago(5))
+    assert (times.get_last("a"), times.get_last()) == (ago(15), ago(5))

@@ -13,34 +13,34 @@ def health() -> Health:
 
 
 def test_a_process_that_does_not_lead_is_healthy(health: Health):
-    assert health.problem(1e9) == ""
+    assert health.find_problem(1e9) == ""
 
 
 def test_a_start_without_success_has_twenty_minutes(health: Health):
     health.begin(0)
     for second in range(0, 1300, 10):
-        health.loop_finished(second, is_success=False)
-    assert health.problem(1200) == ""
-    assert health.problem(1201) == "no success since the start 20m1s ago, more than 20m0s"
+        health.on_loop_finished(second, is_success=False)
+    assert health.find_problem(1200) == ""
+    assert health.find_problem(1201) == "no success since the start 20m1s ago, more than 20m0s"
 
 
 def test_ten_minutes_without_any_activity_are_too_many(health: Health):
     health.begin(0)
-    health.loop_finished(5, is_success=True)
-    assert health.problem(605) == ""
-    assert health.problem(606) == "last activity 10m1s ago, more than 10m0s"
+    health.on_loop_finished(5, is_success=True)
+    assert health.find_problem(605) == ""
+    assert health.find_problem(606) == "last activity 10m1s ago, more than 10m0s"
 
 
 def test_fifteen_minutes_without_success_are_too_many(health: Health):
     health.begin(0)
-    health.loop_finished(0, is_success=True)
+    health.on_loop_finished(0, is_success=True)
     for second in range(10, 1000, 10):
-        health.loop_started(second)
-    assert health.problem(900) == ""
-    assert health.problem(901) == "last success 15m1s ago, more than 15m0s"
+        health.on_loop_started(second)
+    assert health.find_problem(900) == ""
+    assert health.find_problem(901) == "last success 15m1s ago, more than 15m0s"
 
 
 def test_a_process_that_stopped_leading_is_healthy(health: Health):
     health.begin(0)
     health.end()
-    assert health.problem(10_000) == ""
+    assert health.find_problem(10_000) == ""

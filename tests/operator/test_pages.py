@@ -6,19 +6,19 @@ import pytest
 
 from plimsoll.operator.debug_access import DebugGuard
 from plimsoll.operator.pages import OperatorPages
-from plimsoll.web.responses import PageResponse, text_response
+from plimsoll.web.responses import PageResponse, build_text_response
 from tests.web.exchanges import exchange
 
 pytestmark = pytest.mark.asyncio
 
 
 async def show_debug(_request: object) -> PageResponse:
-    return text_response("names of everything")
+    return build_text_response("names of everything")
 
 
 PAGES = OperatorPages(
     metrics=[lambda: b"a 1\n", lambda: b"b 2\n"],
-    health={"/healthz": lambda: text_response("ok")},
+    health={"/healthz": lambda: build_text_response("ok")},
     debug={"/plan": show_debug},
     guard=DebugGuard(),
 )

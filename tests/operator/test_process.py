@@ -14,7 +14,7 @@ from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.services import Service
-from plimsoll.web.responses import text_response
+from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -26,14 +26,14 @@ class FakeProgram:
     """Notes what happens to it."""
 
     def __init__(self) -> None:
-        self.pages = text_response("ok")
+        self.pages = build_text_response("ok")
         self.notes: list[str] = []
         self.is_running = asyncio.Event()
 
-    def standby_services(self) -> list[Service]:
+    def list_standby_services(self) -> list[Service]:
         return [Service(name="read", run=self._read)]
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return [Service(name="work", run=self._work)]
 
     async def leave(self) -> None:

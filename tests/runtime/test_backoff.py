@@ -29,28 +29,28 @@ policies = st.builds(
 
 
 def test_waits_double_until_the_cap():
-    assert [STEADY.delay_s(attempt, ENTROPY) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert [STEADY.draw_delay_s(attempt, ENTROPY) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 @given(policies, st.integers(1, 10_000_000))
 def test_no_wait_is_negative_or_longer_than_the_cap(policy: Backoff, attempt: int):
-    assert 0 <= policy.delay_s(attempt, ENTROPY) <= policy.cap_s
+    assert 0 <= policy.draw_delay_s(attempt, ENTROPY) <= policy.cap_s
 
 
 @given(policies, st.integers(1, 5_000))
 def test_waits_before_chance_never_shrink(policy: Backoff, attempt: int):
-    assert policy.nominal_s(attempt) <= policy.nominal_s(attempt + 1)
+    assert policy.compute_nominal_s(attempt) <= policy.compute_nominal_s(attempt + 1)
 
 
 @given(policies, st.integers(1, 100))
 def test_jitter_takes_off_no_more_than_its_share(policy: Backoff, attempt: int):
-    nominal_s = policy.nominal_s(attempt)
-    assert nominal_s * (1 - policy.jitter) <= policy.delay_s(attempt, ENTROPY) <= nominal_s
+    nominal_s = policy.compute_nominal_s(attempt)
+    assert nominal_s * (1 - policy.jitter) <= policy.draw_delay_s(attempt, ENTROPY) <= nominal_s
 
 
 def test_jitter_spreads_waits():
     policy = Backoff(initial_s=10, jitter=0.5)
-    waits = [policy.delay_s(1, ENTROPY) for _ in range(1_000)]
+    waits = [policy.draw_delay_s(1, ENTROPY) for _ in range(1_000)]
     assert min(waits) < 5.5
     assert max(waits) > 9.5
 
@@ -78,29 +78,29 @@ def test_a_senseless_policy_is_refused_by_the_name_of_its_field(field: str, valu
 
 def test_a_state_waits_longer_after_every_failure():
     fresh = BackoffState(policy=STEADY)
-    once = fresh.after_failure(100, ENTROPY)
-    twice = once.after_failure(101, ENTROPY)
+    once = fresh.with_failure(100, ENTROPY)
+    twice = once.with_failure(101, ENTROPY)
     assert (fresh.is_ready(0), once.ready_at, twice.ready_at) == (True, 101, 103)
     assert (twice.is_ready(102.9), twice.is_ready(103)) == (False, True)
 
 
 def test_a_long_time_without_failure_counts_as_a_fresh_start():
     policy = Backoff(initial_s=1, factor=2, jitter=0, reset_after_s=50)
-    twice = BackoffState(policy=policy).after_failure(0, ENTROPY).after_failure(1, ENTROPY)
-    assert twice.after_failure(3 + 49, ENTROPY).failures == 3
-    assert twice.after_failure(3 + 50, ENTROPY).failures == 1
+    twice = BackoffState(policy=policy).with_failure(0, ENTROPY).with_failure(1, ENTROPY)
+    assert twice.with_failure(3 + 49, ENTROPY).failures == 3
+    assert twice.with_failure(3 + 50, ENTROPY).failures == 1
 
 
 def test_a_state_tells_when_its_attempts_are_used_up():
     state = BackoffState(policy=Backoff(max_attempts=2))
-    assert not state.after_failure(0, ENTROPY).is_used_up
-    assert state.after_failure(0, ENTROPY).after_failure(0, ENTROPY).is_used_up
+    assert not state.with_failure(0, ENTROPY).is_used_up
+    assert state.with_failure(0, ENTROPY).with_failure(0, ENTROPY).is_used_up
 
 
 def test_a_hint_prolongs_a_wait_but_never_shortens_it():
     state = BackoffState(policy=STEADY)
-    assert state.after_failure(0, ENTROPY, at_least_s=30).ready_at == 30
-    assert state.after_failure(0, ENTROPY, at_least_s=0.1).ready_at == 1
+    assert state.with_failure(0, ENTROPY, at_least_s=30).ready_at == 30
+    assert state.with_failure(0, ENTROPY, at_least_s=0.1).ready_at == 1
 
 
 # -- BackoffTable
@@ -111,7 +111,7 @@ def test_keys_back_off_independently():
     table.record_failure("a", 0)
     table.record_failure("a", 1)
     table.record_failure("b", 1)
-    assert [table.state(key).ready_at for key in "ab"] == [3, 2]
+    assert [table.get_state(key).ready_at for key in "ab"] == [3, 2]
     assert table.is_ready("never failed", 0)
 
 
@@ -129,7 +129,7 @@ def test_a_table_never_grows_beyond_its_bound_and_keeps_the_latest(keys: list[in
     for now_s, key in enumerate(keys):
         table.record_failure(key, now_s)
     latest = list(dict.fromkeys(reversed(keys)))[:5]
-    assert [table.state(key).failures > 0 for key in latest] == [True] * len(latest)
+    assert [table.get_state(key).failures > 0 for key in latest] == [True] * len(latest)
     assert len(table) == len(latest)
 
 

@@ -59,7 +59,7 @@ def test_a_deadlock_comes_at_the_moment_of_the_last_timer():
 
     with VirtualRun() as run:
         with pytest.raises(Deadlock):
-            run.until(main())
+            run.run_until(main())
         assert run.clock.monotonic_s() == 5.0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.runtime.sqlite_file import FileErrors, FileLock, FileSettings, open_sqlite, transaction
+from plimsoll.runtime.sqlite_file import FileErrors, FileLock, FileSettings, open_sqlite, run_transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -81,10 +81,10 @@ def test_a_file_that_is_no_database_is_corrupt(tmp_path: Path):
 
 def test_a_transaction_that_fails_is_rolled_back(tmp_path: Path):
     connection = opened(tmp_path / "file", FIRST)
-    with suppress(KeyError), transaction(connection):
+    with suppress(KeyError), run_transaction(connection):
         connection.execute("INSERT INTO rows VALUES (1)")
         raise KeyError
-    with transaction(connection):
+    with run_transaction(connection):
         connection.execute("INSERT INTO rows VALUES (2)")
     assert connection.execute("SELECT number FROM rows").fetchall() == [(2,)]
     connection.close()

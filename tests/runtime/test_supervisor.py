@@ -54,7 +54,7 @@ async def crash_at_once() -> None:
 def stop(run: VirtualRun, supervising: asyncio.Task[None]) -> None:
     supervising.cancel()
     with pytest.raises(asyncio.CancelledError):
-        run.until(supervising)
+        run.run_until(supervising)
 
 
 # -- keeping alive
@@ -76,7 +76,7 @@ def test_an_hour_of_restarts(run: VirtualRun):
     supervisor = supervisor_of(run, service("flaky", crash_at_once))
     run.spawn(supervisor.run())
     run.advance_by(3600)
-    (status,) = supervisor.status()
+    (status,) = supervisor.get_status()
     assert (status.state, status.failures, status.restarts) == (ServiceState.BACKING_OFF, 65, 64)
     assert status.last_error == "ValueError: boom"
 
@@ -85,9 +85,9 @@ def test_one_service_crashing_does_not_touch_the_others(run: VirtualRun):
     supervisor = supervisor_of(run, service("flaky", crash_at_once), service("steady", for_ever))
     run.spawn(supervisor.run())
     run.advance_by(60)
-    steady = supervisor.status()[1]
+    steady = supervisor.get_status()[1]
     assert (steady.state, steady.restarts, steady.is_healthy) == (ServiceState.RUNNING, 0, True)
-    assert not supervisor.status()[0].is_healthy
+    assert not supervisor.get_status()[0].is_healthy
 
 
 def test_a_service_that_was_well_for_long_starts_its_waits_afresh(run: VirtualRun):
@@ -118,7 +118,7 @@ def test_a_service_that_returns_is_restarted_unless_that_is_expected(run: Virtua
     run.spawn(supervisor.run())
     run.advance_by(4)
     assert starts == {"loop": 3, "one-shot": 1}
-    loop, one_shot = supervisor.status()
+    loop, one_shot = supervisor.get_status()
     assert (loop.failures, loop.restarts) == (0, 2)
     assert (one_shot.state, one_shot.is_healthy) == (ServiceState.ENDED, True)
 
@@ -131,15 +131,15 @@ def test_one_shots_that_crash_are_repeated(run: VirtualRun):
             raise error
 
     supervisor = supervisor_of(run, service("migration", migrate, policy=ONE_SHOT))
-    run.until(supervisor.run())
-    assert (supervisor.status()[0].state, run.clock.monotonic_s()) == (ServiceState.ENDED, 3.0)
+    run.run_until(supervisor.run())
+    assert (supervisor.get_status()[0].state, run.clock.monotonic_s()) == (ServiceState.ENDED, 3.0)
 
 
 def test_a_supervisor_ends_when_all_its_one_shots_did(run: VirtualRun):
     async def short() -> None:
         await run.clock.sleep(5)
 
-    run.until(supervisor_of(run, service("a", short, policy=ONE_SHOT), service("b", short, policy=ONE_SHOT)).run())
+    run.run_until(supervisor_of(run, service("a", short, policy=ONE_SHOT), service("b", short, policy=ONE_SHOT)).run())
     assert run.clock.monotonic_s() == 5.0
 
 
@@ -152,8 +152,8 @@ def test_a_service_cancelled_from_inside_counts_as_crashed(run: VirtualRun):
     supervisor = supervisor_of(run, service("odd", await_something_cancelled))
     run.spawn(supervisor.run())
     run.advance_by(2)
-    assert supervisor.status()[0].last_error == "CancelledError"
-    assert supervisor.status()[0].restarts == 1
+    assert supervisor.get_status()[0].last_error == "CancelledError"
+    assert supervisor.get_status()[0].restarts == 1
 
 
 def test_the_errors_of_a_group_are_told_in_one_line(run: VirtualRun):
@@ -164,7 +164,7 @@ def test_the_errors_of_a_group_are_told_in_one_line(run: VirtualRun):
     supervisor = supervisor_of(run, service("group", group))
     run.spawn(supervisor.run())
     run.settle()
-    assert supervisor.status()[0].last_error == "unhandled errors in a TaskGroup: ValueError: boom"
+    assert supervisor.get_status()[0].last_error == "unhandled errors in a TaskGroup: ValueError: boom"
 
 
 def test_crashes_are_logged_as_events(run: VirtualRun, logs: list[Any]):
@@ -188,9 +188,9 @@ def test_too_many_failures_in_a_window_stop_the_whole(run: VirtualRun):
     policy = RestartPolicy(backoff=STEADY.backoff, escalate_after=3, window_s=60)
     supervisor = supervisor_of(run, service("steady", for_ever), service("flaky", crash_at_once, policy=policy))
     with pytest.raises(GaveUp, match="service flaky failed 3 times: ValueError: boom") as raised:
-        run.until(supervisor.run())
+        run.run_until(supervisor.run())
     assert isinstance(raised.value.__cause__, ValueError)
-    assert [status.state for status in supervisor.status()] == [ServiceState.STOPPED, ServiceState.ESCALATED]
+    assert [status.state for status in supervisor.get_status()] == [ServiceState.STOPPED, ServiceState.ESCALATED]
     assert run.clock.monotonic_s() == 3.0
 
 
@@ -203,14 +203,14 @@ def test_failures_outside_the_window_are_forgiven(run: VirtualRun):
     supervisor = supervisor_of(run, service("rare", crash_hourly, policy=policy))
     run.spawn(supervisor.run())
     run.advance_by(24 * 3600)
-    (status,) = supervisor.status()
+    (status,) = supervisor.get_status()
     assert (status.state, status.restarts) == (ServiceState.RUNNING, 23)
 
 
 def test_used_up_attempts_escalate_too(run: VirtualRun):
     policy = RestartPolicy(backoff=Backoff(initial_s=1, jitter=0, max_attempts=2))
     with pytest.raises(GaveUp, match="failed 2 times"):
-        run.until(supervisor_of(run, service("flaky", crash_at_once, policy=policy)).run())
+        run.run_until(supervisor_of(run, service("flaky", crash_at_once, policy=policy)).run())
 
 
 def test_a_crash_of_the_tests_is_never_swallowed(run: VirtualRun):
@@ -223,7 +223,7 @@ def test_a_crash_of_the_tests_is_never_swallowed(run: VirtualRun):
 
     supervisor = supervisor_of(run, service("crashing", crash), service("steady", for_ever))
     with pytest.raises(BaseExceptionGroup) as raised:
-        run.until(supervisor.run())
+        run.run_until(supervisor.run())
     assert [type(part) for part in raised.value.exceptions] == [Crashed]
     run.advance_by(3600)
     assert starts == 1
@@ -250,7 +250,7 @@ def test_services_stop_one_after_the_other_in_reverse_order(run: VirtualRun):
     run.advance_by(100)
     stop(run, supervising)
     assert stopped == [("console", 102.0), ("api", 104.0), ("store", 106.0)]
-    assert {status.state for status in supervisor.status()} == {ServiceState.STOPPED}
+    assert {status.state for status in supervisor.get_status()} == {ServiceState.STOPPED}
 
 
 def test_stopping_interrupts_a_back_off(run: VirtualRun):
@@ -314,8 +314,8 @@ def test_a_second_cancel_stops_everything_at_once(run: VirtualRun):
 
 def test_statuses_tell_since_when(run: VirtualRun):
     supervisor = supervisor_of(run, service("flaky", crash_at_once))
-    assert supervisor.status()[0].state is ServiceState.WAITING
+    assert supervisor.get_status()[0].state is ServiceState.WAITING
     run.spawn(supervisor.run())
     run.advance_by(5)
-    status = supervisor.status()[0]
+    status = supervisor.get_status()[0]
     assert (status.state, (run.clock.now() - status.since).total_seconds()) == (ServiceState.BACKING_OFF, 2.0)

@@ -29,8 +29,8 @@ async def main(clock):
         print(clock.now().isoformat(), asyncio.current_task().get_name(), *words)
 
     async def flaky():
-        await clock.sleep(chance.uniform(0, 5))
-        raise ValueError(chance.suffix())
+        await clock.sleep(chance.draw_uniform(0, 5))
+        raise ValueError(chance.generate_suffix())
 
     async def wait(number):
         try:
@@ -40,10 +40,10 @@ async def main(clock):
 
     async def fail():
         await clock.sleep(60)
-        raise KeyError(chance.uid())
+        raise KeyError(chance.generate_uid())
 
     supervisor = Supervisor(
-        [Service(name=name, run=flaky) for name in ("a", "b")], clock=clock, entropy=chance.child("supervisor")
+        [Service(name=name, run=flaky) for name in ("a", "b")], clock=clock, entropy=chance.spawn_child("supervisor")
     )
     supervising = asyncio.create_task(supervisor.run())
     try:
@@ -55,7 +55,7 @@ async def main(clock):
         say(errors.exceptions)
     done, _ = await asyncio.wait({asyncio.create_task(clock.sleep(1)) for _ in range(50)})
     say([task.get_name() for task in done])
-    say(supervisor.status())
+    say(supervisor.get_status())
     supervising.cancel()
     await asyncio.wait({supervising})
 

@@ -86,7 +86,7 @@ def test_settling_takes_no_time():
 def test_until_gives_the_result_and_leaves_the_rest_running():
     with VirtualRun() as run:
         ticks = ticking(run, every_s=10)
-        assert run.until(asyncio.sleep(25, "slept")) == "slept"
+        assert run.run_until(asyncio.sleep(25, "slept")) == "slept"
         assert ticks == [10.0, 20.0]
         run.advance_by(5)
         assert ticks == [10.0, 20.0, 30.0]
@@ -115,7 +115,7 @@ def test_a_spawned_task_that_fails_ends_until():
     with VirtualRun() as run:
         run.spawn(fail(run))
         with pytest.raises(KeyError, match="broken"):
-            run.until(run.clock.sleep(60))
+            run.run_until(run.clock.sleep(60))
 
 
 def test_awaiting_a_failed_task_tells_its_error_once():
@@ -126,7 +126,7 @@ def test_awaiting_a_failed_task_tells_its_error_once():
     with VirtualRun() as run:
         task = run.spawn(fail(run))
         with pytest.raises(KeyError, match="broken"):
-            run.until(task)
+            run.run_until(task)
         run.advance_by(1)
 
 

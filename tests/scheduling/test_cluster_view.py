@@ -128,7 +128,7 @@ def test_a_changed_view_equals_one_made_from_scratch(steps: list[tuple[int, str,
     assert used(view) == used(fresh)
     assert {place.name for place in view.anti_affine_nodes} == {place.name for place in fresh.anti_affine_nodes}
     assert view.nodes["n1"].used == sum(
-        (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scale(0)
+        (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scale_by(0)
     )
 
 

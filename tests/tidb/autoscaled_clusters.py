@@ -309,7 +309,7 @@ class AutoscaledCluster:
         if self.operates:
             self.operate()
         self.sent = RecordingTransport(transport or self.server.transport())
-        return self.run.until(self._passed())
+        return self.run.run_until(self._passed())
 
     def client(self, transport: Transport, guard: Guard | None = None) -> Client:
         settings = ClientSettings(field_manager=NAME, qps=0)

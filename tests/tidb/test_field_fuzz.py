@@ -57,7 +57,7 @@ def test_an_extreme_field_fails_alone(world: AutoscaledCluster) -> None:
             continue
         accepted += 1
         with capture_logs() as logs:
-            results = world.run.until(run_pass(world))
+            results = world.run.run_until(run_pass(world))
         crashes += [(plural, path, value, log) for log in logs if log["event"].endswith("crashed")]
         assert "bystander" in results, (path, value)
         restore(world, plural, before)
@@ -123,5 +123,5 @@ def test_a_number_out_of_range_is_named_in_the_condition_and_the_journal(path: s
         assert told in str(result.problems[0])
         assert (world.condition("Valid")[0], told in world.message("Valid")) == ("False", True)
         ref = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
-        (entry,) = world.run.until(world.journal.entries(Query(ref=ref)))
+        (entry,) = world.run.run_until(world.journal.list_entries(Query(ref=ref)))
         assert [told in not_done.reason.message for not_done in entry.plan.not_done] == [True]

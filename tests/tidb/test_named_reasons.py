@@ -40,7 +40,7 @@ class ReportingCluster(LyingCluster):
 def why(world: LyingCluster) -> str:
     """The reasons that the journal has for the autoscaler, newest first."""
     ref = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
-    entries = world.run.until(world.journal.entries(Query(ref=ref)))
+    entries = world.run.run_until(world.journal.list_entries(Query(ref=ref)))
     return "\n".join(str(not_done.reason) for entry in entries for not_done in entry.plan.not_done)
 
 

@@ -137,7 +137,7 @@ class TestServersThatFail:
             world.server.transport(), patches("as1", "/status"), lambda: Response(status=403, body=b"{}")
         )
         client = world.client(refusing)
-        results = world.run.until(world.parts(client).reconciler.run_all())
+        results = world.run.run_until(world.parts(client).reconciler.run_all())
         assert isinstance(results[0], FailedReconcile)
         assert world.condition("Ready", "as2") == ("False", "ClusterNotFound")
 
@@ -179,7 +179,7 @@ class TestTwoControllers:
             runs = [world.parts(world.client(transport)).reconciler.run_all() for _ in range(2)]
             await asyncio.gather(*runs)
 
-        world.run.until(both())
+        world.run.run_until(both())
         assert world.clusters == [AUTO, "db"]
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
@@ -187,13 +187,13 @@ class TestTwoControllers:
 
     def test_who_does_not_lead_writes_nothing(self, world: AutoscaledCluster) -> None:
         class Follower:
-            def allowed_s(self, wanted_s: float) -> float:
+            def limit_duration_s(self, wanted_s: float) -> float:
                 raise NotAllowed(f"not leading, {wanted_s}")
 
         world.planner.says(group(2))
         client = world.client(world.server.transport(), Follower())
         with pytest.raises(PlimsollError, match="not leading"):
-            world.run.until(world.parts(client).reconciler.run("prod", "as1"))
+            world.run.run_until(world.parts(client).reconciler.run("prod", "as1"))
         assert world.clusters == ["db"]
 
 

@@ -22,7 +22,7 @@ def token(text: str = "s3cret\n", *bases: str) -> BearerToken:
 
 @pytest.mark.parametrize("rest", ["", "/pd/api/v1/stores", "?x=1"])
 def test_servers_that_were_given_are_shown_it(rest: str) -> None:
-    assert token().headers_for(f"{PD}{rest}") == {"Authorization": "Bearer s3cret"}
+    assert token().build_headers(f"{PD}{rest}") == {"Authorization": "Bearer s3cret"}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_servers_that_were_given_are_shown_it(rest: str) -> None:
 )
 def test_others_are_not(url: str) -> None:
     """Among them a Prometheus that PD names."""
-    assert token().headers_for(url) == {}
+    assert token().build_headers(url) == {}
 
 
 def test_it_is_not_printed() -> None:

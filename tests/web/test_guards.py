@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.web.guards import HostGuard, HostNames, HostRefusal, TokenGuard
-from plimsoll.web.responses import PageResponse, text_response
+from plimsoll.web.responses import PageResponse, build_text_response
 from tests.web.exchanges import exchange
 
 pytestmark = pytest.mark.asyncio
@@ -17,11 +17,11 @@ TOKEN = "s3cret"
 
 
 def refuse(refusal: HostRefusal) -> PageResponse:
-    return text_response(refusal.message, refusal.status)
+    return build_text_response(refusal.message, refusal.status)
 
 
-GUARDED = TokenGuard(text_response("inside"), token=TOKEN, public_paths=("/healthz",))
-NAMED = HostGuard(text_response("inside"), names=HostNames(), refuse=refuse)
+GUARDED = TokenGuard(build_text_response("inside"), token=TOKEN, public_paths=("/healthz",))
+NAMED = HostGuard(build_text_response("inside"), names=HostNames(), refuse=refuse)
 
 
 def basic(password: str) -> str:

@@ -58,10 +58,10 @@ class CurrentLease:
     def __init__(self) -> None:
         self.holder: LeaseHolder | None = None
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         if self.holder is None:
             raise NotLeading(f"lease {LEASE.namespace}/{LEASE.name}: not contended for yet")
-        return self.holder.allowed_s(wanted_s)
+        return self.holder.limit_duration_s(wanted_s)
 
 
 class EmbeddedNodeAutoscaler:
@@ -107,7 +107,7 @@ class EmbeddedNodeAutoscaler:
         metrics.add_loop(self.parts.health, self._clock)
         metrics.add_current_lease(LEASE.name, lambda: self._current.holder)
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return [Service(name="node autoscaler", run=self._run)]
 
     async def _run(self) -> None:

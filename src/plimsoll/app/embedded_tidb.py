@@ -25,7 +25,7 @@ from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.settings import NAME, TidbSettings
 from plimsoll.web.client import PinnedHttpClient
 from plimsoll.web.in_memory import InMemoryClient
-from plimsoll.web.responses import json_response
+from plimsoll.web.responses import build_json_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -78,15 +78,15 @@ class EmbeddedTidb:
             )
         )
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return self._parts.controller(self._dependencies.entropy).services()
 
-    def planner(self, *, token: str) -> ASGIApp:
+    def build_planner_app(self, *, token: str) -> ASGIApp:
         return guard_server(
             PlannerRouter(self._dependencies.tidb, web=self._web, clock=self._dependencies.clock), token=token
         )
 
-    def servers(self, *, token: str) -> ASGIApp:
+    def build_servers_app(self, *, token: str) -> ASGIApp:
         return guard_server(SimulatedServers(self._dependencies.tidb), token=token)
 
 
@@ -105,9 +105,9 @@ class PlannerRouter:
                 "error": "not_found",
                 "detail": f"there is /NAMESPACE/TIDBCLUSTER{PLANNING_PATH}, for clusters with a PD",
             }
-            await json_response(problem, HTTPStatus.NOT_FOUND)(scope, receive, send)
+            await build_json_response(problem, HTTPStatus.NOT_FOUND)(scope, receive, send)
             return
-        await self._service(base or Key("", ""))({**scope, "path": path}, receive, send)
+        await self._get_service(base or Key("", ""))({**scope, "path": path}, receive, send)
 
     def _route(self, path: str) -> tuple[Key | None, str]:
         """The cluster that a path names, and the rest of the path."""
@@ -119,7 +119,7 @@ class PlannerRouter:
         key = Key(namespace, name)
         return (key if key in bases else None), f"/{rest}"
 
-    def _service(self, base: Key) -> PlannerService:
+    def _get_service(self, base: Key) -> PlannerService:
         pd = PdClient(f"http://{base.name}-pd.{base.namespace}:2379", web=self._web)
         cluster = BaseCluster(namespace=base.namespace, name=base.name)
         return PlannerService(Collector(CollectorSettings(base=cluster), pd=pd, web=self._web), now=self._clock.now)

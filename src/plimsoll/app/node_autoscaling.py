@@ -88,10 +88,10 @@ class NodeProgram:
     recorder: EventRecorder
     pages: ASGIApp
 
-    def standby_services(self) -> list[Service]:
+    def list_standby_services(self) -> list[Service]:
         return self.informers.services()
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return [self.recording, *self.autoscaler.services()]
 
     @property
@@ -113,9 +113,9 @@ class NodeAutoscalerProcess:
         self.policy: Policy = read_options(settings.options)
         self._overlay = overlay_from(self.policy.planning.price_overlay, path="price-overlay")
         self._profiles = profiles_from(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
-        self._process = ControllerProcess(self._process_settings(), clock=clock, entropy=entropy)
+        self._process = ControllerProcess(self._build_process_settings(), clock=clock, entropy=entropy)
 
-    def _process_settings(self) -> ProcessSettings:
+    def _build_process_settings(self) -> ProcessSettings:
         operation = self.policy.operation
         must_lead = operation.leader_elect and not operation.dry_run
         return ProcessSettings(
@@ -126,7 +126,7 @@ class NodeAutoscalerProcess:
             ),
             host=self._settings.host,
             address=operation.address,
-            lease=_lease_settings(operation) if must_lead else None,
+            lease=_build_lease_settings(operation) if must_lead else None,
         )
 
     @property
@@ -163,7 +163,7 @@ class NodeAutoscalerProcess:
             ended.set_result(result)
 
         async with asyncio.TaskGroup() as group:
-            needed = [program.recording, *program.standby_services()]
+            needed = [program.recording, *program.list_standby_services()]
             supervisor = Supervisor(needed, clock=self._clock, entropy=self._entropy)
             background = group.create_task(supervisor.run())
             await group.create_task(iterate())
@@ -190,7 +190,7 @@ class NodeAutoscalerProcess:
         """`guard` is the client's: another cluster, too, is changed only by the process that leads."""
         informers = self._process.make_informers(client)
         recorder = self._process.make_recorder(client)
-        provider = self._provider(client, guard)
+        provider = self._build_provider(client, guard)
         autoscaler = NodeAutoscaler(
             Dependencies(
                 client=client,
@@ -203,14 +203,16 @@ class NodeAutoscalerProcess:
                 clock=self._clock,
                 run_planner=run_in_thread,
                 profiles=self._profiles,
-                expander=self._expander(),
+                expander=self._build_expander(),
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
             )
         )
         self._process.metrics.add_loop(autoscaler.health, self._clock)
-        return NodeProgram(autoscaler=autoscaler, informers=informers, recorder=recorder, pages=self._pages(autoscaler))
+        return NodeProgram(
+            autoscaler=autoscaler, informers=informers, recorder=recorder, pages=self._build_pages(autoscaler)
+        )
 
-    def _pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
+    def _build_pages(self, autoscaler: NodeAutoscaler) -> ASGIApp:
         return build_pages(
             DebugViews(lambda: autoscaler.reporter.last, run_in_thread),
             metrics=(autoscaler.reporter.metrics.render, self._process.metrics.expose),
@@ -219,13 +221,13 @@ class NodeAutoscalerProcess:
             profiler=StackSampler() if self.policy.operation.profiling else None,
         )
 
-    def _expander(self) -> GrpcExpander | None:
+    def _build_expander(self) -> GrpcExpander | None:
         expander = make_expander(self.policy.planning)
         if expander is not None:
             self._process.stack.push_async_callback(expander.close)
         return expander
 
-    def _provider(self, client: Client, guard: Guard | None) -> Provider:
+    def _build_provider(self, client: Client, guard: Guard | None) -> Provider:
         dependencies = ProviderDependencies(
             workload=client,
             clock=self._clock,
@@ -243,7 +245,7 @@ class NodeAutoscalerProcess:
         return SimulatedCloud(client, clock=self._clock)
 
 
-def _lease_settings(operation: Operation) -> LeaseSettings:
+def _build_lease_settings(operation: Operation) -> LeaseSettings:
     return LeaseSettings(
         name=operation.lease_name,
         namespace=operation.lease_namespace or operation.namespace,

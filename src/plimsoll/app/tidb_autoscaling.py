@@ -23,7 +23,7 @@ from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics
 from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.web.client import AiohttpClient, PinnedHttpClient
-from plimsoll.web.responses import text_response
+from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,10 +82,10 @@ class TidbProgram:
     journal: LazyJournal | None
     pages: ASGIApp
 
-    def standby_services(self) -> list[Service]:
+    def list_standby_services(self) -> list[Service]:
         return self.informers.services()
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return [Service(name="events", run=self.recorder.run), *self.controller.services()]
 
     async def leave(self) -> None:
@@ -103,7 +103,7 @@ class TidbAutoscalerProcess:
         self._entropy = entropy
         self._metrics = ReconcileMetrics()
         self._journal = None if settings.data is None else LazyJournal(settings.data)
-        self._process = ControllerProcess(_process_settings(settings), clock=clock, entropy=entropy)
+        self._process = ControllerProcess(_build_process_settings(settings), clock=clock, entropy=entropy)
 
     @property
     def client(self) -> Client:
@@ -127,7 +127,7 @@ class TidbAutoscalerProcess:
     async def run_once(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
         """Reconciles every autoscaler once, without a lease."""
         recorder = self._process.make_recorder(self.client)
-        parts = self._parts(self.client, recorder=recorder)
+        parts = self._build_parts(self.client, recorder=recorder)
         recording = asyncio.create_task(recorder.run())
         # A task that is cancelled before it began writes nothing.
         await asyncio.sleep(0)
@@ -145,7 +145,7 @@ class TidbAutoscalerProcess:
         informers = self._process.make_informers(client)
         # Without the lease's guard: an Event about what was done may still be written after the lease is lost.
         recorder = self._process.make_recorder(self.client)
-        parts = self._parts(client, recorder=recorder, informers=informers)
+        parts = self._build_parts(client, recorder=recorder, informers=informers)
         controller = parts.controller(self._entropy)
         self._process.metrics.add_controller(controller.controller)
         return TidbProgram(
@@ -164,9 +164,9 @@ class TidbAutoscalerProcess:
         """The role of the process, and how long the longest reconcile has been under way."""
         queue = controller.controller.status.queue
         work = f"a reconcile is under way ({format_duration(round(queue.longest_work_s))})" if queue.working else ""
-        return text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
+        return build_text_response("\n".join(line for line in ("ok", self._process.describe_role(), work) if line))
 
-    def _parts(
+    def _build_parts(
         self, client: Client, *, recorder: EventRecorder, informers: SharedInformerFactory | None = None
     ) -> TidbAutoscalerParts:
         settings = self._settings.settings
@@ -187,7 +187,7 @@ class TidbAutoscalerProcess:
         )
 
 
-def _process_settings(settings: TidbAutoscalingSettings) -> ProcessSettings:
+def _build_process_settings(settings: TidbAutoscalingSettings) -> ProcessSettings:
     must_lead = settings.leader_elect and not settings.settings.dry_run
     lease = LeaseSettings(name=LEASE, namespace=settings.settings.controller_namespace, field_manager=NAME)
     return ProcessSettings(

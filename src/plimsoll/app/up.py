@@ -124,8 +124,8 @@ async def run(settings: UpSettings, *, clock: Clock, entropy: Entropy, on_up: Ca
                 delete_journal(settings.data)
             cluster = EmbeddedCluster(serving, settings, clock=clock, entropy=entropy, health=health)
             await initial_cluster.prepare_cluster(cluster.connect(_FIELD_MANAGER), InitialCluster(nodes=settings.nodes))
-            services = cluster.services(lambda up: on_up(sockets.add_urls(up)))
-            return [*services, *cluster.socket_services(sockets)]
+            services = cluster.list_services(lambda up: on_up(sockets.add_urls(up)))
+            return [*services, *cluster.list_socket_services(sockets)]
 
         server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
         await apiserver.run(
@@ -161,7 +161,7 @@ class ListeningSockets(NamedTuple):
     pages: socket
 
     def add_urls(self, up: UpStatus) -> UpStatus:
-        return up._replace(planner=_url_of(self.planner), pd=_url_of(self.pd), pages=_url_of(self.pages))
+        return up._replace(planner=_format_url(self.planner), pd=_format_url(self.pd), pages=_format_url(self.pages))
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def _open_sockets(port_base: int) -> Iterator[ListeningSockets]:
         yield ListeningSockets(planner=planner, pd=pd, pages=pages)
 
 
-def _url_of(listening: socket) -> str:
+def _format_url(listening: socket) -> str:
     return f"http://{HOST}:{listening.getsockname()[1]}"
 
 
@@ -211,11 +211,11 @@ class EmbeddedCluster:
         transport = FairQueueTransport(self._transport, self._fair_queue, part=manager)
         return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
 
-    def services(self, on_up: Callable[[UpStatus], None]) -> list[Service]:
+    def list_services(self, on_up: Callable[[UpStatus], None]) -> list[Service]:
         cluster = self._cluster
         informers = cluster.components.informers
-        autoscaling = self._autoscaling(cluster.components) if self._autoscales else []
-        autoscaling += self._tidb.services()
+        autoscaling = self._build_autoscaling(cluster.components) if self._autoscales else []
+        autoscaling += self._tidb.list_services()
         watched = ReadinessInformers(
             informers.informer_for(Node), informers.informer_for(NodeGroup), informers.informer_for(Machine)
         )
@@ -232,16 +232,19 @@ class EmbeddedCluster:
         add_controllers(self._metrics, services, cluster.components)
         return [*services, Service(name="greeting", run=report_status, policy=once)]
 
-    def socket_services(self, sockets: ListeningSockets) -> list[Service]:
+    def list_socket_services(self, sockets: ListeningSockets) -> list[Service]:
         """The servers that other processes may call."""
-        planner, servers = self._tidb.planner(token=self._token), self._tidb.servers(token=self._token)
+        planner, servers = (
+            self._tidb.build_planner_app(token=self._token),
+            self._tidb.build_servers_app(token=self._token),
+        )
         return [
             Service(name="TiDB planner", run=partial(serve_on_socket, planner, sockets.planner)),
             Service(name="simulated PD", run=partial(serve_on_socket, servers, sockets.pd)),
-            Service(name="pages", run=partial(serve_on_socket, self.pages(), sockets.pages)),
+            Service(name="pages", run=partial(serve_on_socket, self.build_pages(), sockets.pages)),
         ]
 
-    def pages(self) -> OperatorPages:
+    def build_pages(self) -> OperatorPages:
         """Metrics, health and the last plan of everything that runs here."""
         autoscaler = self._health.autoscaler
         metrics = [self._metrics.expose, self._tidb.metrics.exposition]
@@ -265,7 +268,7 @@ class EmbeddedCluster:
         )
         return EmbeddedTidb(self._cluster.components, dependencies)
 
-    def _autoscaling(self, components: Components) -> list[Service]:
+    def _build_autoscaling(self, components: Components) -> list[Service]:
         """The node autoscaler on the same informers; it leads unless another autoscaler holds the lease."""
         embedded = EmbeddedNodeAutoscaler(
             components,
@@ -277,7 +280,7 @@ class EmbeddedCluster:
         )
         self._health.autoscaler = embedded
         embedded.add_metrics(self._metrics)
-        return embedded.services()
+        return embedded.list_services()
 
 
 class ReadinessInformers(NamedTuple):
@@ -301,28 +304,28 @@ class ReadinessWait:
         await self._groups.wait_until_synced()
         await self._machines.wait_until_synced()
         until_s = self._clock.monotonic_s() + _NODES_TIMEOUT_S
-        while self._ready() < self._count_expected() and self._clock.monotonic_s() < until_s:
+        while self._count_ready() < self._count_expected() and self._clock.monotonic_s() < until_s:
             await self._clock.sleep(_POLL_S)
-        return self._ready(), self._count_expected()
+        return self._count_ready(), self._count_expected()
 
     def find_missing(self) -> tuple[str, ...]:
         """The names of nodes that are not ready and of machines without a node, each with its cause."""
         nodes = {node.metadata.name: node for node in self._nodes.cache}
-        waiting = {name: _why_not_ready(node) for name, node in nodes.items() if not is_node_ready(node)}
+        waiting = {name: _explain_not_ready(node) for name, node in nodes.items() if not is_node_ready(node)}
         machines = [machine for machine in self._machines.cache if machine.metadata.name not in nodes]
         waiting |= {
-            machine.metadata.name: _why_no_node(machine) for machine in machines if machine.status.state in _PENDING
+            machine.metadata.name: _explain_no_node(machine) for machine in machines if machine.status.state in _PENDING
         }
         return tuple(f"{name}: {why}" for name, why in sorted(waiting.items()))
 
-    def _ready(self) -> int:
+    def _count_ready(self) -> int:
         return sum(is_node_ready(node) for node in self._nodes.cache)
 
     def _count_expected(self) -> int:
         return max(sum(group.spec.target for group in self._groups.cache), len(self._nodes.cache))
 
 
-def _why_not_ready(node: Node) -> str:
+def _explain_not_ready(node: Node) -> str:
     if node.metadata.annotations.get(SILENT) == "true":
         return f"cut off by its annotation {SILENT}"
     messages = [
@@ -331,7 +334,7 @@ def _why_not_ready(node: Node) -> str:
     return messages[0] if messages else "not ready yet"
 
 
-def _why_no_node(machine: Machine) -> str:
+def _explain_no_node(machine: Machine) -> str:
     if machine.status.error is not None:
         return machine.status.error.message
     return "boots never" if machine.spec.never_boots else "still booting"

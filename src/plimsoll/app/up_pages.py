@@ -14,7 +14,7 @@ from plimsoll.nodes.reporting.http.pages import DebugPages
 from plimsoll.operator.debug_access import DebugGuard
 from plimsoll.operator.pages import OperatorPages
 from plimsoll.runtime.services import ServiceState
-from plimsoll.web.responses import text_response
+from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,18 +49,18 @@ class UpHealth:
 
     def respond(self) -> Response:
         """A line per service; an error if one of them fails or the node autoscaler's loop is overdue."""
-        statuses = () if self._supervisor is None else self._supervisor.status()
+        statuses = () if self._supervisor is None else self._supervisor.get_status()
         lines = [_describe(status) for status in statuses]
         is_well = all(status.state in _WELL for status in statuses)
         if self.autoscaler is not None:
             now_s = self._clock.monotonic_s()
             health, role = self.autoscaler.parts.health, self.autoscaler.describe_role()
-            problem = health.problem(now_s)
+            problem = health.find_problem(now_s)
             current = ", ".join(part for part in (role, health.describe(now_s)) if part)
             lines.append(f"[-]node autoscaler: {problem}" if problem else f"[+]node autoscaler: {current}")
             is_well = is_well and not problem
         text = "\n".join([*lines, "healthz check passed" if is_well else "healthz check failed"])
-        return text_response(text, HTTPStatus.OK if is_well else HTTPStatus.INTERNAL_SERVER_ERROR)
+        return build_text_response(text, HTTPStatus.OK if is_well else HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _describe(status: ServiceStatus) -> str:
@@ -86,7 +86,7 @@ def build_up_pages(
 
 
 def _list_pages() -> Response:
-    return text_response("\n".join(PATHS))
+    return build_text_response("\n".join(PATHS))
 
 
 def add_controllers(metrics: ControllerMetrics, services: Iterable[Service], components: Components) -> None:

@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit the process with its exit code."""
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if "_PLIMSOLL_COMPLETE" in os.environ:
-        _init_completion()
+        _initialize_completion()
     try:
         code = app(given, prog_name="plimsoll", standalone_mode=False)
     except PlimsollError as error:
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except typer.Exit as ended:
         code = ended.exit_code
     except typer.TyperException as error:
-        code = _report_error(_usage_error(error), code=2, given=given, hint=_hint(given))
+        code = _report_error(_format_usage_error(error), code=2, given=given, hint=_format_hint(given))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:  # `plimsoll … | head` is not an error
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _init_completion() -> None:
+def _initialize_completion() -> None:
     """Answer a completion request. typer installs its completion only on demand, because we have our own command."""
     from typer.completion import completion_init  # type: ignore[attr-defined]  # typer lists no exports there
 
@@ -124,13 +124,13 @@ def _report_error(message: str, *, code: int, given: list[str], path: str = "", 
     return code
 
 
-def _usage_error(error: typer.TyperException) -> str:
+def _format_usage_error(error: typer.TyperException) -> str:
     """The usage error on one line."""
     format_message = getattr(error, "format_message", None)
     return " ".join(str(format_message() if callable(format_message) else error).replace("Value error, ", "").split())
 
 
-def _hint(given: list[str]) -> str:
+def _format_hint(given: list[str]) -> str:
     known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
     if given and given[0] in known:
         return f"see plimsoll {given[0]} --help"

@@ -8,16 +8,16 @@ from typing import Protocol
 class Entropy(Protocol):
     """Operating system randomness in production, a seeded stream elsewhere (`plimsoll.runtime.entropy`)."""
 
-    def uid(self) -> str:
+    def generate_uid(self) -> str:
         """A random (version 4) UUID in its text form."""
         ...
 
-    def suffix(self, length: int = 5) -> str:
+    def generate_suffix(self, length: int = 5) -> str:
         """The characters that Kubernetes appends to a generateName: no vowels and no look-alikes."""
         ...
 
-    def uniform(self, low: float, high: float) -> float: ...
+    def draw_uniform(self, low: float, high: float) -> float: ...
 
-    def token(self, size_bytes: int = 32) -> str:
+    def generate_token(self, size_bytes: int = 32) -> str:
         """A secret as URL-safe text."""
         ...

@@ -39,7 +39,7 @@ class InvalidInput(PlimsollError):
         self.problem = problem
         self.path = path
 
-    def under(self, parent: str) -> InvalidInput:
+    def with_parent(self, parent: str) -> InvalidInput:
         """The same error, with the path of the enclosing object."""
         return type(self)(self.problem, path=f"{parent}.{self.path}" if self.path else parent)
 

@@ -43,7 +43,7 @@ class FieldSelector(Value, frozen=True):
         """The selected fields, each once, in order. The API server compares them with those that a kind supports."""
         return tuple(dict.fromkeys(term.field for term in self.terms))
 
-    def exact(self, field: str) -> str | None:
+    def get_exact_value(self, field: str) -> str | None:
         """The one value the selector leaves for `field`, if it names one."""
         return next((term.value for term in self.terms if term.field == field and term.equal), None)
 
@@ -53,7 +53,7 @@ class FieldSelector(Value, frozen=True):
 
 def parse_field_selector(text: str) -> FieldSelector:
     """The selector that `text` spells; empty parts between commas do not count."""
-    return FieldSelector(terms=tuple(_term(part, text) for part in sorted(_split(text)) if part))
+    return FieldSelector(terms=tuple(_parse_term(part, text) for part in sorted(_split(text)) if part))
 
 
 def escape_field_value(value: str) -> str:
@@ -75,7 +75,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _term(part: str, whole: str) -> FieldTerm:
+def _parse_term(part: str, whole: str) -> FieldTerm:
     for index, character in enumerate(part):
         if character not in "!=":
             continue

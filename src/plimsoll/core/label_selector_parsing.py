@@ -10,7 +10,14 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput, InvalidSelector
-from plimsoll.core.selectors import BINARY_OPERATORS, LabelSelector, Operator, Requirement, key_problem, requirement
+from plimsoll.core.selectors import (
+    BINARY_OPERATORS,
+    LabelSelector,
+    Operator,
+    Requirement,
+    build_requirement,
+    find_key_problem,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +43,7 @@ class UnparsableSelector(InvalidSelector):
         super().__init__(problem, path=path)
         self.position = position
 
-    def under(self, parent: str) -> InvalidInput:
+    def with_parent(self, parent: str) -> InvalidInput:
         path = f"{parent}.{self.path}" if self.path else parent
         return UnparsableSelector(self.problem, path=path, position=self.position)
 
@@ -53,7 +60,7 @@ class _Token(NamedTuple):
 
 def parse_label_selector(text: str) -> LabelSelector:
     """The selector that `text` spells; raises `UnparsableSelector` with Kubernetes' words."""
-    return LabelSelector(_Parser(text).requirements())
+    return LabelSelector(_Parser(text).parse_requirements())
 
 
 class _Parser:
@@ -63,22 +70,22 @@ class _Parser:
         self._tokens = [_Token(found.group(1), found.start(1)) for found in _TOKEN.finditer(text)]
         self._next = 0
 
-    def requirements(self) -> Iterator[Requirement]:
+    def parse_requirements(self) -> Iterator[Requirement]:
         token = self._peek()
         while token.text:
             if not token.is_word and token.text != "!":
-                raise _unexpected_token_error(token, "!, identifier, or 'end of string'")
-            yield self._requirement()
+                raise _build_unexpected_token_error(token, "!, identifier, or 'end of string'")
+            yield self._parse_requirement()
             separator = self._take()
             if not separator.text:
                 return
             if separator.text != ",":
-                raise _unexpected_token_error(separator, "',' or 'end of string'")
+                raise _build_unexpected_token_error(separator, "',' or 'end of string'")
             token = self._peek()
             if not token.is_word and token.text != "!":
-                raise _unexpected_token_error(token, "identifier after ','")
+                raise _build_unexpected_token_error(token, "identifier after ','")
 
-    def _requirement(self) -> Requirement:
+    def _parse_requirement(self) -> Requirement:
         start = self._peek().position
         try:
             return self._read_requirement()
@@ -93,33 +100,33 @@ class _Parser:
         if negated:
             token = self._take()
         if not token.is_word:
-            raise _unexpected_token_error(token, "identifier")
+            raise _build_unexpected_token_error(token, "identifier")
         # Kubernetes has no path at hand here and prints Go's nil for it.
-        if problem := key_problem(token.text, path="<nil>"):
+        if problem := find_key_problem(token.text, path="<nil>"):
             raise UnparsableSelector(problem, position=token.position)
         key = token.text
         following = self._peek()
         if negated:
-            return requirement(key, Operator.DOES_NOT_EXIST)
+            return build_requirement(key, Operator.DOES_NOT_EXIST)
         if following.text in {"", ","}:
-            return requirement(key, Operator.EXISTS)
+            return build_requirement(key, Operator.EXISTS)
         operator = _SIGN_OPERATORS.get(self._take().text)
         if operator is None:
-            raise _unexpected_token_error(
+            raise _build_unexpected_token_error(
                 following, ", ".join(binary_operator.value for binary_operator in BINARY_OPERATORS)
             )
-        values = self._value_set() if operator in {Operator.IN, Operator.NOT_IN} else {self._exact_value()}
-        return requirement(key, operator, sorted(values))
+        values = self._parse_value_set() if operator in {Operator.IN, Operator.NOT_IN} else {self._parse_exact_value()}
+        return build_requirement(key, operator, sorted(values))
 
-    def _exact_value(self) -> str:
+    def _parse_exact_value(self) -> str:
         if self._peek().text in {"", ","}:
             return ""
         token = self._take()
         if not token.is_word:
-            raise _unexpected_token_error(token, "identifier")
+            raise _build_unexpected_token_error(token, "identifier")
         return token.text
 
-    def _value_set(self) -> set[str]:
+    def _parse_value_set(self) -> set[str]:
         opening = self._take()
         if opening.text != "(":
             raise UnparsableSelector(f"found '{opening.text}' expected: '('", position=opening.position)
@@ -128,10 +135,10 @@ class _Parser:
             self._take()
             return {""}
         if not first.is_word and first.text != ",":
-            raise _unexpected_token_error(first, "',', ')' or identifier")
-        return self._values_until_closed()
+            raise _build_unexpected_token_error(first, "',', ')' or identifier")
+        return self._parse_values_until_closed()
 
-    def _values_until_closed(self) -> set[str]:
+    def _parse_values_until_closed(self) -> set[str]:
         """Values between the parentheses; nothing between two commas is the empty value."""
         values: set[str] = set()
         value_expected = True
@@ -147,9 +154,9 @@ class _Parser:
                 values.add(token.text)
                 value_expected = False
             elif value_expected:
-                raise _unexpected_token_error(token, "',', or identifier")
+                raise _build_unexpected_token_error(token, "',', or identifier")
             else:
-                raise _unexpected_token_error(token, "',' or ')'")
+                raise _build_unexpected_token_error(token, "',' or ')'")
 
     def _peek(self) -> _Token:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
@@ -160,5 +167,5 @@ class _Parser:
         return token
 
 
-def _unexpected_token_error(token: _Token, expected: str) -> UnparsableSelector:
+def _build_unexpected_token_error(token: _Token, expected: str) -> UnparsableSelector:
     return UnparsableSelector(f"found '{token.text}', expected: {expected}", position=token.position)

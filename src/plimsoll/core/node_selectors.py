@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import LabelSelector, Operator, Requirement, requirement
+from plimsoll.core.selectors import LabelSelector, Operator, Requirement, build_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -27,15 +27,15 @@ _OPERATORS: Final = {
 }
 
 
-def node_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
+def build_node_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
     """An entry of a term's matchExpressions; Gt and Lt take one integer."""
     known = _OPERATORS.get(operator)
     if known is None:
         raise InvalidSelector(f'"{operator}" is not a valid node selector operator', path=path)
-    return requirement(key, known, values, path=path)
+    return build_requirement(key, known, values, path=path)
 
 
-def field_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
+def build_field_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
     """An entry of matchFields: In or NotIn, with exactly one value, on any field (only metadata.name exists)."""
     if operator not in {"In", "NotIn"}:
         raise InvalidSelector(f'"{operator}" is not a valid node field selector operator', path=path)
@@ -57,7 +57,7 @@ class NodeSelectorTerm:
     def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
         return not self.is_empty and self.expressions.matches(labels) and self.fields.matches(fields)
 
-    def named_nodes(self) -> frozenset[str] | None:
+    def get_named_nodes(self) -> frozenset[str] | None:
         """The only nodes this term can match, if its fields name them; none when it does not name any."""
         named: frozenset[str] | None = None
         for field in self.fields:
@@ -76,9 +76,9 @@ class NodeSelector:
         self._by_value: dict[str, dict[str, list[NodeSelectorTerm]]] = {}
         self._others: list[NodeSelectorTerm] = []
         for term in self.terms:
-            self._file(term)
+            self._index_term(term)
 
-    def _file(self, term: NodeSelectorTerm) -> None:
+    def _index_term(self, term: NodeSelectorTerm) -> None:
         """Under the values of its first In condition on a label, where it has one."""
         listed = next((expression for expression in term.expressions if expression.operator is Operator.IN), None)
         if listed is None:
@@ -96,11 +96,11 @@ class NodeSelector:
                 return True
         return any(term.matches(labels, fields) for term in self._others)
 
-    def named_nodes(self) -> frozenset[str] | None:
+    def get_named_nodes(self) -> frozenset[str] | None:
         """The only nodes any term can match, if every term names nodes; none when some term does not."""
         named: set[str] = set()
         for term in self.terms:
-            names = term.named_nodes()
+            names = term.get_named_nodes()
             if names is None:
                 return None
             named |= names

@@ -119,7 +119,7 @@ class Plan(Value):
     not_done: tuple[NotDone, ...] = ()
     budgets: dict[str, int] = {}
 
-    def sentence(self, outcomes: tuple[Outcome, ...] = ()) -> str:
+    def format_sentence(self, outcomes: tuple[Outcome, ...] = ()) -> str:
         """One sentence about the loop, for the log. Actions that were held back or failed are not done."""
         stopped = {encode(outcome.action): outcome.result for outcome in outcomes if outcome.result in _STOPPED}
         results = [(action.verb, stopped.get(encode(action))) for action in self.actions]
@@ -132,11 +132,11 @@ class Plan(Value):
         parts += [f"{left} unchanged"] if left else []
         return f"{self.subsystem}: {'; '.join(parts)}"
 
-    def lines(self) -> list[str]:
+    def format_lines(self) -> list[str]:
         """The whole plan for a terminal: what is done, then what is not, a line each."""
         return [f"+ {action}" for action in self.actions] + [f"- {not_done}" for not_done in self.not_done]
 
-    def about(self, ref: Ref) -> Plan:
+    def filter_by_ref(self, ref: Ref) -> Plan:
         """The part that concerns one thing: what `plimsoll why` shows."""
         return msgspec.structs.replace(
             self,

@@ -72,18 +72,18 @@ class Quantity:
         return _parse(written)
 
     @classmethod
-    def of(cls, whole: int, written_as: Format = Format.DECIMAL_SI) -> Quantity:
+    def from_int(cls, whole: int, written_as: Format = Format.DECIMAL_SI) -> Quantity:
         return cls(whole * NANO, written_as)
 
     @classmethod
-    def of_milli(cls, milli: int) -> Quantity:
+    def from_milli(cls, milli: int) -> Quantity:
         return cls(milli * (NANO // 1000))
 
-    def ceil(self) -> int:
+    def round_up(self) -> int:
         """The value in whole units, rounded away from zero, like Kubernetes' Value()."""
         return _divide_away_from_zero(self.nano, NANO)
 
-    def milli(self) -> int:
+    def to_milli(self) -> int:
         """The value in thousandths, the unit of cpu, rounded away from zero."""
         return _divide_away_from_zero(self.nano, NANO // 1000)
 
@@ -98,8 +98,8 @@ class Quantity:
         if self.nano == 0:
             return "0"
         if self.format is Format.BINARY_SI and self.is_whole() and abs(self.nano) >= 1024 * NANO:
-            return _in_binary(self.nano // NANO)
-        return _in_decimal(self.nano, with_exponent=self.format is Format.DECIMAL_EXPONENT)
+            return _format_binary(self.nano // NANO)
+        return _format_decimal(self.nano, with_exponent=self.format is Format.DECIMAL_EXPONENT)
 
     def __repr__(self) -> str:
         return f"Quantity({str(self)!r})"
@@ -144,14 +144,14 @@ def _parse(written: str) -> Quantity:
     sign, whole, fraction, suffix = match.groups(default="")
     if not whole and not fraction:
         raise InvalidQuantity(f"{written!r}: unable to parse numeric part of quantity")
-    scale, written_as = _scale_of(suffix, written)
+    scale, written_as = _parse_scale(suffix, written)
     amount = Fraction(int(whole + fraction), 10 ** len(fraction)) * scale
     if written_as is Format.BINARY_SI and 0 < amount < 1:
         written_as = Format.DECIMAL_SI
     return Quantity(_round_away_from_zero(amount * NANO) * (-1 if sign == "-" else 1), written_as)
 
 
-def _scale_of(suffix: str, written: str) -> tuple[Fraction, Format]:
+def _parse_scale(suffix: str, written: str) -> tuple[Fraction, Format]:
     if suffix in _DECIMAL:
         return Fraction(10) ** _DECIMAL[suffix], Format.DECIMAL_SI
     if suffix in _BINARY:
@@ -173,7 +173,7 @@ def _divide_away_from_zero(value: int, by: int) -> int:
     return -(-value // by) if value >= 0 else value // by
 
 
-def _in_binary(whole: int) -> str:
+def _format_binary(whole: int) -> str:
     power = 0
     while whole % 1024 == 0 and power < 60:
         whole //= 1024
@@ -182,7 +182,7 @@ def _in_binary(whole: int) -> str:
     return f"{whole}{suffix}"
 
 
-def _in_decimal(nano: int, *, with_exponent: bool) -> str:
+def _format_decimal(nano: int, *, with_exponent: bool) -> str:
     exponent = -9
     while nano % 1000 == 0 and exponent < 18:
         nano //= 1000

@@ -36,12 +36,12 @@ class ResourceVector(Mapping[str, int]):
     @classmethod
     def from_quantities(cls, quantities: Mapping[str, str | float], *, path: str = "") -> ResourceVector:
         """Read a resource list of an object; a bad quantity raises `InvalidQuantity` with the path of its key."""
-        return cls({name: _amount(name, quantity, path) for name, quantity in quantities.items()})
+        return cls({name: _parse_amount(name, quantity, path) for name, quantity in quantities.items()})
 
     def __getitem__(self, name: str) -> int:
         return self._amounts.get(name, 0)
 
-    def amounts(self, names: Iterable[str]) -> list[int]:
+    def get_amounts(self, names: Iterable[str]) -> list[int]:
         """The amounts of several resources, in their order."""
         known = self._amounts
         return [known.get(name, 0) for name in names]
@@ -50,10 +50,10 @@ class ResourceVector(Mapping[str, int]):
         return name in self._amounts
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_in_order(tuple(self._amounts)))
+        return iter(_sort_names(tuple(self._amounts)))
 
     def items(self) -> ItemsView[str, int]:
-        return {name: self._amounts[name] for name in _in_order(tuple(self._amounts))}.items()
+        return {name: self._amounts[name] for name in _sort_names(tuple(self._amounts))}.items()
 
     def __len__(self) -> int:
         return len(self._amounts)
@@ -88,10 +88,10 @@ class ResourceVector(Mapping[str, int]):
         made._amounts = total
         return made
 
-    def scale(self, times: int) -> ResourceVector:
+    def scale_by(self, times: int) -> ResourceVector:
         return ResourceVector({name: amount * times for name, amount in self._amounts.items()})
 
-    def larger(self, other: ResourceVector) -> ResourceVector:
+    def take_larger(self, other: ResourceVector) -> ResourceVector:
         """The larger of both, resource by resource."""
         names = {**self._amounts, **other._amounts}
         return ResourceVector({name: max(self[name], other[name]) for name in names})
@@ -104,10 +104,10 @@ class ResourceVector(Mapping[str, int]):
         available = free._amounts
         return all(amount <= 0 or amount <= available.get(name, 0) for name, amount in self._amounts.items())
 
-    def lacking(self, free: ResourceVector) -> tuple[str, ...]:
+    def find_lacking(self, free: ResourceVector) -> tuple[str, ...]:
         """The resources of which `free` has too little, in canonical order; a need of zero never lacks."""
         short = [name for name, amount in self._amounts.items() if amount > 0 and amount > free[name]]
-        return _in_order(tuple(short))
+        return _sort_names(tuple(short))
 
     def to_json(self) -> dict[str, str]:
         """A resource list that `from_quantities` parses: cpu "1500m", memory "8Gi"."""
@@ -121,28 +121,28 @@ ZERO: Final = ResourceVector()
 
 
 @lru_cache(maxsize=4096)
-def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
+def _sort_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """cpu, memory, ephemeral storage and pods first, the others by name."""
     return tuple(sorted(names, key=lambda name: (_FIRST.get(name, len(_FIRST)), name)))
 
 
-def _amount(name: str, quantity: str | float, path: str) -> int:
+def _parse_amount(name: str, quantity: str | float, path: str) -> int:
     try:
-        return _units(quantity, in_milli=name == CPU)
+        return _convert_to_units(quantity, in_milli=name == CPU)
     except InvalidQuantity as error:
         raise InvalidQuantity(error.problem, path=f"{path}[{name}]" if path else name) from None
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _units(quantity: str | float, *, in_milli: bool) -> int:
+def _convert_to_units(quantity: str | float, *, in_milli: bool) -> int:
     """Cached: ten thousand pods have the same few quantities, and parsing one takes longer than the rest."""
     parsed = Quantity.parse(quantity)
-    return parsed.milli() if in_milli else parsed.ceil()
+    return parsed.to_milli() if in_milli else parsed.round_up()
 
 
 @lru_cache(maxsize=4096)
 def _format_amount(name: str, amount: int) -> str:
     if name == CPU:
-        return str(Quantity.of_milli(amount))
+        return str(Quantity.from_milli(amount))
     in_bytes = name in {MEMORY, EPHEMERAL_STORAGE} or name.startswith("hugepages-")
-    return str(Quantity.of(amount, Format.BINARY_SI if in_bytes else Format.DECIMAL_SI))
+    return str(Quantity.from_int(amount, Format.BINARY_SI if in_bytes else Format.DECIMAL_SI))

@@ -1,7 +1,7 @@
 """Label selectors.
 
 Two spellings have one value, `LabelSelector`: the structured one (matchLabels and matchExpressions), built with
-`requirement()` and `LabelSelector.all_of()`, and the text one (`app=web,tier in (a,b),!canary`), parsed by
+`build_requirement()` and `LabelSelector.from_parts()`, and the text one (`app=web,tier in (a,b),!canary`), parsed by
 `label_selector_parsing`.
 
 Requirements are compiled to one rule per key when a selector is built, so matching costs as much as there are labels,
@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.names import find_qualified_name_problems, label_value_problems
+from plimsoll.core.names import find_label_value_problems, find_qualified_name_problems
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _UNARY: Final = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
 
 
 class Requirement(Value, frozen=True):
-    """A condition on one key. `requirement()` builds and checks it, so every `Requirement` is valid."""
+    """A condition on one key. `build_requirement()` builds and checks it, so every `Requirement` is valid."""
 
     key: str
     operator: Operator
@@ -76,25 +76,25 @@ class Requirement(Value, frozen=True):
         return f"{self.key}{sign}{values}"
 
 
-def requirement(key: str, operator: Operator, values: Iterable[str] = (), *, path: str = "") -> Requirement:
+def build_requirement(key: str, operator: Operator, values: Iterable[str] = (), *, path: str = "") -> Requirement:
     """A checked requirement; `InvalidSelector` lists every problem, with `path` before each field's name."""
     listed = tuple(values)
-    problems = [*_key_problems(key, path), *_operand_problems(operator, listed, path)]
+    problems = [*_find_key_problems(key, path), *_find_operand_problems(operator, listed, path)]
     for index, value in enumerate(listed):
-        if complaints := label_value_problems(value):
-            where = _child(path, f"values[{index}][{key}]")
+        if complaints := find_label_value_problems(value):
+            where = _join_path(path, f"values[{index}][{key}]")
             problems.append(f"{where}: Invalid value: {_quote(value)}: {'; '.join(complaints)}")
     if problems:
         raise InvalidSelector(aggregate(problems))
     return Requirement(key=key, operator=operator, values=frozenset(listed))
 
 
-def build_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
+def parse_requirement(key: str, operator: str, values: Collection[str] = (), *, path: str = "") -> Requirement:
     """A matchExpressions entry, whose operators are In, NotIn, Exists and DoesNotExist."""
     known = _STRUCTURED_OPERATORS.get(operator)
     if known is None:
         raise InvalidSelector(f"{_quote(operator)} is not a valid label selector operator", path=path)
-    return requirement(key, known, values, path=path)
+    return build_requirement(key, known, values, path=path)
 
 
 class LabelSelector:
@@ -116,12 +116,12 @@ class LabelSelector:
         self._impossible = impossible
 
     @classmethod
-    def all_of(cls, match_labels: Mapping[str, str], expressions: Iterable[Requirement] = ()) -> LabelSelector:
+    def from_parts(cls, match_labels: Mapping[str, str], expressions: Iterable[Requirement] = ()) -> LabelSelector:
         """The structured form: every pair of matchLabels as an `=`, and the expressions (already checked)."""
         others = tuple(expressions)
         if not others:
-            return _of_labels(tuple(match_labels.items()))
-        return cls((*_pairs(match_labels.items()), *others))
+            return _build_label_selector(tuple(match_labels.items()))
+        return cls((*_build_label_requirements(match_labels.items()), *others))
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +148,7 @@ class LabelSelector:
         """A copy with further requirements; a selector of nothing stays one."""
         return self if self._impossible else LabelSelector((*self.requirements, *more))
 
-    def exact(self, key: str) -> str | None:
+    def get_exact_value(self, key: str) -> str | None:
         """The value that `key` must have, if the selector allows only one; usable for an index lookup."""
         rule = self._rules.get(key)
         if rule is None or rule.allowed is None or len(rule.allowed) != 1:
@@ -211,7 +211,7 @@ class _KeyRule:
             return False
         if self.above is None and self.below is None:
             return True
-        number = decimal_int64(value)
+        number = parse_decimal_int64(value)
         if number is None:
             return False
         return (self.above is None or number > self.above) and (self.below is None or number < self.below)
@@ -220,20 +220,20 @@ class _KeyRule:
 EVERYTHING: Final = LabelSelector()
 
 
-def _pairs(match_labels: Iterable[tuple[str, str]]) -> Iterator[Requirement]:
-    return (requirement(key, Operator.EQUALS, (value,)) for key, value in match_labels)
+def _build_label_requirements(match_labels: Iterable[tuple[str, str]]) -> Iterator[Requirement]:
+    return (build_requirement(key, Operator.EQUALS, (value,)) for key, value in match_labels)
 
 
 @lru_cache(maxsize=1024)
-def _of_labels(match_labels: tuple[tuple[str, str], ...]) -> LabelSelector:
+def _build_label_selector(match_labels: tuple[tuple[str, str], ...]) -> LabelSelector:
     """Controllers need the selector of an owner in every reconcile; its labels seldom change."""
-    return LabelSelector(_pairs(match_labels))
+    return LabelSelector(_build_label_requirements(match_labels))
 
 
 NOTHING: Final = LabelSelector(impossible=True)
 
 
-def decimal_int64(text: str) -> int | None:
+def parse_decimal_int64(text: str) -> int | None:
     """The integer Kubernetes' Gt and Lt see in a label: decimal digits with at most a sign, in 64 bits; else none."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
@@ -248,19 +248,19 @@ def aggregate(problems: list[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def key_problem(key: str, *, path: str) -> str | None:
+def find_key_problem(key: str, *, path: str) -> str | None:
     """The complaint about a key as Kubernetes writes it, or none."""
     complaints = find_qualified_name_problems(key)
     return f"{path}: Invalid value: {_quote(key)}: {'; '.join(complaints)}" if complaints else None
 
 
-def _key_problems(key: str, path: str) -> list[str]:
-    problem = key_problem(key, path=_child(path, "key"))
+def _find_key_problems(key: str, path: str) -> list[str]:
+    problem = find_key_problem(key, path=_join_path(path, "key"))
     return [] if problem is None else [problem]
 
 
-def _operand_problems(operator: Operator, values: tuple[str, ...], path: str) -> list[str]:
-    where = _child(path, "values")
+def _find_operand_problems(operator: Operator, values: tuple[str, ...], path: str) -> list[str]:
+    where = _join_path(path, "values")
     listed = json.dumps(list(values), ensure_ascii=False)
     if operator in {Operator.IN, Operator.NOT_IN}:
         return (
@@ -281,12 +281,12 @@ def _operand_problems(operator: Operator, values: tuple[str, ...], path: str) ->
     problems += [
         f"{where}[{index}]: Invalid value: {_quote(value)}: {integer}"
         for index, value in enumerate(values)
-        if decimal_int64(value) is None
+        if parse_decimal_int64(value) is None
     ]
     return problems
 
 
-def _child(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 

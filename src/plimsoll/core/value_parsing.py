@@ -77,7 +77,7 @@ def parse_switch(value: Any) -> bool:
 
 
 def parse_count(value: Any, *, least: int = 0) -> int:
-    number = _whole(value)
+    number = _parse_whole(value)
     if number is None:
         raise InvalidValue(f"{quote(value)} is not a whole number")
     if not least <= number <= _MOST:
@@ -90,7 +90,7 @@ def parse_count(value: Any, *, least: int = 0) -> int:
 
 def read_whole_number(written: str, *, least: int = 0, most: int = 2**31 - 1) -> int | None:
     """A whole number outside of flags, such as in an annotation; None if it is not a number, or out of range."""
-    number = _whole(written) if written.isascii() else None
+    number = _parse_whole(written) if written.isascii() else None
     return number if number is not None and least <= number <= most else None
 
 
@@ -143,7 +143,7 @@ def parse_list(value: Any, *, commas: bool) -> list[Any]:
     return [part.strip() for part in written.split(",") if part.strip()] if commas else [written]
 
 
-def _whole(value: Any) -> int | None:
+def _parse_whole(value: Any) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value.strip()):
         return int(value)
     if isinstance(value, float) and value.is_integer():

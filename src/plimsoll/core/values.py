@@ -33,7 +33,7 @@ _INITIALISMS = {
 }
 
 
-def wire_name(field: str) -> str:
+def to_wire_name(field: str) -> str:
     """`pod_ip` → `podIP`, `cluster_ips` → `clusterIPs`, `fs_group` → `fsGroup`: the spelling Kubernetes uses.
 
     A word in first place stays in lower case whatever it is; a trailing underscore (`continue_`) is Python's, not
@@ -52,9 +52,9 @@ class _StructMeta(msgspec.StructMeta):
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 
-class Value(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, rename=wire_name):
+class Value(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, rename=to_wire_name):
     """Base of our own data: snapshots, plans, reasons. Every field is written out, so that outputs are stable."""
 
 
-class Wire(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, omit_defaults=True, rename=wire_name):
+class Wire(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, omit_defaults=True, rename=to_wire_name):
     """Base of types that mirror an external API. Unknown fields are dropped, so a `Wire` is never written whole."""

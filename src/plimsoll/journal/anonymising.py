@@ -95,21 +95,23 @@ class Anonymiser:
 
     def anonymise(self, value: Any) -> Any:
         """An anonymised copy of plain JSON: a Kubernetes object, a list of them, or any value that contains them."""
-        for pod, volume in _ephemeral_volumes(value):
+        for pod, volume in _find_ephemeral_volumes(value):
             # Kubernetes itself puts this name together, and so does every reader of the claim.
-            self._known[f"{pod}-{volume}"] = f"{self.name(pod)}-{self.name(volume)}"
+            self._known[f"{pod}-{volume}"] = f"{self.replace_name(pod)}-{self.replace_name(volume)}"
         return self._anonymise(value)
 
     def _anonymise(self, value: Any) -> Any:
         if isinstance(value, dict):
             if _is_selection(value):
-                return self._selection(value)
-            return {key: self._under(key, held) for key, held in value.items() if key not in self._rules.dropped}
+                return self._anonymise_selection(value)
+            return {
+                key: self._anonymise_member(key, held) for key, held in value.items() if key not in self._rules.dropped
+            }
         if isinstance(value, list):
             return [self._anonymise(item) for item in value]
         return value
 
-    def name(self, text: str) -> str:
+    def replace_name(self, text: str) -> str:
         """The pseudonym of a text: a legal name, label value and image."""
         if text in self._known:
             return self._known[text]
@@ -125,59 +127,59 @@ class Anonymiser:
                 return f"{text[:cut]}{self._hash(text)}"
         for prefix in self._rules.hidden_prefixes:
             if text.startswith((f"{prefix}-", f"{prefix}_")):
-                return f"{self.name(prefix)}{text[len(prefix)]}{self._hash(text)}"
+                return f"{self.replace_name(prefix)}{text[len(prefix)]}{self._hash(text)}"
         return self._hash(text)
 
     def _hash(self, text: str) -> str:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10, key=self._key).digest()
         return f"x{base64.b32encode(digest).decode().lower()}"
 
-    def _under(self, key: str, value: Any) -> Any:
+    def _anonymise_member(self, key: str, value: Any) -> Any:
         if key == "annotations":
-            return self._annotations(value)
+            return self._anonymise_annotations(value)
         if key in self._rules.name_maps and isinstance(value, dict):
-            return {self.name(name): self._names(held) for name, held in value.items()}
+            return {self.replace_name(name): self._anonymise_names(held) for name, held in value.items()}
         if key in self._rules.label_maps and _is_flat(value):
-            return self._values(value)
+            return self._anonymise_values(value)
         if key in {"taints", "tolerations"}:
-            return _each(value, self._taint)
+            return _map_items(value, self._anonymise_taint)
         if key in self._rules.names:
-            return self._names(value)
+            return self._anonymise_names(value)
         if key in self._rules.paths and isinstance(value, str):
-            return "/".join(self.name(part) for part in value.split("/"))
+            return "/".join(self.replace_name(part) for part in value.split("/"))
         if key in self._rules.texts and isinstance(value, str):
             return _redact_text(value)
         return self._anonymise(value)
 
-    def _names(self, value: Any) -> Any:
+    def _anonymise_names(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.name(value)
+            return self.replace_name(value)
         if isinstance(value, list):
-            return [self._names(item) for item in value]
+            return [self._anonymise_names(item) for item in value]
         return self._anonymise(value)
 
-    def _values(self, value: Any) -> Any:
+    def _anonymise_values(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return self._anonymise(value)
-        return {key: self._names(held) for key, held in value.items()}
+        return {key: self._anonymise_names(held) for key, held in value.items()}
 
-    def _taint(self, value: dict[str, Any]) -> dict[str, Any]:
-        return {key: self._names(held) if key == "value" else held for key, held in value.items()}
+    def _anonymise_taint(self, value: dict[str, Any]) -> dict[str, Any]:
+        return {key: self._anonymise_names(held) if key == "value" else held for key, held in value.items()}
 
-    def _selection(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _anonymise_selection(self, value: dict[str, Any]) -> dict[str, Any]:
         """`key`, `operator`, `values` of a selector or a topology; values that are compared are numbers, and stay."""
-        return {key: self._names(held) if key == "values" else held for key, held in value.items()}
+        return {key: self._anonymise_names(held) if key == "values" else held for key, held in value.items()}
 
-    def _annotations(self, value: Any) -> Any:
+    def _anonymise_annotations(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return {}
         kept = self._rules.annotations
-        return {key: self._annotation(key, held) for key, held in value.items() if key.startswith(kept)}
+        return {key: self._anonymise_annotation(key, held) for key, held in value.items() if key.startswith(kept)}
 
-    def _annotation(self, key: str, value: Any) -> Any:
+    def _anonymise_annotation(self, key: str, value: Any) -> Any:
         if key in self._rules.annotated_lists and isinstance(value, str):
-            return ",".join(self.name(part.strip()) for part in value.split(","))
-        return self._names(value)
+            return ",".join(self.replace_name(part.strip()) for part in value.split(","))
+        return self._anonymise_names(value)
 
 
 def _redact_text(text: str) -> str:
@@ -190,11 +192,11 @@ def _is_selection(value: Mapping[str, Any]) -> bool:
     return "key" in value and "values" in value
 
 
-def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
+def _find_ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
     """The names of pods and of their ephemeral volumes, wherever the value contains pods."""
     if isinstance(value, list):
         for item in value:
-            yield from _ephemeral_volumes(item)
+            yield from _find_ephemeral_volumes(item)
     if not isinstance(value, dict):
         return
     match value:
@@ -204,7 +206,7 @@ def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
                     case {"name": str(name), "ephemeral": dict()}:
                         yield pod, name
     for held in value.values():
-        yield from _ephemeral_volumes(held)
+        yield from _find_ephemeral_volumes(held)
 
 
 def _is_flat(value: Any) -> bool:
@@ -212,7 +214,7 @@ def _is_flat(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
-def _each(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def _map_items(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     if not isinstance(value, list):
         return value
     return [change(item) if isinstance(item, dict) else item for item in value]

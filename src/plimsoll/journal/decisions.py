@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Ref  # noqa: TC001 - likewise
 from plimsoll.core.values import Value
-from plimsoll.journal.entries import brief
+from plimsoll.journal.entries import shorten
 
 if TYPE_CHECKING:
     from plimsoll.journal.entries import Entry
@@ -27,9 +27,9 @@ class ObjectDecision(Value):
     outcomes: tuple[Outcome, ...] = ()
 
     @classmethod
-    def of_entry(cls, entry: Entry, ref: Ref) -> ObjectDecision:
+    def from_entry(cls, entry: Entry, ref: Ref) -> ObjectDecision:
         """The part of an entry about this object; other objects are counted, not named."""
-        part = entry.about(ref)
+        part = entry.filter_by_ref(ref)
         return cls(
             ref=ref,
             at=entry.at,
@@ -37,12 +37,12 @@ class ObjectDecision(Value):
             snapshot=entry.snapshot,
             number=entry.number,
             actions=part.plan.actions,
-            not_done=tuple(brief(not_done, ref) for not_done in part.plan.not_done),
+            not_done=tuple(shorten(not_done, ref) for not_done in part.plan.not_done),
             outcomes=part.outcomes,
         )
 
     @classmethod
-    def of_last_plan(cls, last_plan: LastPlan) -> ObjectDecision:
+    def from_last_plan(cls, last_plan: LastPlan) -> ObjectDecision:
         return cls(
             ref=last_plan.ref,
             at=last_plan.at,

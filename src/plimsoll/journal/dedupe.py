@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, structs
 
 from plimsoll.core.plans import Result
-from plimsoll.journal.workloads import pods_of_workload
+from plimsoll.journal.workloads import find_workload_pods
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,7 +50,7 @@ class PlanDeduplicator:
         `settled` returns what became of pods that are no longer named. The others count as unchanged.
         """
         results = {id(outcome.action): outcome.result for outcome in outcomes}
-        current = _gists(plan, results)
+        current = _build_gists(plan, results)
         before = self._reported
         unnamed = [ref for ref in before if ref.kind == "pod" and ref not in current]
         ended = settled(unnamed)
@@ -64,9 +64,9 @@ class PlanDeduplicator:
         actions = tuple(
             action
             for action in plan.actions
-            if results.get(id(action)) not in _REPEATED or _subject_of(action) in fresh
+            if results.get(id(action)) not in _REPEATED or _get_subject(action) in fresh
         )
-        not_done = tuple(kept for done in plan.not_done if (kept := _fresh_part(done, fresh)) is not None)
+        not_done = tuple(kept for done in plan.not_done if (kept := _filter_fresh(done, fresh)) is not None)
         if not actions and not not_done:
             return None
         chosen = {id(action) for action in actions}
@@ -74,37 +74,37 @@ class PlanDeduplicator:
         return news, tuple(outcome for outcome in outcomes if id(outcome.action) in chosen)
 
 
-def _fresh_part(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
+def _filter_fresh(not_done: NotDone, fresh: set[Ref]) -> NotDone | None:
     about = tuple(ref for ref in not_done.about if ref in fresh)
     if not about:
         return None
     concerns = not_done.concerns
     if concerns is not UNSET:
-        concerns = tuple(ref for ref in concerns if pods_of_workload(ref, about)) or UNSET
+        concerns = tuple(ref for ref in concerns if find_workload_pods(ref, about)) or UNSET
     return structs.replace(not_done, about=about, unnamed=not_done.count - len(about), concerns=concerns)
 
 
-def _gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
+def _build_gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
     found: dict[Ref, list[Gist]] = {}
     for action in plan.actions:
-        found.setdefault(_subject_of(action), []).append(_gist_of_action(action, results.get(id(action))))
+        found.setdefault(_get_subject(action), []).append(_build_action_gist(action, results.get(id(action))))
     for not_done in plan.not_done:
-        gist = (not_done.what, *_gist(not_done.reason))
+        gist = (not_done.what, *_build_gist(not_done.reason))
         for ref in not_done.about:
             found.setdefault(ref, []).append(gist)
     return found
 
 
-def _subject_of(action: Action) -> Ref:
+def _get_subject(action: Action) -> Ref:
     """What an action is compared by: its target, or the machine type of a new group, whose name differs every time."""
     machine_type = action.arguments.get("machineType")
     return structs.replace(action.target, name=f"new {machine_type}") if machine_type else action.target
 
 
-def _gist_of_action(action: Action, result: Result | None) -> Gist:
+def _build_action_gist(action: Action, result: Result | None) -> Gist:
     return (action.verb, result, *sorted((key, str(value)) for key, value in action.arguments.items()))
 
 
-def _gist(reason: Reason) -> Gist:
+def _build_gist(reason: Reason) -> Gist:
     facts = (reason.facts.get(name) for name in _DISTINGUISHING_FACTS)
-    return (reason.code, *facts, *(_gist(cause) for cause in reason.because))
+    return (reason.code, *facts, *(_build_gist(cause) for cause in reason.because))

@@ -14,7 +14,7 @@ from msgspec import structs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
 from plimsoll.core.values import Value
-from plimsoll.journal.workloads import pods_of_workload, to_plural
+from plimsoll.journal.workloads import find_workload_pods, to_plural
 
 SMALLEST_ENTRY: Final = 4096
 """A size that every entry can be brought down to."""
@@ -53,20 +53,20 @@ class Entry(Value):
         stopped = sum(outcome.result not in {Result.DONE, Result.ALREADY_SO} for outcome in self.outcomes)
         return len(self.plan.actions) - stopped
 
-    def sentence(self) -> str:
+    def format_sentence(self) -> str:
         """One sentence about the decision."""
-        return self.plan.sentence(self.outcomes)
+        return self.plan.format_sentence(self.outcomes)
 
-    def subjects(self) -> frozenset[Ref]:
+    def list_subjects(self) -> frozenset[Ref]:
         """All objects that the entry names."""
         left = (ref for not_done in self.plan.not_done for ref in not_done.subjects)
         done = (ref for action in self.plan.actions for ref in action.subjects)
         return frozenset((*done, *left))
 
-    def about(self, ref: Ref) -> Entry:
+    def filter_by_ref(self, ref: Ref) -> Entry:
         """The part that concerns one thing."""
         outcomes = tuple(outcome for outcome in self.outcomes if ref in outcome.action.subjects)
-        return structs.replace(self, plan=self.plan.about(ref), outcomes=outcomes)
+        return structs.replace(self, plan=self.plan.filter_by_ref(ref), outcomes=outcomes)
 
 
 class Query(Value):
@@ -78,14 +78,14 @@ class Query(Value):
     until: datetime | None = None
     limit: int | None = 100
 
-    def wants(self, entry: Entry) -> bool:
+    def matches(self, entry: Entry) -> bool:
         if self.subsystem and entry.subsystem != self.subsystem:
             return False
         if self.since is not None and entry.at < self.since:
             return False
         if self.until is not None and entry.at > self.until:
             return False
-        return self.ref is None or self.ref in entry.subjects()
+        return self.ref is None or self.ref in entry.list_subjects()
 
 
 class Retention(Value):
@@ -111,7 +111,7 @@ class Retention(Value):
             raise InvalidInput(f"must be at least entry_bytes, is {self.total_bytes}", path="total_bytes")
 
 
-def within(entry: Entry, most_bytes: int) -> Entry:
+def limit_size(entry: Entry, most_bytes: int) -> Entry:
     """The entry, shortened to the limit: as many objects as possible are named, the others counted.
 
     Reasons and numbers are cut last. Actions are cut only if they alone exceed the limit.
@@ -119,14 +119,14 @@ def within(entry: Entry, most_bytes: int) -> Entry:
     if len(encode(entry)) <= most_bytes:
         return entry
     for names in (20_000, 5_000, 1_000, 100, 10, 1, 0):
-        fewer = tuple(_naming(not_done, names) for not_done in entry.plan.not_done)
+        fewer = tuple(_limit_names(not_done, names) for not_done in entry.plan.not_done)
         shorter = structs.replace(entry, plan=structs.replace(entry.plan, not_done=fewer))
         if len(encode(shorter)) <= most_bytes:
             return shorter
     return _truncate_actions(entry, most_bytes)
 
 
-def _naming(one: NotDone, names: int) -> NotDone:
+def _limit_names(one: NotDone, names: int) -> NotDone:
     named = one.about[:names]
     concerns = msgspec.UNSET if one.concerns is msgspec.UNSET else one.concerns[:names] or msgspec.UNSET
     return structs.replace(one, about=named, unnamed=one.count - len(named), concerns=concerns)
@@ -155,16 +155,16 @@ def _truncate_actions(entry: Entry, most_bytes: int) -> Entry:
         actions = actions[: len(actions) // 2]
 
 
-def brief(one: NotDone, ref: Ref) -> NotDone:
+def shorten(one: NotDone, ref: Ref) -> NotDone:
     """The part about one object: the others are counted, not named. About a workload: how many of its pods."""
     if ref in one.about:
         return structs.replace(one, about=(ref,), unnamed=one.count - 1, concerns=msgspec.UNSET)
-    pods = len(pods_of_workload(ref, one.about))
+    pods = len(find_workload_pods(ref, one.about))
     what = f"{pods} of its pods {one.what if pods == 1 else to_plural(one.what)}" if pods else one.what
     return structs.replace(one, what=what, about=(ref,), unnamed=0, concerns=msgspec.UNSET)
 
 
-def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:
+def group_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:
     """The parts of a plan by object, in one pass: a plan may name ten thousand pods."""
     parts: dict[Ref, tuple[list[Action], list[NotDone]]] = {}
     for action in plan.actions:

@@ -15,7 +15,7 @@ import msgspec
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Ref, encode
 from plimsoll.core.values import Value
-from plimsoll.journal.entries import brief, parts_by_subject
+from plimsoll.journal.entries import group_by_subject, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,14 +43,16 @@ class LastPlan(Value):
 _DECODER: Final = msgspec.json.Decoder(LastPlan)
 
 
-def last_plans(before: Mapping[str, str], entries: Iterable[Entry], *, most_bytes: int = MOST_BYTES) -> dict[str, str]:
+def build_last_plans(
+    before: Mapping[str, str], entries: Iterable[Entry], *, most_bytes: int = MOST_BYTES
+) -> dict[str, str]:
     """The ConfigMap's data after these entries, given its data before."""
     known = read_last_plans(before)
     for entry in entries:
         for last_plan in _list_last_plans(entry, at_most=most_bytes // _SMALLEST_BYTES):
             if last_plan.ref not in known or known[last_plan.ref].at <= last_plan.at:
                 known[last_plan.ref] = last_plan
-    return _fitting(known.values(), most_bytes)
+    return _select_fitting(known.values(), most_bytes)
 
 
 def read_last_plans(data: Mapping[str, str]) -> dict[Ref, LastPlan]:
@@ -64,7 +66,7 @@ def read_last_plans(data: Mapping[str, str]) -> dict[Ref, LastPlan]:
     return found
 
 
-def key_of(ref: Ref) -> str:
+def build_key(ref: Ref) -> str:
     """A valid ConfigMap key: kinds and namespaces have no underscore; ids of clouds may have any character."""
     key = f"{ref.kind}_{ref.namespace}_{ref.name}"
     if _KEY.fullmatch(key):
@@ -78,7 +80,7 @@ def _list_last_plans(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
     for outcome in entry.outcomes:
         for ref in outcome.action.subjects:
             outcomes.setdefault(ref, []).append(outcome)
-    parts = parts_by_subject(entry.plan)
+    parts = group_by_subject(entry.plan)
     for ref in sorted(parts, key=lambda part: (not parts[part][0], part))[:at_most]:
         actions, not_done = parts[ref]
         yield LastPlan(
@@ -87,18 +89,18 @@ def _list_last_plans(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
             subsystem=entry.subsystem,
             snapshot=entry.snapshot,
             actions=tuple(actions),
-            not_done=tuple(brief(done, ref) for done in not_done),
+            not_done=tuple(shorten(done, ref) for done in not_done),
             outcomes=tuple(outcomes.get(ref, ())),
         )
 
 
-def _fitting(known: Iterable[LastPlan], most_bytes: int) -> dict[str, str]:
+def _select_fitting(known: Iterable[LastPlan], most_bytes: int) -> dict[str, str]:
     """The newest that fit; of equally old ones those with something done about them, then by name."""
     data: dict[str, str] = {}
     left = most_bytes
     by_name = sorted(known, key=lambda last_plan: (not last_plan.actions, last_plan.ref))
     for last_plan in sorted(by_name, key=lambda last_plan: last_plan.at, reverse=True):
-        key, value = key_of(last_plan.ref), encode(last_plan)
+        key, value = build_key(last_plan.ref), encode(last_plan)
         size = len(key) + len(value)
         if size > most_bytes:
             continue

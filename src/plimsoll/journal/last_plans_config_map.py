@@ -1,8 +1,8 @@
 """The last plan of each object in a ConfigMap, for `plimsoll why` in a cluster whose journal is out of reach.
 
-Each controller has a ConfigMap of its own, of at most 256 KiB (`last_plans`). Only changed keys are written, at most
-every ten seconds; what comes in between is written with the next. The content from before a restart is read first. A
-failed write is logged, returned and retried.
+Each controller has a ConfigMap of its own, of at most 256 KiB (`build_last_plans`). Only changed keys are written, at
+most every ten seconds; what comes in between is written with the next. The content from before a restart is read first.
+A failed write is logged, returned and retried.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.journal.last_plans import last_plans
+from plimsoll.journal.last_plans import build_last_plans
 from plimsoll.kube.config_maps import put_config_map
 from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.objects.api.core import ConfigMap
@@ -59,7 +59,7 @@ class LastPlansWriter:
             return None
         try:
             before = await self._read(namespace) if self._data is None else self._data
-            after = last_plans(before, self._waiting)
+            after = build_last_plans(before, self._waiting)
             gone: dict[str, str | None] = dict.fromkeys(before.keys() - after.keys())
             changed = {key: value for key, value in after.items() if before.get(key) != value}
             if gone or changed:

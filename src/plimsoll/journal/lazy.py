@@ -28,11 +28,11 @@ class LazyJournal:
     async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
         await (await self._open()).conclude(number, outcomes)
 
-    async def entries(self, query: Query) -> tuple[Entry, ...]:
-        return await (await self._open()).entries(query)
+    async def list_entries(self, query: Query) -> tuple[Entry, ...]:
+        return await (await self._open()).list_entries(query)
 
-    async def entry(self, number: int) -> Entry | None:
-        return await (await self._open()).entry(number)
+    async def get_entry(self, number: int) -> Entry | None:
+        return await (await self._open()).get_entry(number)
 
     async def close(self) -> None:
         if self._journal is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, within
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, limit_size
 from plimsoll.journal.errors import JournalClosed
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class MemoryJournal:
     async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
         self._check_open()
         self._last += 1
-        entry = within(Entry(number=self._last, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
+        entry = limit_size(Entry(number=self._last, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
         self._put(entry)
         heapq.heappush(self._by_time, (plan.at, entry.number))
         self._drop_old(plan.at)
@@ -48,19 +48,19 @@ class MemoryJournal:
         kept = self._entries.get(number)
         if kept is not None:
             ended = structs.replace(decode_entry(kept), outcomes=outcomes)
-            self._put(within(ended, self._retention.entry_bytes))
+            self._put(limit_size(ended, self._retention.entry_bytes))
 
-    async def entries(self, query: Query) -> tuple[Entry, ...]:
+    async def list_entries(self, query: Query) -> tuple[Entry, ...]:
         self._check_open()
         found: list[Entry] = []
-        for entry in self._newest_first():
+        for entry in self._iterate_newest_first():
             if query.limit is not None and len(found) >= query.limit:
                 break
-            if query.wants(entry):
+            if query.matches(entry):
                 found.append(entry)
         return tuple(found)
 
-    async def entry(self, number: int) -> Entry | None:
+    async def get_entry(self, number: int) -> Entry | None:
         self._check_open()
         kept = self._entries.get(number)
         return None if kept is None else decode_entry(kept)
@@ -69,7 +69,7 @@ class MemoryJournal:
         self._is_open = False
         self._entries.clear()
 
-    def _newest_first(self) -> Iterator[Entry]:
+    def _iterate_newest_first(self) -> Iterator[Entry]:
         return (decode_entry(data) for data in reversed(self._entries.values()))
 
     def _drop_old(self, now: datetime) -> None:

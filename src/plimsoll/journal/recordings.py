@@ -45,7 +45,7 @@ class Recording(About):
     parts: dict[str, Any]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Any], about: About, anonymiser: Anonymiser | None) -> Recording:
+    def from_parts(cls, parts: Mapping[str, Any], about: About, anonymiser: Anonymiser | None) -> Recording:
         """Parts as plain JSON; None as anonymiser only where a person asked to keep names."""
         hidden = {name: part if anonymiser is None else anonymiser.anonymise(part) for name, part in parts.items()}
         return cls(
@@ -60,7 +60,7 @@ class Recording(About):
         """A copy with a part that follows from the present parts, such as the plan of an anonymised snapshot."""
         return structs.replace(self, parts={**self.parts, name: value})
 
-    def part(self, name: str) -> Any:
+    def get_part(self, name: str) -> Any:
         try:
             return self.parts[name]
         except KeyError:

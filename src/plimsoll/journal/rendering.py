@@ -40,13 +40,14 @@ _NAMES: Final = "names"
 # ---- why
 
 
-def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime, width: int = _WIDTH) -> Iterator[str]:
+def format_decisions(decisions: Iterable[ObjectDecision], *, now: datetime, width: int = _WIDTH) -> Iterator[str]:
     """One block per decision, in the given order: time, actions, omissions, and the tree of reasons."""
     for number, decision in enumerate(decisions):
         if number:
             yield ""
         entry = "" if decision.number is None else f", entry {decision.number}"
-        yield f"{format_time(decision.at)} ({_ago(decision.at, now)}), {harmless(decision.subsystem)}{entry}"
+        subsystem = remove_control_characters(decision.subsystem)
+        yield f"{format_time(decision.at)} ({_format_ago(decision.at, now)}), {subsystem}{entry}"
         ended = {msgspec.json.encode(outcome.action): outcome for outcome in decision.outcomes}
         for action in decision.actions:
             whose = "" if action.target == decision.ref else f" {action.target}"
@@ -54,39 +55,39 @@ def why_lines(decisions: Iterable[ObjectDecision], *, now: datetime, width: int 
                 f" {key}={value}" for key, value in sorted(action.arguments.items())
             )
             outcome = ended.get(msgspec.json.encode(action))
-            yield from _wrap(f"{what}: {_result(outcome)}", _STEP, width)
-            yield from _reason_lines(action.reason, _STEP * 2, width)
+            yield from _wrap(f"{what}: {_format_result(outcome)}", _STEP, width)
+            yield from _format_reason(action.reason, _STEP * 2, width)
         for not_done in decision.not_done:
             others = f" (and {not_done.unnamed} more like it)" if not_done.unnamed else ""
             yield from _wrap(f"{not_done.what}{others}", _STEP, width)
-            yield from _reason_lines(not_done.reason, _STEP * 2, width)
+            yield from _format_reason(not_done.reason, _STEP * 2, width)
 
 
-def why_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
+def build_decisions_data(decisions: Iterable[ObjectDecision]) -> list[dict[str, Any]]:
     """The decisions as plain JSON."""
-    return [_plain(decision) for decision in decisions]
+    return [_convert_tuples(decision) for decision in decisions]
 
 
-def _reason_lines(reason: Reason, indent: str, width: int) -> Iterator[str]:
+def _format_reason(reason: Reason, indent: str, width: int) -> Iterator[str]:
     yield from _wrap(reason.message, indent, width)
     names = reason.facts.get(_NAMES)
     if isinstance(names, list) and names:
-        groups = _whole(reason.facts.get("groups")) - _whole(reason.facts.get("machineTypes"))
+        groups = _parse_whole(reason.facts.get("groups")) - _parse_whole(reason.facts.get("machineTypes"))
         more = max(groups - len(names), 0)
         line = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
         yield from _wrap(line, indent + _STEP, width)
     for cause in reason.because:
-        yield from _reason_lines(cause, indent + _STEP, width)
+        yield from _format_reason(cause, indent + _STEP, width)
 
 
-def _whole(value: object) -> int:
+def _parse_whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
 def _wrap(text: str, indent: str, width: int) -> list[str]:
     """Words are not broken, so that names can be copied whole."""
     return textwrap.wrap(
-        harmless(text),
+        remove_control_characters(text),
         max(width, len(indent) + 40),
         initial_indent=indent,
         subsequent_indent=indent + _STEP,
@@ -98,55 +99,55 @@ def _wrap(text: str, indent: str, width: int) -> list[str]:
 # ---- journal
 
 
-def journal_rows(entries: Iterable[Entry]) -> list[Row]:
+def build_journal_rows(entries: Iterable[Entry]) -> list[Row]:
     return [
         (
             str(entry.number),
             format_time(entry.at),
-            harmless(entry.subsystem),
+            remove_control_characters(entry.subsystem),
             str(entry.snapshot),
             str(entry.done),
             str(entry.held_back),
             str(sum(not_done.count for not_done in entry.plan.not_done)),
-            harmless(entry.sentence()),
+            remove_control_characters(entry.format_sentence()),
         )
         for entry in entries
     ]
 
 
-def journal_data(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    return [_plain(entry) for entry in entries]
+def build_journal_data(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    return [_convert_tuples(entry) for entry in entries]
 
 
-def entry_lines(entry: Entry) -> Iterator[str]:
+def format_entry(entry: Entry) -> Iterator[str]:
     """All of one entry: a line for everything done, with its end, and for everything not done."""
-    yield f"{entry.number}  {format_time(entry.at)}  {harmless(entry.sentence())}"
+    yield f"{entry.number}  {format_time(entry.at)}  {remove_control_characters(entry.format_sentence())}"
     ended = {msgspec.json.encode(outcome.action): outcome for outcome in entry.outcomes}
     for action in entry.plan.actions:
         outcome = ended.get(msgspec.json.encode(action))
-        yield harmless(f"+ {action} [{_result(outcome)}]")
+        yield remove_control_characters(f"+ {action} [{_format_result(outcome)}]")
     for not_done in entry.plan.not_done:
-        yield harmless(f"- {not_done}")
+        yield remove_control_characters(f"- {not_done}")
 
 
-def harmless(text: str) -> str:
+def remove_control_characters(text: str) -> str:
     """The text without characters that would move a terminal's cursor, change its colours or break a row."""
     return "".join(mark if mark.isprintable() else " " if mark.isspace() else "?" for mark in text)
 
 
-def _result(outcome: Outcome | None) -> str:
+def _format_result(outcome: Outcome | None) -> str:
     if outcome is None:
         return "planned"
     ended = _RESULTS[outcome.result]
     return ended if outcome.reason is None else f"{ended}: {outcome.reason}"
 
 
-def _plain(value: object) -> Any:
+def _convert_tuples(value: object) -> Any:
     """Convert tuples to lists, because YAML writers treat them differently."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def _ago(moment: datetime, now: datetime) -> str:
+def _format_ago(moment: datetime, now: datetime) -> str:
     seconds = (now - moment).total_seconds()
     if seconds < 0:
         return "in the future, by this clock"

@@ -33,11 +33,11 @@ class SqliteJournal:
     async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
         await asyncio.to_thread(self._file.conclude, number, outcomes)
 
-    async def entries(self, query: Query) -> tuple[Entry, ...]:
-        return await asyncio.to_thread(self._file.entries, query)
+    async def list_entries(self, query: Query) -> tuple[Entry, ...]:
+        return await asyncio.to_thread(self._file.list_entries, query)
 
-    async def entry(self, number: int) -> Entry | None:
-        return await asyncio.to_thread(self._file.entry, number)
+    async def get_entry(self, number: int) -> Entry | None:
+        return await asyncio.to_thread(self._file.get_entry, number)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._file.close)

@@ -2,9 +2,10 @@
 
 `SqliteJournal` calls it in a thread; the command line, which has nothing else to do, calls it directly and read-only.
 
-A row is an entry, compressed, with a checksum. `subjects` leads from a thing to the entries that name it, by a hash of
-its name: two things with one hash cost a look, not a wrong answer. The write-ahead log with `synchronous=NORMAL`
-survives `kill -9` with every finished entry; after a power cut the last ones may be missing, never half of one.
+A row is an entry, compressed, with a checksum. `subjects` leads from a thing to the entries that name it, by a
+hash of its name: two things with one hash cost a look, not a wrong answer. The write-ahead log with
+`synchronous=NORMAL` survives `kill -9` with every finished entry; after a power cut the last ones may be missing, never
+half of one.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, within
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, limit_size
 from plimsoll.journal.errors import JournalClosed, JournalCorrupt, JournalTooNew, JournalUnusable
-from plimsoll.runtime.sqlite_file import FileErrors, FileSettings, explain_errors, open_sqlite, transaction
+from plimsoll.runtime.sqlite_file import FileErrors, FileSettings, explain_errors, open_sqlite, run_transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -85,44 +86,44 @@ class JournalFile:
         )
 
     def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
-        with self._changing() as connection:
+        with self._open_for_changing() as connection:
             row = connection.execute(
                 "INSERT INTO entries (at_us, subsystem, data, checksum) VALUES (?, ?, x'', 0)",
-                (_microseconds(plan.at), plan.subsystem),
+                (_to_microseconds(plan.at), plan.subsystem),
             )
             assert row.lastrowid is not None, "SQLite numbers every row"
-            entry = within(Entry(number=row.lastrowid, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
+            entry = limit_size(Entry(number=row.lastrowid, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
             _store(connection, entry)
             connection.executemany(
                 "INSERT OR IGNORE INTO subjects VALUES (?, ?)",
-                ((subject_hash(ref), entry.number) for ref in entry.subjects()),
+                ((hash_subject(ref), entry.number) for ref in entry.list_subjects()),
             )
             self._drop_old(connection, entry)
         return entry
 
     def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
-        with self._changing() as connection:
-            kept = self._entry(connection, number)
+        with self._open_for_changing() as connection:
+            kept = self._read_entry(connection, number)
             if kept is not None:
                 ended = structs.replace(kept, outcomes=outcomes)
-                _store(connection, within(ended, self._retention.entry_bytes))
+                _store(connection, limit_size(ended, self._retention.entry_bytes))
 
-    def entries(self, query: Query) -> tuple[Entry, ...]:
-        where, values = _conditions(query)
+    def list_entries(self, query: Query) -> tuple[Entry, ...]:
+        where, values = _build_conditions(query)
         text = f"SELECT number, data, checksum FROM entries {where} ORDER BY number DESC"  # noqa: S608 - only our words
         found: list[Entry] = []
-        with self._reading() as connection:
+        with self._open_for_reading() as connection:
             for row in connection.execute(text, values):
                 if query.limit is not None and len(found) >= query.limit:
                     break
                 entry = self._read(row)
-                if query.wants(entry):
+                if query.matches(entry):
                     found.append(entry)
         return tuple(found)
 
-    def entry(self, number: int) -> Entry | None:
-        with self._reading() as connection:
-            return self._entry(connection, number)
+    def get_entry(self, number: int) -> Entry | None:
+        with self._open_for_reading() as connection:
+            return self._read_entry(connection, number)
 
     def close(self) -> None:
         with self._lock:
@@ -130,7 +131,7 @@ class JournalFile:
                 self._connection.close()
                 self._connection = None
 
-    def _entry(self, connection: sqlite3.Connection, number: int) -> Entry | None:
+    def _read_entry(self, connection: sqlite3.Connection, number: int) -> Entry | None:
         text = "SELECT number, data, checksum FROM entries WHERE number = ?"
         row = connection.execute(text, (number,)).fetchone()
         return None if row is None else self._read(row)
@@ -145,7 +146,7 @@ class JournalFile:
             raise JournalCorrupt(self.file, f"entry {number} cannot be read: {error}") from error
 
     def _drop_old(self, connection: sqlite3.Connection, newest: Entry) -> None:
-        oldest_us = _microseconds(newest.at - timedelta(days=self._retention.days))
+        oldest_us = _to_microseconds(newest.at - timedelta(days=self._retention.days))
         dropped = connection.execute(
             "SELECT number FROM entries WHERE number <= ? OR at_us < ?",
             (newest.number - self._retention.entries, oldest_us),
@@ -163,15 +164,15 @@ class JournalFile:
             _delete(connection, oldest)
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
+    def _open_for_reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock, explain_errors(self.file, _ERRORS):
             if self._connection is None:
                 raise JournalClosed(f"{self.file}: the journal is closed")
             yield self._connection
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection, transaction(connection):
+    def _open_for_changing(self) -> Iterator[sqlite3.Connection]:
+        with self._open_for_reading() as connection, run_transaction(connection):
             yield connection
 
 
@@ -194,7 +195,7 @@ def delete_journal(directory: Path) -> None:
         (directory / f"{JOURNAL_FILE}{suffix}").unlink(missing_ok=True)
 
 
-def subject_hash(ref: Ref) -> int:
+def hash_subject(ref: Ref) -> int:
     return int.from_bytes(hashlib.blake2b(str(ref).encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -205,19 +206,19 @@ def _store(connection: sqlite3.Connection, entry: Entry) -> None:
     )
 
 
-def _conditions(query: Query) -> tuple[str, list[Any]]:
+def _build_conditions(query: Query) -> tuple[str, list[Any]]:
     parts: list[tuple[str, Any]] = []
     if query.subsystem:
         parts.append(("subsystem = ?", query.subsystem))
     if query.since is not None:
-        parts.append(("at_us >= ?", _microseconds(query.since)))
+        parts.append(("at_us >= ?", _to_microseconds(query.since)))
     if query.until is not None:
-        parts.append(("at_us <= ?", _microseconds(query.until)))
+        parts.append(("at_us <= ?", _to_microseconds(query.until)))
     if query.ref is not None:
-        parts.append(("number IN (SELECT number FROM subjects WHERE hash = ?)", subject_hash(query.ref)))
+        parts.append(("number IN (SELECT number FROM subjects WHERE hash = ?)", hash_subject(query.ref)))
     where = "WHERE " + " AND ".join(text for text, _value in parts) if parts else ""
     return where, [value for _text, value in parts]
 
 
-def _microseconds(moment: datetime) -> int:
+def _to_microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)

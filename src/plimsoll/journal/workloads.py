@@ -34,7 +34,7 @@ _OF_CRON_JOB: Final = re.compile(r"(.+)-[0-9]{8,}")
 _PLURALS: Final = {"stays": "stay", "waits": "wait", "is": "are", "would": "would"}
 
 
-def workloads_of(pod: ObjectMeta) -> tuple[Ref, ...]:
+def list_workloads(pod: ObjectMeta) -> tuple[Ref, ...]:
     """The workloads that a pod belongs to: its controller, and the Deployment or CronJob of that."""
     owner = controller_of(pod)
     if owner is None or owner.kind.lower() not in WORKLOADS:
@@ -49,7 +49,7 @@ def workloads_of(pod: ObjectMeta) -> tuple[Ref, ...]:
     return tuple(found)
 
 
-def pods_of_workload(workload: Ref, refs: Iterable[Ref]) -> list[Ref]:
+def find_workload_pods(workload: Ref, refs: Iterable[Ref]) -> list[Ref]:
     """The pods among the references whose names are those of the workload's pods."""
     suffix = _SUFFIXES.get(workload.kind)
     if suffix is None:

@@ -88,6 +88,6 @@ class Transport(Protocol):
 class Guard(Protocol):
     """Asked at the last moment before a call that changes something: the leader's lease, or a pause."""
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         """How long the call may take, at most `wanted_s`. Raises a `NotAllowed` if it may not be made at all."""
         ...

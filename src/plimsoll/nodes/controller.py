@@ -95,7 +95,7 @@ class LoopTimer:
             self._health.end()
 
     async def _run_loop(self) -> LoopResult:
-        self._health.loop_started(self._clock.monotonic_s())
+        self._health.on_loop_started(self._clock.monotonic_s())
         # Cleared before the cluster is read: what changes during the iteration starts the next one.
         self._wake.clear()
         reporting = asyncio.create_task(self._report_slow_loop(self._clock.now()), name="progress of a slow loop")
@@ -106,7 +106,7 @@ class LoopTimer:
             await asyncio.wait((reporting,))
         self._requests_wait = any(result.requests.waiting.values())
         self._health.timeouts = health_timeouts(result.policy.operation)
-        self._health.loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
+        self._health.on_loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
         return result
 
     async def _report_slow_loop(self, started_at: datetime) -> None:

@@ -32,14 +32,14 @@ class ActionTimes:
 
     started: tuple[tuple[datetime, int], ...] = ()
 
-    def in_last_hour(self, now: datetime) -> int:
+    def count_last_hour(self, now: datetime) -> int:
         return sum(count for at, count in self.started if at > now - _WINDOW)
 
-    def remaining(self, limit: int, now: datetime) -> int:
+    def count_remaining(self, limit: int, now: datetime) -> int:
         """The number of actions that may still start."""
-        return max(limit - self.in_last_hour(now), 0)
+        return max(limit - self.count_last_hour(now), 0)
 
-    def after(self, count: int, now: datetime) -> Self:
+    def with_actions(self, count: int, now: datetime) -> Self:
         """These times with `count` actions that start now, without what is older than an hour."""
         recent = [(at, known) for at, known in self.started if at > now - _WINDOW]
         return type(self)((*recent, (now.replace(microsecond=0), count)))
@@ -48,7 +48,7 @@ class ActionTimes:
         """The same times after the clock was set."""
         return type(self)(tuple(((at + by).replace(microsecond=0), count) for at, count in self.started))
 
-    def text(self) -> str:
+    def format_times(self) -> str:
         """`<unix seconds>:<count>`, separated by commas."""
         return ",".join(f"{int(at.timestamp())}:{count}" for at, count in self.started)
 
@@ -87,16 +87,16 @@ class HourlyActionLimit:
         now = self._clock.now()
         try:
             times = self._times = self._times or await self._read()
-            chosen = choose(times.remaining(limit, now))
+            chosen = choose(times.count_remaining(limit, now))
             if chosen:
-                times = times.after(len(chosen), now)
+                times = times.with_actions(len(chosen), now)
                 await self._write(times)
         except ApiCallFailed as error:
             return CountFailed(str(error))
         self._times = times
         return chosen
 
-    def clock_was_set(self, by: timedelta) -> None:
+    def on_clock_set(self, by: timedelta) -> None:
         """Moves the known times with the clock. The ConfigMap follows with the next action."""
         if self._times is not None:
             self._times = self._times.shift(by)
@@ -109,7 +109,7 @@ class HourlyActionLimit:
         return ActionTimes.parse(config_map.data.get(self._key, ""))
 
     async def _write(self, times: ActionTimes) -> None:
-        data = {"data": {self._key: times.text()}}
+        data = {"data": {self._key: times.format_times()}}
         try:
             await self._client.merge_patch(ConfigMap, self._name, data, namespace=self._namespace)
         except NotFound:

@@ -44,7 +44,7 @@ class EventTimes:
     def note(self, key: str, now: datetime) -> None:
         self.by_key[key] = self.anywhere = now
 
-    def last(self, key: str = "") -> datetime | None:
+    def get_last(self, key: str = "") -> datetime | None:
         """The last time for a key; of any key without one."""
         return self.by_key.get(key) if key else self.anywhere
 

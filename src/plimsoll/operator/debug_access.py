@@ -21,7 +21,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiCallFailed, UnreadableAnswer
 from plimsoll.kube.transport import JSON
 from plimsoll.kube.transport import Request as ApiRequest
-from plimsoll.web.responses import text_response
+from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,10 +75,10 @@ Review = TypeVar("Review", _TokenReview, _AccessReview)
 
 def is_local(peer: str, headers: Mapping[str, str]) -> bool:
     """Whether a request comes from this machine and means it. `headers` have lower-case names."""
-    if not _is_loopback(peer) or not _names_loopback(f"//{headers.get('host', '')}"):
+    if not _is_loopback(peer) or not _is_loopback_url(f"//{headers.get('host', '')}"):
         return False
     origin = headers.get("origin", "")
-    return not origin or _names_loopback(origin)
+    return not origin or _is_loopback_url(origin)
 
 
 def _is_loopback(host: str) -> bool:
@@ -90,7 +90,7 @@ def _is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _names_loopback(url: str) -> bool:
+def _is_loopback_url(url: str) -> bool:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -111,22 +111,22 @@ class DebugGuard:
         if is_local(peer, headers):
             return None
         if self._reviewer is None:
-            return text_response("this page is served to the same machine only", HTTPStatus.FORBIDDEN)
+            return build_text_response("this page is served to the same machine only", HTTPStatus.FORBIDDEN)
         path = request.scope["path"]
         try:
             access = await self._reviewer.review(headers.get("authorization", ""), path)
         except (ApiCallFailed, GaveUp) as error:
             log.warning("page.access_unknown", path=path, problem=str(error))
             problem = "the API server cannot be asked for the authorization"
-            return text_response(problem, HTTPStatus.SERVICE_UNAVAILABLE)
+            return build_text_response(problem, HTTPStatus.SERVICE_UNAVAILABLE)
         match access:
             case Access.GRANTED:
                 return None
             case Access.UNAUTHENTICATED:
                 unauthenticated = {"www-authenticate": "Bearer"}
-                return text_response("a bearer token is needed", HTTPStatus.UNAUTHORIZED, headers=unauthenticated)
+                return build_text_response("a bearer token is needed", HTTPStatus.UNAUTHORIZED, headers=unauthenticated)
             case Access.FORBIDDEN:
-                return text_response("you may not see this page", HTTPStatus.FORBIDDEN)
+                return build_text_response("you may not see this page", HTTPStatus.FORBIDDEN)
 
 
 class AccessReviewer:

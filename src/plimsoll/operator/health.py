@@ -39,10 +39,10 @@ class Health:
     def end(self) -> None:
         self._began_s = self._started_s = None
 
-    def loop_started(self, now_s: float) -> None:
+    def on_loop_started(self, now_s: float) -> None:
         self._active_s = self._started_s = now_s
 
-    def loop_finished(self, now_s: float, *, is_success: bool) -> None:
+    def on_loop_finished(self, now_s: float, *, is_success: bool) -> None:
         self._active_s = now_s
         self._started_s = None
         if is_success:
@@ -63,19 +63,19 @@ class Health:
             return f"the first loop iteration waits for its caches ({format_duration(round(now_s - self._began_s))})"
         return f"the last loop iteration ended {format_duration(round(now_s - self._active_s))} ago"
 
-    def problem(self, now_s: float) -> str:
+    def find_problem(self, now_s: float) -> str:
         """The problem; empty if the loop is healthy."""
         limits = self.timeouts
         if self._began_s is None:
             return ""
         if (idle_s := now_s - self._active_s) > limits.inactivity_s:
-            return _overdue("last activity", idle_s, limits.inactivity_s)
+            return _format_overdue("last activity", idle_s, limits.inactivity_s)
         if self._succeeded_s is None:
             if (waited_s := now_s - self._began_s) > limits.startup_s:
-                return _overdue("no success since the start", waited_s, limits.startup_s)
+                return _format_overdue("no success since the start", waited_s, limits.startup_s)
             return ""
         if (failing_s := now_s - self._succeeded_s) > limits.failing_s:
-            return _overdue("last success", failing_s, limits.failing_s)
+            return _format_overdue("last success", failing_s, limits.failing_s)
         return ""
 
 
@@ -83,5 +83,5 @@ def describe_loop(loop_s: float) -> str:
     return f"a loop iteration is under way ({format_duration(round(loop_s))})"
 
 
-def _overdue(what: str, waited_s: float, limit_s: float) -> str:
+def _format_overdue(what: str, waited_s: float, limit_s: float) -> str:
     return f"{what} {format_duration(waited_s)} ago, more than {format_duration(limit_s)}"

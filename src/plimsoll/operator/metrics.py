@@ -73,15 +73,15 @@ class ControllerMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        yield from _controller_families([status() for status in self._controllers])
+        yield from _build_controller_families([status() for status in self._controllers])
         holders = [(name, find_holder()) for name, find_holder in self._leases]
-        yield from _lease_families([(name, holder.status()) for name, holder in holders if holder is not None])
-        yield from _informer_families([status for statuses in self._informers for status in statuses()])
-        yield from _loop_families([loop_s() for loop_s in self._loops])
-        yield from _recorder_families([status() for status in self._recorders])
+        yield from _build_lease_families([(name, holder.status()) for name, holder in holders if holder is not None])
+        yield from _build_informer_families([status for statuses in self._informers for status in statuses()])
+        yield from _build_loop_families([loop_s() for loop_s in self._loops])
+        yield from _build_recorder_families([status() for status in self._recorders])
 
 
-def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metric]:
+def _build_controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metric]:
     queue_labels = ("name", "controller")
     depth = GaugeMetricFamily("workqueue_depth", "Keys that are ready and wait for a worker.", labels=queue_labels)
     adds = CounterMetricFamily("workqueue_adds", "Keys added to the queue.", labels=queue_labels)
@@ -120,8 +120,8 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
         retries.add_metric(names, queue.retries)
         longest.add_metric(names, queue.longest_work_s)
         unfinished.add_metric(names, queue.unfinished_work_s)
-        queued.add_metric(names, _buckets(queue.queued), queue.queued.sum_s)
-        worked.add_metric(names, _buckets(queue.worked), queue.worked.sum_s)
+        queued.add_metric(names, _count_buckets(queue.queued), queue.queued.sum_s)
+        worked.add_metric(names, _count_buckets(queue.worked), queue.worked.sum_s)
         delayed.add_metric(names, queue.delayed)
         oldest.add_metric(names, queue.oldest_age_s)
         active.add_metric((status.name,), queue.working)
@@ -134,13 +134,13 @@ def _controller_families(statuses: Iterable[ControllerStatus]) -> Iterator[Metri
     yield from (depth, adds, retries, longest, unfinished, queued, worked, delayed, oldest, active, total, errors)
 
 
-def _buckets(durations: Durations) -> list[tuple[str, float]]:
+def _count_buckets(durations: Durations) -> list[tuple[str, float]]:
     """Upper bounds with the number of all durations up to them."""
     bounds = [*map(floatToGoString, DURATION_BUCKETS_S), "+Inf"]
     return list(zip(bounds, accumulate(durations.counts), strict=True))
 
 
-def _lease_families(leases: Iterable[tuple[str, LeaseStatus]]) -> Iterator[Metric]:
+def _build_lease_families(leases: Iterable[tuple[str, LeaseStatus]]) -> Iterator[Metric]:
     master = GaugeMetricFamily(
         "leader_election_master_status", "1 while this process holds the lease, otherwise 0.", labels=("name",)
     )
@@ -155,7 +155,7 @@ def _lease_families(leases: Iterable[tuple[str, LeaseStatus]]) -> Iterator[Metri
     yield from (master, renewals, failures)
 
 
-def _informer_families(statuses: Iterable[InformerStatus]) -> Iterator[Metric]:
+def _build_informer_families(statuses: Iterable[InformerStatus]) -> Iterator[Metric]:
     lists = CounterMetricFamily("reflector_lists", "Complete lists of the resource.", labels=("name",))
     watches = CounterMetricFamily("reflector_watches", "Watches of the resource.", labels=("name",))
     version = GaugeMetricFamily(
@@ -168,7 +168,7 @@ def _informer_families(statuses: Iterable[InformerStatus]) -> Iterator[Metric]:
     undecodable = GaugeMetricFamily(
         "plimsoll_informer_undecodable_objects", "Objects that cannot be decoded.", labels=("name",)
     )
-    for name, status in _by_unique_name(statuses):
+    for name, status in _name_uniquely(statuses):
         lists.add_metric((name,), status.relists + (status.synced_at is not None))
         watches.add_metric((name,), status.reconnects + (status.synced_at is not None))
         if status.resource_version.isdecimal():
@@ -179,7 +179,7 @@ def _informer_families(statuses: Iterable[InformerStatus]) -> Iterator[Metric]:
     yield from (lists, watches, version, synced, objects, undecodable)
 
 
-def _by_unique_name(statuses: Iterable[InformerStatus]) -> Iterator[tuple[str, InformerStatus]]:
+def _name_uniquely(statuses: Iterable[InformerStatus]) -> Iterator[tuple[str, InformerStatus]]:
     """By resource; the second informer of a resource is `pods-2`."""
     numbers: dict[str, int] = {}
     for status in statuses:
@@ -187,7 +187,7 @@ def _by_unique_name(statuses: Iterable[InformerStatus]) -> Iterator[tuple[str, I
         yield (status.resource if number == 1 else f"{status.resource}-{number}"), status
 
 
-def _loop_families(seconds: Sequence[float]) -> Iterator[Metric]:
+def _build_loop_families(seconds: Sequence[float]) -> Iterator[Metric]:
     under_way = GaugeMetricFamily(
         "plimsoll_loop_under_way_seconds",
         "How long the current loop iteration has been under way; 0 between two.",
@@ -197,7 +197,7 @@ def _loop_families(seconds: Sequence[float]) -> Iterator[Metric]:
     yield under_way
 
 
-def _recorder_families(statuses: Sequence[RecorderStatus]) -> Iterator[Metric]:
+def _build_recorder_families(statuses: Sequence[RecorderStatus]) -> Iterator[Metric]:
     written = CounterMetricFamily("plimsoll_events_written", "Events that were written, repetitions included.")
     pending = GaugeMetricFamily("plimsoll_events_pending", "Events that wait to be written.")
     dropped = CounterMetricFamily("plimsoll_events_dropped", "Events that were not written.", labels=("cause",))

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse, text_response
+from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse, build_text_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,11 +54,11 @@ class OperatorPages:
         if debug:
             assert guard is not None
             routes += [Route(path, _guard_page(page, guard)) for path, page in debug.items()]
-        self._router = Router(routes, redirect_slashes=False, default=text_response("no such page", 404))
+        self._router = Router(routes, redirect_slashes=False, default=build_text_response("no such page", 404))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in {"GET", "HEAD"}:
-            await text_response("only GET", HTTPStatus.METHOD_NOT_ALLOWED)(scope, receive, send)
+            await build_text_response("only GET", HTTPStatus.METHOD_NOT_ALLOWED)(scope, receive, send)
             return
         await self._router(scope, receive, send)
 
@@ -67,18 +67,18 @@ class OperatorPages:
 
 
 def _without_request(respond: Callable[[], Response]) -> Page:
-    async def page(_request: Request) -> Response:
+    async def serve_page(_request: Request) -> Response:
         return respond()
 
-    return page
+    return serve_page
 
 
 def _guard_page(page: Page, guard: DebugGuard) -> Page:
-    async def guarded(request: Request) -> Response:
+    async def serve_guarded(request: Request) -> Response:
         refusal = await guard.find_refusal(request)
         return await page(request) if refusal is None else refusal
 
-    return guarded
+    return serve_guarded
 
 
 def check_health(health: Health, clock: Clock, describe_role: Callable[[], str]) -> Callable[[], Response]:
@@ -86,11 +86,11 @@ def check_health(health: Health, clock: Clock, describe_role: Callable[[], str])
 
     def respond() -> Response:
         now_s = clock.monotonic_s()
-        problem = health.problem(now_s)
+        problem = health.find_problem(now_s)
         current = [line for line in (describe_role(), health.describe(now_s)) if line]
         if problem:
-            return text_response("\n".join([f"Error: {problem}", *current]), HTTPStatus.INTERNAL_SERVER_ERROR)
-        return text_response("\n".join(["OK", *current]))
+            return build_text_response("\n".join([f"Error: {problem}", *current]), HTTPStatus.INTERNAL_SERVER_ERROR)
+        return build_text_response("\n".join(["OK", *current]))
 
     return respond
 
@@ -106,9 +106,9 @@ class ProfilePage:
         seconds = _parse_seconds(read_query(request).get("seconds", []))
         if seconds is None:
             problem = f"give the duration: {PROFILE}?seconds=30, at most {_MAX_PROFILE_S}"
-            return text_response(problem, HTTPStatus.BAD_REQUEST)
+            return build_text_response(problem, HTTPStatus.BAD_REQUEST)
         if self._is_profiling:
-            return text_response("another profile is running", HTTPStatus.CONFLICT)
+            return build_text_response("another profile is running", HTTPStatus.CONFLICT)
         self._is_profiling = True
         try:
             return PageResponse((await self._profiler.profile(seconds)).encode(errors="replace"))

@@ -78,7 +78,7 @@ class ControllerProcess:
 
     async def run(self, build: Callable[[Client, Guard | None], Program]) -> None:
         """Runs a program until cancelled, or until leadership is lost. Pages are served all the time."""
-        holder = self._candidate()
+        holder = self._build_candidate()
         program = build(self.client if holder is None else self.client.with_guard(holder), holder)
         async with (
             serve_in_background(program.pages, self._settings.address, clock=self._clock, entropy=self._entropy),
@@ -88,7 +88,7 @@ class ControllerProcess:
 
     async def run_once(self, work: Callable[[Client, Guard | None], Coroutine[Any, Any, T]]) -> T:
         """Do some work while leading, and return its result. No pages are served."""
-        holder = self._candidate()
+        holder = self._build_candidate()
         client = self.client if holder is None else self.client.with_guard(holder)
         async with self._take_part(holder):
             if holder is None:
@@ -124,7 +124,7 @@ class ControllerProcess:
         """Whether this process leads, for its health page."""
         return describe_role(self._holder)
 
-    def _candidate(self) -> LeaseHolder | None:
+    def _build_candidate(self) -> LeaseHolder | None:
         lease = self._settings.lease
         if lease is None:
             return None

@@ -29,11 +29,11 @@ class Program(Protocol):
     @property
     def pages(self) -> ASGIApp: ...
 
-    def standby_services(self) -> Sequence[Service]:
+    def list_standby_services(self) -> Sequence[Service]:
         """Services that only read: informers. They run all the time, leading or not."""
         ...
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         """The services that run while the process leads."""
         ...
 
@@ -57,8 +57,8 @@ async def run_program(program: Program, holder: LeaseHolder | None, *, clock: Cl
 
     Without a holder it leads at once.
     """
-    standby = Supervisor(list(program.standby_services()), clock=clock, entropy=entropy)
-    leading = Supervisor(list(program.services()), clock=clock, entropy=entropy)
+    standby = Supervisor(list(program.list_standby_services()), clock=clock, entropy=entropy)
+    leading = Supervisor(list(program.list_services()), clock=clock, entropy=entropy)
 
     async def lead() -> None:
         try:

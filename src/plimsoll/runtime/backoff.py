@@ -46,7 +46,7 @@ class Backoff(Value):
         if self.max_attempts is not None and self.max_attempts < 1:
             raise InvalidInput(f"must be at least 1, is {self.max_attempts}", path="max_attempts")
 
-    def nominal_s(self, attempt: int) -> float:
+    def compute_nominal_s(self, attempt: int) -> float:
         """The wait after the `attempt`-th failure (from 1), before chance."""
         if attempt < 1:
             raise InvalidInput(f"failures are counted from 1, not {attempt}", path="attempt")
@@ -55,10 +55,10 @@ class Backoff(Value):
         except OverflowError:
             return self.cap_s if self.initial_s else 0.0
 
-    def delay_s(self, attempt: int, entropy: Entropy) -> float:
+    def draw_delay_s(self, attempt: int, entropy: Entropy) -> float:
         """The wait after the `attempt`-th failure (from 1)."""
-        nominal_s = self.nominal_s(attempt)
-        return entropy.uniform(nominal_s * (1 - self.jitter), nominal_s) if self.jitter else nominal_s
+        nominal_s = self.compute_nominal_s(attempt)
+        return entropy.draw_uniform(nominal_s * (1 - self.jitter), nominal_s) if self.jitter else nominal_s
 
     def is_used_up(self, failures: int) -> bool:
         return self.max_attempts is not None and failures >= self.max_attempts
@@ -89,9 +89,9 @@ class BackoffState(Value):
         """Whether so long a time went well that the next failure counts as the first."""
         return now_s - self.ready_at >= self.policy.reset_after_s
 
-    def after_failure(self, now_s: float, entropy: Entropy, *, at_least_s: float = 0.0) -> BackoffState:
+    def with_failure(self, now_s: float, entropy: Entropy, *, at_least_s: float = 0.0) -> BackoffState:
         failures = 1 if self.is_stale(now_s) else self.failures + 1
-        wait_s = max(self.policy.delay_s(failures, entropy), at_least_s)
+        wait_s = max(self.policy.draw_delay_s(failures, entropy), at_least_s)
         return BackoffState(policy=self.policy, failures=failures, ready_at=now_s + wait_s)
 
 
@@ -112,18 +112,18 @@ class BackoffTable:
     def record_failure(self, key: Hashable, now_s: float, *, at_least_s: float = 0.0) -> BackoffState:
         # Taken out and put in again, so that the dict stays in order of the last failure.
         state = self._states.pop(key, None) or BackoffState(policy=self._policy)
-        state = self._states[key] = state.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+        state = self._states[key] = state.with_failure(now_s, self._entropy, at_least_s=at_least_s)
         self._forget(now_s)
         return state
 
     def record_success(self, key: Hashable) -> None:
         self._states.pop(key, None)
 
-    def state(self, key: Hashable) -> BackoffState:
+    def get_state(self, key: Hashable) -> BackoffState:
         return self._states.get(key) or BackoffState(policy=self._policy)
 
     def is_ready(self, key: Hashable, now_s: float) -> bool:
-        return self.state(key).is_ready(now_s)
+        return self.get_state(key).is_ready(now_s)
 
     def _forget(self, now_s: float) -> None:
         while self._states:

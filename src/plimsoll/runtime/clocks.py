@@ -14,7 +14,7 @@ from typing import Protocol
 class VirtualTimeSource(Protocol):
     """What a virtual clock reads: whole nanoseconds since the loop was made, and the same as the loop's seconds."""
 
-    def elapsed_ns(self) -> int: ...
+    def get_elapsed_ns(self) -> int: ...
 
     def time(self) -> float: ...
 
@@ -44,7 +44,7 @@ class VirtualClock:
 
     def now(self) -> datetime:
         # Time stands still while a virtual loop is busy, so one moment is read again and again.
-        elapsed_ns = self._source.elapsed_ns()
+        elapsed_ns = self._source.get_elapsed_ns()
         if elapsed_ns != self._told_ns:
             # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
             self._told = self._start + timedelta(microseconds=elapsed_ns // 1_000)
@@ -57,7 +57,7 @@ class VirtualClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def elapsed_ns_at(self, when: datetime) -> int:
+    def compute_elapsed_ns(self, when: datetime) -> int:
         """Where `when` lies on the loop's own scale: for a run that advances to a date."""
         if when.tzinfo is None:
             raise ValueError(f"{when} has no time zone")

@@ -19,21 +19,21 @@ _CALLBACKS_LISTED = 5
 _NOTHING_TO_DO = "nothing is ready and no timer is set, but these tasks still wait:"
 
 
-def deadlock(tasks: Sequence[asyncio.Task[Any]], *, why: str = _NOTHING_TO_DO) -> Deadlock:
+def build_deadlock(tasks: Sequence[asyncio.Task[Any]], *, why: str = _NOTHING_TO_DO) -> Deadlock:
     lines = [why]
-    lines += [f"  {task_place(task)}" for task in tasks[:_TASKS_LISTED]]
+    lines += [f"  {describe_task_place(task)}" for task in tasks[:_TASKS_LISTED]]
     if len(tasks) > _TASKS_LISTED:
         lines.append(f"  and {len(tasks) - _TASKS_LISTED} more")
     return Deadlock("\n".join(lines))
 
 
-def runaway(busiest: Counter[str], *, iterations: int) -> Runaway:
+def build_runaway(busiest: Counter[str], *, iterations: int) -> Runaway:
     lines = [f"the loop ran {iterations} iterations without time passing; busiest at the end:"]
     lines += [f"  {count} times {place}" for place, count in busiest.most_common(_CALLBACKS_LISTED)]
     return Runaway("\n".join(lines))
 
 
-def task_place(task: asyncio.Task[Any]) -> str:
+def describe_task_place(task: asyncio.Task[Any]) -> str:
     """`Task-3 (Worker.run) at worker.py:40 in Worker.fetch`: the innermost frame the reader can do something about."""
     coro: Any = task.get_coro()
     title = f"{task.get_name()} ({getattr(coro, '__qualname__', type(coro).__name__)})"
@@ -46,10 +46,10 @@ def task_place(task: asyncio.Task[Any]) -> str:
     return title if place is None else f"{title} at {place}"
 
 
-def callback_place(callback: Any) -> str:
+def describe_callback_place(callback: Any) -> str:
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
-        return task_place(owner)
+        return describe_task_place(owner)
     code = getattr(callback, "__code__", None)
     name = getattr(callback, "__qualname__", repr(callback))
     return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"

@@ -1,8 +1,8 @@
 """The two implementations of `plimsoll.core.entropy.Entropy`: the operating system's, and a repeatable one.
 
 `SeededEntropy` is its own generator, not `random.Random`: only a part of what `random` draws stays the same between
-Python versions, and it has streams by name: a new consumer takes `child("kubelet")` and changes no other numbers. It is
-not for secrets; live tokens come from `SystemEntropy`.
+Python versions, and it has streams by name: a new consumer takes `spawn_child("kubelet")` and changes no other numbers.
+It is not for secrets; live tokens come from `SystemEntropy`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class SystemEntropy:
     def __init__(self) -> None:
         self._random = random.SystemRandom()
 
-    def uid(self) -> str:
+    def generate_uid(self) -> str:
         return str(uuid.uuid4())
 
-    def suffix(self, length: int = 5) -> str:
+    def generate_suffix(self, length: int = 5) -> str:
         return "".join(self._random.choices(SUFFIX_ALPHABET, k=length))
 
-    def uniform(self, low: float, high: float) -> float:
+    def draw_uniform(self, low: float, high: float) -> float:
         return self._random.uniform(low, high)
 
-    def token(self, size_bytes: int = 32) -> str:
+    def generate_token(self, size_bytes: int = 32) -> str:
         return secrets.token_urlsafe(size_bytes)
 
 
@@ -48,13 +48,13 @@ class SeededEntropy:
         self._blocks_drawn = 0
         self._left = b""
 
-    def child(self, name: str) -> SeededEntropy:
+    def spawn_child(self, name: str) -> SeededEntropy:
         """The stream of that name: independent of this one, of its other children, and of what was drawn so far."""
         child = SeededEntropy(0)
         child._key = hashlib.blake2b(b"child:" + name.encode(), key=self._key).digest()
         return child
 
-    def uid(self) -> str:
+    def generate_uid(self) -> str:
         drawn = bytearray(self._draw(16))
         # What uuid.UUID(version=4) does, without making one: the version, and the variant of RFC 4122.
         drawn[6] = drawn[6] & 0x0F | 0x40
@@ -62,7 +62,7 @@ class SeededEntropy:
         text = drawn.hex()
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
-    def suffix(self, length: int = 5) -> str:
+    def generate_suffix(self, length: int = 5) -> str:
         letters = ""
         while missing := length - len(letters):
             # Bytes beyond the last whole alphabet would make its first letters likelier.
@@ -70,12 +70,12 @@ class SeededEntropy:
             letters += "".join([SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in fair])
         return letters
 
-    def uniform(self, low: float, high: float) -> float:
+    def draw_uniform(self, low: float, high: float) -> float:
         """One of 2^53 evenly spaced numbers; `high` itself only by rounding."""
         share = (int.from_bytes(self._draw(8), "big") >> 11) / (1 << 53)
         return low + (high - low) * share
 
-    def token(self, size_bytes: int = 32) -> str:
+    def generate_token(self, size_bytes: int = 32) -> str:
         return base64.urlsafe_b64encode(self._draw(size_bytes)).rstrip(b"=").decode("ascii")
 
     def _draw(self, size_bytes: int) -> bytes:

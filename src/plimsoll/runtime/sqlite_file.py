@@ -1,7 +1,7 @@
 """A SQLite file of our own: opened, locked, checked and migrated, with errors that name the file. Blocking.
 
-A file is readable by its owner only. It is in write-ahead-log mode, and autocommits: `transaction` begins and ends what
-must be atomic. The user of a file gives the classes of its errors (`FileErrors`).
+A file is readable by its owner only. It is in write-ahead-log mode, and autocommits: `run_transaction` begins and ends
+what must be atomic. The user of a file gives the classes of its errors (`FileErrors`).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _set_up(connection: sqlite3.Connection, file: Path, errors: FileErrors, sett
 
 def _migrate(connection: sqlite3.Connection, number: int, statements: Sequence[str]) -> None:
     """One migration, unless another process has made it since the version was read."""
-    with transaction(connection):
+    with run_transaction(connection):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != number:
             return
@@ -111,7 +111,7 @@ def _migrate(connection: sqlite3.Connection, number: int, statements: Sequence[s
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def run_transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All or nothing. Whatever fails, COMMIT included, the connection is usable afterwards."""
     connection.execute("BEGIN IMMEDIATE")
     try:

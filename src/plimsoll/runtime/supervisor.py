@@ -42,7 +42,7 @@ class Supervisor:
         self._grace_s = grace_s
         self._keepers = [_Keeper(service, clock=clock, entropy=entropy) for service in services]
 
-    def status(self) -> tuple[ServiceStatus, ...]:
+    def get_status(self) -> tuple[ServiceStatus, ...]:
         """Every service as it stands, in start order."""
         return tuple(keeper.status for keeper in self._keepers)
 
@@ -51,7 +51,7 @@ class Supervisor:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(keeper.keep(), name=keeper.status.name) for keeper in self._keepers]
             try:
-                escalation = await _first_escalation(tasks)
+                escalation = await _find_first_escalation(tasks)
             finally:
                 await self._stop_in_reverse(tasks)
         if escalation is not None:
@@ -61,7 +61,7 @@ class Supervisor:
         for keeper, task in zip(reversed(self._keepers), reversed(tasks), strict=True):
             if task.done():
                 continue
-            keeper.stopping()
+            keeper.on_stopping()
             # A task that is being cancelled already (the group aborts) is not disturbed in its clean-up.
             if not task.cancelling():
                 task.cancel()
@@ -83,7 +83,7 @@ class Supervisor:
         await self._clock.sleep(self._grace_s)
 
 
-async def _first_escalation(tasks: Sequence[asyncio.Task[GaveUp | None]]) -> GaveUp | None:
+async def _find_first_escalation(tasks: Sequence[asyncio.Task[GaveUp | None]]) -> GaveUp | None:
     pending = set(tasks)
     while pending:
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +103,7 @@ class _Keeper:
         self._failed_at_s: deque[float] = deque()
         self.status = ServiceStatus(name=service.name, state=ServiceState.WAITING, since=clock.now())
 
-    def stopping(self) -> None:
+    def on_stopping(self) -> None:
         self._enter(ServiceState.STOPPING)
 
     async def keep(self) -> GaveUp | None:
@@ -124,7 +124,7 @@ class _Keeper:
             if error is None and policy.on_end is OnEnd.EXPECTED:
                 self._enter(ServiceState.ENDED)
                 return None
-            backoff = backoff.after_failure(self._clock.monotonic_s(), self._entropy)
+            backoff = backoff.with_failure(self._clock.monotonic_s(), self._entropy)
             if error is not None and (self._is_hopeless() or backoff.is_used_up):
                 return self._escalate(error)
             self._enter(ServiceState.BACKING_OFF)
@@ -150,7 +150,7 @@ class _Keeper:
         return None
 
     def _record_crash(self, error: BaseException) -> BaseException:
-        text = _text_of(error)
+        text = _format_error(error)
         self._failed_at_s.append(self._clock.monotonic_s())
         self.status = msgspec.structs.replace(self.status, failures=self.status.failures + 1, last_error=text)
         log.error("service.crashed", service=self._service.name, error=text, exc_info=error)
@@ -165,7 +165,7 @@ class _Keeper:
     def _escalate(self, error: BaseException) -> GaveUp:
         self._enter(ServiceState.ESCALATED)
         log.critical("service.escalated", service=self._service.name, failures=self.status.failures)
-        escalation = GaveUp(f"service {self._service.name} failed {self.status.failures} times: {_text_of(error)}")
+        escalation = GaveUp(f"service {self._service.name} failed {self.status.failures} times: {_format_error(error)}")
         escalation.__cause__ = error
         return escalation
 
@@ -173,10 +173,10 @@ class _Keeper:
         self.status = msgspec.structs.replace(self.status, state=state, since=self._clock.now())
 
 
-def _text_of(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     """One line, also for the groups that TaskGroups raise."""
     if isinstance(error, BaseExceptionGroup):
-        text = f"{error.message}: " + "; ".join(_text_of(part) for part in error.exceptions)
+        text = f"{error.message}: " + "; ".join(_format_error(part) for part in error.exceptions)
     else:
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return text[:_ERROR_TEXT_LENGTH]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Guarded(Protocol):
     """A loop that wants to hear of attempts to leave it."""
 
-    def departure(self, what: str) -> LeftVirtualTime:
+    def record_violation(self, what: str) -> LeftVirtualTime:
         """Take note that `what` was tried, and give back the error to raise where it was."""
         ...
 
@@ -81,7 +81,7 @@ def refuse_departures(loop: Guarded) -> Iterator[None]:
 def _refuse_if_watched(what: str) -> None:
     loop: Guarded | None = getattr(_watched, "loop", None)
     if loop is not None:
-        raise loop.departure(what)
+        raise loop.record_violation(what)
 
 
 def _audit(event: str, _args: tuple[object, ...]) -> None:
@@ -111,7 +111,7 @@ class _StandIns:
         self._lock = threading.Lock()
         self._users = 0
         self._originals: list[Callable[..., Any]] = []
-        self._refusing = functools.cache(_refusing)
+        self._refusing = functools.cache(_build_refusing)
 
     def put_up(self) -> None:
         with self._lock:
@@ -129,13 +129,13 @@ class _StandIns:
                     setattr(holder, name, original)
 
 
-def _refusing(original: Callable[..., Any], title: str) -> Callable[..., Any]:
+def _build_refusing(original: Callable[..., Any], title: str) -> Callable[..., Any]:
     @functools.wraps(original)
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def refuse_or_call(*args: Any, **kwargs: Any) -> Any:
         _refuse_if_watched(title)
         return original(*args, **kwargs)
 
-    return stand_in
+    return refuse_or_call
 
 
 _stand_ins = _StandIns()
@@ -173,7 +173,7 @@ def is_machinery(filename: str) -> bool:
     )
 
 
-def calling_place(*, inside: CodeType) -> Place | None:
+def find_calling_place(*, inside: CodeType) -> Place | None:
     """Where the innermost frame outside the machinery stands, looking no further out than the frame of `inside`.
 
     None when there is no such frame: a coroutine of asyncio's own that runs as a task has no caller frame.

@@ -10,7 +10,7 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from plimsoll.runtime.thread_isolation import calling_place, is_asyncio
+from plimsoll.runtime.thread_isolation import find_calling_place, is_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -27,10 +27,10 @@ T = TypeVar("T")
 class TimerOwner(Protocol):
     """The owner of a timer."""
 
-    def timer_cancelled(self) -> None: ...
+    def on_timer_cancelled(self) -> None: ...
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """What a cancelled handle holds, so that it keeps nothing else alive."""
 
 
@@ -47,7 +47,7 @@ class VirtualHandle(asyncio.Handle):
 
     def cancel(self) -> None:
         self.dropped = True
-        self.callback, self.args = _nothing, ()
+        self.callback, self.args = _do_nothing, ()
 
     def cancelled(self) -> bool:
         return self.dropped
@@ -81,9 +81,9 @@ class VirtualTimer(asyncio.TimerHandle):
     def cancel(self) -> None:
         if self.held:
             self.held = False
-            self.owner.timer_cancelled()
+            self.owner.on_timer_cancelled()
         self.dropped = True
-        self.callback, self.args = _nothing, ()
+        self.callback, self.args = _do_nothing, ()
 
     def cancelled(self) -> bool:
         return self.dropped
@@ -108,7 +108,7 @@ class VirtualTask(asyncio.Task[T]):
     ) -> None:
         # Before super().__init__, which puts the task into asyncio's set of all tasks.
         self.number = number
-        self.origin: Place | None = _origin_of(coro, inside=inside)
+        self.origin: Place | None = _find_origin(coro, inside=inside)
         # asyncio's own default counts the tasks of the whole process: names would depend on what ran before.
         super().__init__(coro, name=name or f"Task-{number}", **options)
 
@@ -116,7 +116,7 @@ class VirtualTask(asyncio.Task[T]):
         return self.number
 
 
-def _origin_of(coro: Coroutine[Any, Any, Any], *, inside: CodeType) -> Place | None:
+def _find_origin(coro: Coroutine[Any, Any, Any], *, inside: CodeType) -> Place | None:
     """The starter of a coroutine of asyncio's own (`wait_for(to_thread(…))`), which its stack does not show."""
     code = getattr(coro, "cr_code", None)
-    return calling_place(inside=inside) if code is not None and is_asyncio(code.co_filename) else None
+    return find_calling_place(inside=inside) if code is not None and is_asyncio(code.co_filename) else None

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
 from plimsoll.core.values import Value
 from plimsoll.runtime.clocks import VirtualClock
-from plimsoll.runtime.deadlocks import callback_place, deadlock, runaway, task_place
-from plimsoll.runtime.thread_isolation import calling_place, refuse_departures
+from plimsoll.runtime.deadlocks import build_deadlock, build_runaway, describe_callback_place, describe_task_place
+from plimsoll.runtime.thread_isolation import find_calling_place, refuse_departures
 from plimsoll.runtime.virtual_handles import VirtualHandle, VirtualTask, VirtualTimer
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
-    def elapsed_ns(self) -> int:
+    def get_elapsed_ns(self) -> int:
         return self._now_ns
 
     def call_soon(self, callback: Callback, *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]  # _VARIADIC
@@ -125,7 +125,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             timers.append(timer)
         return timer
 
-    def timer_cancelled(self) -> None:
+    def on_timer_cancelled(self) -> None:
         """Hear of a held timer that was cancelled. Long timeouts that never strike would pile up: sweep them out."""
         self._timers_cancelled += 1
         if self._timers_cancelled > self._sweep_after:
@@ -181,15 +181,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._now_ns, self._now_s, self._iterations = instant_ns, now_s, 0
                 return
         if not self._may_idle:
-            raise deadlock(self.unfinished_tasks())
+            raise build_deadlock(self.list_unfinished_tasks())
         self._idle = True
         self.stop()
 
     def _watch_the_runaway(self) -> None:
         """Count the callbacks of some more iterations, so that the error can name the busiest."""
-        self._busiest.update(callback_place(handle.callback) for handle in self._ready)
+        self._busiest.update(describe_callback_place(handle.callback) for handle in self._ready)
         if self._iterations >= self._limits.turns_at_one_instant + _TURNS_WATCHED_IN_A_RUNAWAY:
-            error = runaway(self._busiest, iterations=self._iterations)
+            error = build_runaway(self._busiest, iterations=self._iterations)
             # The end of the run still needs iterations, to clean up.
             self._iterations, self._busiest = 0, Counter()
             raise error
@@ -213,7 +213,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._horizon_ns, self._may_idle = math.inf, False
         return self._idle
 
-    def stand_at(self, now_ns: int) -> None:
+    def advance_to(self, now_ns: int) -> None:
         """Let time pass up to a moment before which no timer is left."""
         if now_ns > self._now_ns:
             self._now_ns, self._now_s, self._iterations = now_ns, now_ns / _NS, 0
@@ -229,24 +229,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tasks_made = number = self._tasks_made + 1
         return VirtualTask(coro, number=number, inside=_RUN_ONCE, loop=self, **options)
 
-    def unfinished_tasks(self) -> list[asyncio.Task[Any]]:
+    def list_unfinished_tasks(self) -> list[asyncio.Task[Any]]:
         """In the order they were made."""
         return sorted(asyncio.all_tasks(self), key=hash)
 
     # -- doors that stay shut
 
-    def departure(self, what: str) -> LeftVirtualTime:
+    def record_violation(self, what: str) -> LeftVirtualTime:
         """Take note that `what` was tried: the run ends with this error, whether or not its caller lets it through."""
         error = LeftVirtualTime(
-            f"{what} was called at {self._place_of_departure()}; nothing may leave the loop's thread in virtual time"
+            f"{what} was called at {self._describe_violation_place()}; "
+            "nothing may leave the loop's thread in virtual time"
         )
         if self._departure is None:
             self._departure = error
         self.stop()
         return error
 
-    def _place_of_departure(self) -> str:
-        place = calling_place(inside=_RUN_ONCE)
+    def _describe_violation_place(self) -> str:
+        place = find_calling_place(inside=_RUN_ONCE)
         if place is not None:
             return str(place)
         if threading.get_ident() != self._owner:
@@ -254,7 +255,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task = asyncio.current_task(self)
         if task is None:
             return "a callback of the loop"
-        return str(getattr(task, "origin", None) or task_place(task))
+        return str(getattr(task, "origin", None) or describe_task_place(task))
 
     def _end_on_departure(self) -> None:
         departure, self._departure = self._departure, None
@@ -265,7 +266,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callback, *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         if threading.get_ident() != self._owner:
-            raise self.departure("loop.call_soon_threadsafe, from another thread,")
+            raise self.record_violation("loop.call_soon_threadsafe, from another thread,")
         return self.call_soon(callback, *args, context=context)
 
 
@@ -310,7 +311,7 @@ def _shut(name: str) -> Callable[..., NoReturn]:
     # Plain functions, also where asyncio has coroutines: the caller's frame is there when they are called, and may be
     # gone when they are awaited.
     def refuse(self: VirtualLoop, *_args: object, **_options: object) -> NoReturn:
-        raise self.departure(f"loop.{name}")
+        raise self.record_violation(f"loop.{name}")
 
     return refuse
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
-from plimsoll.runtime.deadlocks import deadlock
+from plimsoll.runtime.deadlocks import build_deadlock
 from plimsoll.runtime.garbage_collection import SELDOM_COLLECTING
 from plimsoll.runtime.virtual_loop import Limits, VirtualLoop
 
@@ -66,7 +66,7 @@ class VirtualRun:
             self._failure = self._failure or error
             self.loop.stop()
 
-    def until(self, awaitable: Awaitable[T]) -> T:
+    def run_until(self, awaitable: Awaitable[T]) -> T:
         """Let time pass until `awaitable` is done, and give its result."""
         future = self._run_until_done(awaitable)
         if not future.done():
@@ -94,25 +94,25 @@ class VirtualRun:
 
     def settle(self) -> None:
         """Do everything that can be done without time passing."""
-        self._step(self.loop.elapsed_ns())
+        self._step(self.loop.get_elapsed_ns())
 
     def advance_by(self, seconds: float) -> None:
         """Let `seconds` pass; timers up to and including the last instant fire."""
         if seconds < 0:
             raise ValueError(f"time cannot go back: {seconds} s")
-        self._step(self.loop.elapsed_ns() + round(seconds * 1_000_000_000))
+        self._step(self.loop.get_elapsed_ns() + round(seconds * 1_000_000_000))
 
     def advance_to(self, when: datetime) -> None:
         """Let time pass until `when`; timers up to and including it fire."""
         if when < self.clock.now():
             raise ValueError(f"time cannot go back: {when} is before {self.clock.now()}")
-        self._step(max(self.clock.elapsed_ns_at(when), self.loop.elapsed_ns()))
+        self._step(max(self.clock.compute_elapsed_ns(when), self.loop.get_elapsed_ns()))
 
     def _step(self, horizon_ns: int) -> None:
         went_all_the_way = self.loop.run_up_to(horizon_ns)
         self._raise_failure()
         if went_all_the_way:
-            self.loop.stand_at(horizon_ns)
+            self.loop.advance_to(horizon_ns)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
@@ -137,19 +137,19 @@ class VirtualRun:
     def _cancel_everything(self) -> None:
         departure: LeftVirtualTime | None = None
         for _ in range(_CANCELLATIONS):
-            tasks = self.loop.unfinished_tasks()
+            tasks = self.loop.list_unfinished_tasks()
             for task in tasks:
                 task.cancel()
             try:
-                self._run_until_done(_all_done(tasks))
+                self._run_until_done(_wait_for_all(tasks))
             except LeftVirtualTime as error:
                 departure = departure or error
             for task in tasks:
                 self._report(task)
         if departure is not None:
             raise departure
-        if stubborn := self.loop.unfinished_tasks():
-            raise deadlock(stubborn, why="these tasks continue although they were cancelled:")
+        if stubborn := self.loop.list_unfinished_tasks():
+            raise build_deadlock(stubborn, why="these tasks continue although they were cancelled:")
 
     def _report(self, task: asyncio.Task[Any]) -> None:
         """As `asyncio.run` does: an error on the way out is logged, it does not hide how the run ended."""
@@ -158,6 +158,6 @@ class VirtualRun:
             self.loop.call_exception_handler({"message": message, "exception": error, "task": task})
 
 
-async def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def _wait_for_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=_CLEANING_UP_S)

@@ -41,10 +41,10 @@ def pod_demand(pod: Pod) -> ResourceVector:
         if sidecar:
             sidecars += own  # all of them are in `need` below, so none of them can be the peak while starting
         else:
-            starting = starting.larger(own + sidecars)
+            starting = starting.take_larger(own + sidecars)
     need = running + sidecars
     if spec.init_containers:
-        need = need.larger(starting)
+        need = need.take_larger(starting)
     if spec.resources is not None:
         need = _apply_pod_level(need, spec.resources)
     if spec.overhead:
@@ -76,8 +76,8 @@ class _Granted:
         held = ResourceVector.from_quantities(status.allocated_resources, path=f"status {container.name}")
         if status.resources is not None:
             acting = ResourceVector.from_quantities(status.resources.requests, path=f"status {container.name}")
-            held = held.larger(acting)
-        return held if self._infeasible else asked.larger(held)
+            held = held.take_larger(acting)
+        return held if self._infeasible else asked.take_larger(held)
 
 
 def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:

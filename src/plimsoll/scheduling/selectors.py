@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.node_selectors import NodeSelector, NodeSelectorTerm, field_requirement, node_requirement
+from plimsoll.core.node_selectors import NodeSelector, NodeSelectorTerm, build_field_requirement, build_node_requirement
 from plimsoll.core.selectors import (
     NOTHING,
     LabelSelector,
     Operator,
     Requirement,
     build_requirement,
-    requirement,
+    parse_requirement,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelS
         return NOTHING
     try:
         expressions = [
-            build_requirement(
+            parse_requirement(
                 selector_requirement.key,
                 selector_requirement.operator,
                 selector_requirement.values,
@@ -38,7 +38,7 @@ def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelS
             )
             for index, selector_requirement in enumerate(wire.match_expressions)
         ]
-        return LabelSelector.all_of(wire.match_labels, expressions)
+        return LabelSelector.from_parts(wire.match_labels, expressions)
     except InvalidSelector as error:
         raise InvalidSelector(str(error), path=path) from None
 
@@ -71,7 +71,7 @@ def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelecto
 def _term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(
         expressions=[
-            node_requirement(
+            build_node_requirement(
                 selector_requirement.key,
                 selector_requirement.operator,
                 selector_requirement.values,
@@ -80,7 +80,7 @@ def _term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
             for index, selector_requirement in enumerate(term.match_expressions)
         ],
         fields=[
-            field_requirement(
+            build_field_requirement(
                 selector_requirement.key,
                 selector_requirement.operator,
                 selector_requirement.values,
@@ -95,7 +95,7 @@ def topology_selector(terms: Iterable[storage.TopologySelectorTerm], *, path: st
     """A storage class's allowedTopologies, as the node selector it amounts to (a term without expressions: nothing)."""
     return NodeSelector(
         NodeSelectorTerm(
-            requirement(
+            build_requirement(
                 label_requirement.key,
                 Operator.IN,
                 label_requirement.values,

@@ -192,7 +192,7 @@ class ScenarioRun:
         except ApiError as error:
             raise InvalidInput(str(error), path=f"{path}.delete") from error
         except InvalidInput as error:
-            raise error.under(f"{path}.delete") from error
+            raise error.with_parent(f"{path}.delete") from error
 
     def _resource(self, step: DeleteStep, *, path: str) -> Resource:
         served = self._world.find_resource(step.kind, api_version=step.api_version)

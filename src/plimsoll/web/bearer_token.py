@@ -28,7 +28,7 @@ class BearerToken:
     def __repr__(self) -> str:
         return f"BearerToken(bases={self._bases!r})"
 
-    def headers_for(self, url: str) -> dict[str, str]:
+    def build_headers(self, url: str) -> dict[str, str]:
         """The authorization header; empty for servers that may not see the token."""
         known = any(url == base or url.startswith((f"{base}/", f"{base}?")) for base in self._bases)
         return {"Authorization": f"Bearer {self._text}"} if known else {}

@@ -127,7 +127,7 @@ class AiohttpClient:
     async def _exchange(self, request: Request) -> Response | RequestFailed:
         headers = {"Content-Type": request.content_type} if request.content_type else {}
         if self._token is not None:
-            headers |= self._token.headers_for(request.url)
+            headers |= self._token.build_headers(request.url)
         exchange = self._session.request(
             request.method,
             URL(request.url, encoded=True),

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from plimsoll.web.responses import json_response
+from plimsoll.web.responses import build_json_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -60,11 +60,11 @@ class HostNames:
         return origin.startswith("https://") and self._is_ours(origin.removeprefix("https://"))
 
     def _is_ours(self, authority: str) -> bool:
-        name = _host_of(authority)
+        name = _get_host(authority)
         return name in self._names or (self._any_address and _is_address(name))
 
 
-def _host_of(authority: str) -> str:
+def _get_host(authority: str) -> str:
     """`[::1]:6443` → `::1`; empty for what is not an authority."""
     try:
         parts = urlsplit(f"//{authority}")
@@ -113,15 +113,15 @@ class TokenGuard:
         app = self._app
         if scope["path"] not in self._public_paths and not self._is_known(scope):
             problem = "a token is needed: Authorization: Bearer TOKEN"
-            app = json_response(problem, HTTPStatus.UNAUTHORIZED, headers={"www-authenticate": "Bearer"})
+            app = build_json_response(problem, HTTPStatus.UNAUTHORIZED, headers={"www-authenticate": "Bearer"})
         await app(scope, receive, send)
 
     def _is_known(self, scope: Scope) -> bool:
         given = Headers(scope=scope).getlist("authorization")
-        return len(given) == 1 and hmac.compare_digest(_token_in(given[0].encode("latin-1")), self._token)
+        return len(given) == 1 and hmac.compare_digest(_get_token(given[0].encode("latin-1")), self._token)
 
 
-def _token_in(authorization: bytes) -> bytes:
+def _get_token(authorization: bytes) -> bytes:
     """The token of a header; empty for a header without one."""
     scheme, _, rest = authorization.strip().partition(b" ")
     if scheme.lower() == b"bearer":

@@ -107,14 +107,14 @@ def _read(answer: Response, query: str, *, at_s: float) -> Vector | QueryFailed:
         series = _SERIES.decode(reply.data.result)
         if any(sample.value is not None and abs(sample.value[0] - at_s) > _EVALUATED_WITHIN_S for sample in series):
             return QueryFailed(problem=f"Prometheus answers {query} for another time than the one asked for")
-        return Vector(samples=tuple(_finite_samples(series)))
+        return Vector(samples=tuple(_select_finite(series)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return QueryFailed(
             problem=f"Prometheus answers {answer.status} to {query}, unreadable ({error}): {answer.excerpt}"
         )
 
 
-def _finite_samples(series: tuple[_Series, ...]) -> list[Sample]:
+def _select_finite(series: tuple[_Series, ...]) -> list[Sample]:
     return [
         Sample(labels=sample.metric, value=value)
         for sample in series

@@ -42,12 +42,14 @@ class PageResponse(Response):
         await super().__call__(scope, receive, send)
 
 
-def text_response(text: str, status: int = HTTPStatus.OK, *, headers: Mapping[str, str] | None = None) -> PageResponse:
+def build_text_response(
+    text: str, status: int = HTTPStatus.OK, *, headers: Mapping[str, str] | None = None
+) -> PageResponse:
     """A line of text."""
     return PageResponse(f"{text}\n".encode(errors="replace"), status, headers=headers)
 
 
-def json_response(
+def build_json_response(
     value: object, status: int = HTTPStatus.OK, *, headers: Mapping[str, str] | None = None
 ) -> PageResponse:
     return PageResponse(msgspec.json.encode(value), status, content_type=JSON, headers=headers)

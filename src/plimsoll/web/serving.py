@@ -35,7 +35,7 @@ class CannotListen(PlimsollError):
 async def serve(application: Any, address: str) -> None:
     """Serves until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
     host, port = parse_address(address)
-    server = _Server(_config(application, host=host, port=port))
+    server = _Server(_build_config(application, host=host, port=port))
     try:
         await server.serve()
     except SystemExit as error:
@@ -47,7 +47,7 @@ async def serve(application: Any, address: str) -> None:
 
 async def serve_on_socket(application: Any, listening: socket.socket) -> None:
     """Serves until cancelled on a socket that listens already and stays open."""
-    server = _Server(_config(application))
+    server = _Server(_build_config(application))
     try:
         await server.serve(sockets=[listening.dup()])
     finally:
@@ -80,7 +80,7 @@ class _Server(Server):
         yield
 
 
-def _config(application: Any, **address: Any) -> Config:
+def _build_config(application: Any, **address: Any) -> Config:
     return Config(
         application,
         interface="asgi3",

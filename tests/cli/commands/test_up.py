@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from plimsoll.app.up import UpStatus
-from plimsoll.cli.commands.up import first_screen
+from plimsoll.cli.commands.up import format_first_screen
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from tests.cli.runner import plimsoll
 
@@ -29,26 +29,26 @@ def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus
     ],
 )
 def test_it_says_what_runs(ready: int, wanted: int, told: str):
-    assert f"on this machine: {told}.\n" in first_screen(up(ready, wanted))
+    assert f"on this machine: {told}.\n" in format_first_screen(up(ready, wanted))
 
 
 def test_it_names_those_that_are_not_ready_and_why():
     waiting = up(6, 8)._replace(waiting_for=("workers-2: still booting", "workers-7: out of stock"))
     assert (
         "6 of 8 nodes ready.\n  not ready: workers-2: still booting\n  not ready: workers-7: out of stock\nNothing"
-        in first_screen(waiting)
+        in format_first_screen(waiting)
     )
 
 
 def test_of_many_that_are_not_ready_it_names_the_first():
     waiting = up(0, 100)._replace(waiting_for=tuple(f"workers-{number}: still booting" for number in range(100)))
-    screen = first_screen(waiting)
+    screen = format_first_screen(waiting)
     assert screen.count("still booting") == 5
     assert "  and 95 more: kubectl get nodes,machines\n" in screen
 
 
 def test_it_says_where_it_is_and_what_to_type():
-    lines = first_screen(up(3, 3)).splitlines()
+    lines = format_first_screen(up(3, 3)).splitlines()
     assert lines[0] == "ready at https://127.0.0.1:6443"
     assert "  export KUBECONFIG=/home/me/.plimsoll/kubeconfig" in lines
     assert sum(line.startswith("  kubectl ") for line in lines) == 3
@@ -56,7 +56,7 @@ def test_it_says_where_it_is_and_what_to_type():
 
 
 def test_a_path_with_spaces_can_be_typed_off():
-    assert "export KUBECONFIG='/my data/kubeconfig'\n" in first_screen(up(3, 3, data="/my data"))
+    assert "export KUBECONFIG='/my data/kubeconfig'\n" in format_first_screen(up(3, 3, data="/my data"))
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_stderr_gets_all_events_on_request(capsys: pytest.CaptureFixture[str]):
 
 
 def test_it_says_where_metrics_health_and_plans_are():
-    lines = first_screen(up(3, 3)._replace(pages="http://127.0.0.1:8085")).splitlines()
+    lines = format_first_screen(up(3, 3)._replace(pages="http://127.0.0.1:8085")).splitlines()
     assert "Metrics, health and plans: http://127.0.0.1:8085 (/metrics, /healthz, /plan, /explain)." in lines
     assert max(len(line) for line in lines) <= 90
 
 
 def test_it_says_where_the_servers_of_tidb_answer():
     with_servers = up(3, 3)._replace(planner="http://127.0.0.1:9092", pd="http://127.0.0.1:12379")
-    lines = first_screen(with_servers).splitlines()
+    lines = format_first_screen(with_servers).splitlines()
     assert "TiDB planner at http://127.0.0.1:9092, PD at http://127.0.0.1:12379 (token: admin.token)." in lines
     assert max(len(line) for line in lines) <= 90
-    assert "TiDB planner" not in first_screen(up(3, 3))
+    assert "TiDB planner" not in format_first_screen(up(3, 3))

@@ -12,7 +12,7 @@ import yaml
 
 from plimsoll.core.plans import NotDone, Outcome, Reason, Ref, Result
 from plimsoll.journal.entries import Entry
-from plimsoll.journal.last_plans import last_plans
+from plimsoll.journal.last_plans import build_last_plans
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
 from plimsoll.kube.errors import NotSent
 from tests.cli.commands.test_doctor import HEAVY
@@ -54,7 +54,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
 
 
 def keep_in_cluster(world: EmbeddedApi, *entries: Entry, name: str = "plimsoll-nodes-last-plans") -> None:
-    body = {"metadata": {"name": name}, "data": last_plans({}, entries)}
+    body = {"metadata": {"name": name}, "data": build_last_plans({}, entries)}
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
 

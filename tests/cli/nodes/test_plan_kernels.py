@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plimsoll.cli.nodes.plan import _kernels_for
+from plimsoll.cli.nodes.plan import _choose_kernels
 from plimsoll.simulation.plan.inputs import read_plan_input
 from plimsoll.solver import kernels
 
@@ -16,7 +16,10 @@ def choice_for(entries: int, pods: int) -> str | None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     entry = {"count": pods // entries, "template": {"spec": spec}}
     story = {"machineTypes": types, "pods": [{"name": f"p{number}", **entry} for number in range(entries)]}
-    with kernels.force_choice("auto"), _kernels_for(read_plan_input([("s", json.dumps(story).encode())]), prove=False):
+    with (
+        kernels.force_choice("auto"),
+        _choose_kernels(read_plan_input([("s", json.dumps(story).encode())]), prove=False),
+    ):
         return kernels._switch.choice
 
 

@@ -50,7 +50,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def changed(file: Path, **plan: Any) -> Path:
     recording = read_recording(file.read_bytes())
-    file.write_bytes(write_recording(recording.with_part("plan", {**recording.part("plan"), **plan})))
+    file.write_bytes(write_recording(recording.with_part("plan", {**recording.get_part("plan"), **plan})))
     return file
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_recording_is_exit_2_with_the_file(tmp_path: Path, content: b
 
 def test_a_recording_without_a_plan_is_told(file: Path):
     recording = read_recording(file.read_bytes())
-    file.write_bytes(write_recording(replace_parts(recording, snapshot=recording.part("snapshot"))))
+    file.write_bytes(write_recording(replace_parts(recording, snapshot=recording.get_part("snapshot"))))
     ended = plimsoll("replay", file)
     assert ended.returncode == 2
     assert "the recording has no policy; it holds snapshot" in ended.stderr
@@ -125,9 +125,9 @@ def test_a_recording_hides_names_and_is_for_its_owner_only(seen: dict[str, Any],
 
 def test_two_recordings_have_no_name_in_common(seen: dict[str, Any], tmp_path: Path):
     path, _ = recorded(tmp_path)
-    first = read_recording(path.read_bytes()).part("snapshot")["groups"][0]["id"]
+    first = read_recording(path.read_bytes()).get_part("snapshot")["groups"][0]["id"]
     recorded(tmp_path)
-    assert read_recording(path.read_bytes()).part("snapshot")["groups"][0]["id"] != first
+    assert read_recording(path.read_bytes()).get_part("snapshot")["groups"][0]["id"] != first
 
 
 def test_names_stay_where_that_is_asked_for(seen: dict[str, Any], tmp_path: Path):
@@ -151,7 +151,7 @@ def test_options_are_those_in_force_then_the_files_then_those_typed(seen: dict[s
 
 def test_that_it_was_seen_in_a_dry_run_is_not_part_of_the_policy(seen: dict[str, Any], tmp_path: Path):
     path, _ = recorded(tmp_path)
-    assert "dry-run" not in read_recording(path.read_bytes()).part("policy")["flags"]
+    assert "dry-run" not in read_recording(path.read_bytes()).get_part("policy")["flags"]
 
 
 def test_a_cluster_that_cannot_be_seen_is_exit_3(seen: dict[str, Any], tmp_path: Path):

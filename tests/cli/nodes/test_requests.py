@@ -30,7 +30,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedApi]:
 
         monkeypatch.setattr("plimsoll.cli.nodes.requests.run_with_client", with_client)
         monkeypatch.setattr(
-            "plimsoll.cli.nodes.requests._namespace_of", lambda connection: connection.namespace or "default"
+            "plimsoll.cli.nodes.requests._get_namespace", lambda connection: connection.namespace or "default"
         )
         yield world
 

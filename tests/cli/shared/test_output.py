@@ -52,12 +52,12 @@ def test_a_terminal_gets_colour_and_a_pipe_or_no_color_gets_plain_text() -> None
 
 
 def test_without_rows_nothing_is_printed() -> None:
-    assert list(Table(("NAME", "AGE"), []).lines()) == []
+    assert list(Table(("NAME", "AGE"), []).format_lines()) == []
 
 
 def test_columns_are_aligned_and_an_empty_line_follows() -> None:
     table = Table(("NAME", "AGE"), [("a-long-name", 1), ("b", 20)])
-    assert list(table.lines()) == ["NAME          AGE", "a-long-name   1", "b             20", ""]
+    assert list(table.format_lines()) == ["NAME          AGE", "a-long-name   1", "b             20", ""]
 
 
 def test_a_file_has_no_colour(tmp_path: Path) -> None:

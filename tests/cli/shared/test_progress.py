@@ -18,7 +18,7 @@ def told(*steps: tuple[str, float], is_silent: bool = False) -> list[str]:
                     progress.step(step)
                     await run.clock.sleep(lasts_s)
 
-        run.until(work())
+        run.run_until(work())
         run.advance_by(10)
         return err.getvalue().splitlines()
 

@@ -76,7 +76,7 @@ def _definition(resource: Resource) -> dict[str, Any]:
 async def defined_gauges(client: Client) -> AsyncIterator[Resource]:
     """The resource, once the cluster serves it."""
     resource = Resource(
-        group=f"e2e-{ENTROPY.suffix()}.plimsoll.example",
+        group=f"e2e-{ENTROPY.generate_suffix()}.plimsoll.example",
         version="v1",
         kind="Gauge",
         plural="gauges",

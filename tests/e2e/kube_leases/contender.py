@@ -40,11 +40,11 @@ class Journal:
 
 async def act(holder: LeaseHolder, journal: Journal) -> None:
     if "CONTENDER_BLOCKS" in os.environ:
-        journal.write("begin", holder.allowed_s(CALL_S))
+        journal.write("begin", holder.limit_duration_s(CALL_S))
         time.sleep(600)  # noqa: ASYNC251 -- what must not happen in a loop, and does
     while True:
         try:
-            allowed_s = holder.allowed_s(CALL_S)
+            allowed_s = holder.limit_duration_s(CALL_S)
             journal.write("begin", allowed_s)
             try:
                 await asyncio.sleep(allowed_s / 2)

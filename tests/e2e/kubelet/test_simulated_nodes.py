@@ -89,7 +89,7 @@ class Cluster:
     def __init__(self, client: Client, namespace: str) -> None:
         self.client = client
         self.namespace = namespace
-        self.pool = f"e2e-{ENTROPY.suffix()}"
+        self.pool = f"e2e-{ENTROPY.generate_suffix()}"
 
     @property
     def selector(self) -> str:

@@ -39,14 +39,14 @@ def entries(data: Path) -> dict[int, Entry]:
         return {}
     journal = JournalFile(data / JOURNAL_FILE, read_only=True)
     try:
-        return {entry.number: entry for entry in journal.entries(Query(limit=None))}
+        return {entry.number: entry for entry in journal.list_entries(Query(limit=None))}
     finally:
         journal.close()
 
 
 def is_told(up: UpProcess, name: str) -> bool:
     return any(
-        Ref(kind="pod", namespace="default", name=name) in entry.subjects() for entry in entries(up.data).values()
+        Ref(kind="pod", namespace="default", name=name) in entry.list_subjects() for entry in entries(up.data).values()
     )
 
 

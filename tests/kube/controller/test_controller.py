@@ -318,9 +318,9 @@ def test_looking_at_everything_lets_others_run():
 
     with desk.run:
         desk.run.spawn(desk.controller.run())
-        assert desk.run.until(greatest_step(before=0)) <= OBJECTS_AT_ONCE
+        assert desk.run.run_until(greatest_step(before=0)) <= OBJECTS_AT_ONCE
         desk.controller.resync()
-        assert desk.run.until(greatest_step(before=len(desk.keys))) <= OBJECTS_AT_ONCE
+        assert desk.run.run_until(greatest_step(before=len(desk.keys))) <= OBJECTS_AT_ONCE
 
 
 # ---- the end

@@ -256,7 +256,7 @@ def test_a_refusal_backs_off_and_is_no_failure(desk: QueueHarness):
     looked_at_s = []
     for _ in range(4):
         desk.queue.add_refused("a")
-        assert desk.run.until(desk.queue.get()) == "a"
+        assert desk.run.run_until(desk.queue.get()) == "a"
         desk.queue.done("a")
         looked_at_s.append(desk.now_s)
     assert looked_at_s == pytest.approx([1, 3, 7, 15])
@@ -362,7 +362,7 @@ def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_eve
             desk.queue.done(key)
             await asyncio.sleep(1e-3)
 
-    desk.run.until(main())
+    desk.run.run_until(main())
 
 
 def test_a_wait_longer_than_any_timer_harms_nobody(desk: QueueHarness):

@@ -113,7 +113,7 @@ def examined_script(
     """The examination of a server that answers from a script."""
     with VirtualRun(start=START) as run:
         client = Client(ScriptedTransport(*script), clock=run.clock, entropy=SeededEntropy("script"), settings=settings)
-        return run.until(examine(client, examination_options(controllers, target=target), clock=run.clock))
+        return run.run_until(examine(client, examination_options(controllers, target=target), clock=run.clock))
 
 
 __all__ = ["ADMIN", "GUEST", "DiagnosedCluster", "InterceptingTransport", "examined_script", "found", "questions"]

@@ -59,5 +59,5 @@ def test_synced_waits_for_every_one():
         maps = informers.informer_for(ConfigMap, Selection(namespace="here"))
         for service in informers.services():
             world.run.spawn(service.run())
-        world.run.until(informers.wait_until_synced())
+        world.run.run_until(informers.wait_until_synced())
         assert maps.cache.get("a", "here") is not None

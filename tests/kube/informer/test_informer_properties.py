@@ -90,7 +90,7 @@ class InformerScenario:
             "delete": world.delete,
             "replace": world.replace,
             "pause": world.run.advance_by,
-            "break": lambda: world.run.until(world.line.break_all()),
+            "break": lambda: world.run.run_until(world.line.break_all()),
             "break_after": lambda size: self._strike("ends_after_bytes", size),
             "repeat": lambda count: self._strike("repeats", count),
             "pieces": lambda size: self._strike("piece_bytes", size),

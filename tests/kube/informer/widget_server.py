@@ -133,7 +133,7 @@ class WidgetCluster:
     def running(self, settings: InformerSettings | None = None, *, keep_raw: bool = False) -> Informer[Any]:
         informer = self.informer(settings, keep_raw=keep_raw)
         self.run.spawn(informer.run())
-        self.run.until(informer.wait_until_synced())
+        self.run.run_until(informer.wait_until_synced())
         self.run.settle()
         return informer
 
@@ -176,7 +176,7 @@ class WidgetCluster:
 
     def _down(self, seconds: float) -> None:
         self.line.is_down = True
-        self.run.until(self.line.break_all())
+        self.run.run_until(self.line.break_all())
         self.run.advance_by(seconds)
 
     def _up(self) -> None:

@@ -139,7 +139,7 @@ class Contender:
         while True:
             await self.freezer.passes()
             try:
-                allowed_s = self.holder.allowed_s(call_s)
+                allowed_s = self.holder.limit_duration_s(call_s)
             except NotLeading:
                 await self.clock.sleep(pause_s)
                 continue

@@ -45,7 +45,7 @@ class NetworkConditions:
     def fate(self, _call: Request) -> CallOutcome:
         if self.is_clear:
             return CallOutcome(to_server_s=0.01, to_us_s=0.01)
-        draw = functools.partial(self._entropy.uniform, 0, 1)
+        draw = functools.partial(self._entropy.draw_uniform, 0, 1)
         longest_s = LONGEST_DELAY_S if draw() < self.slow_share else 0.05
         outcome = OUTCOMES[int(draw() * len(OUTCOMES)) % len(OUTCOMES)] if draw() < self.bad_share else "ok"
         return CallOutcome(to_server_s=draw() * longest_s, to_us_s=draw() * longest_s, outcome=outcome)

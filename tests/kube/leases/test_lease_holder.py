@@ -72,7 +72,7 @@ def test_a_call_may_last_as_long_as_the_lease_counted_from_before_the_renewal_wa
             a.network.fate = lambda _: CallOutcome(to_server_s=0.5, to_us_s=0.5)
             world.start(a)
             await a.holder.wait_until_acquired()
-            return a.holder.allowed_s(30.0), a.holder.allowed_s(3.0)
+            return a.holder.limit_duration_s(30.0), a.holder.limit_duration_s(3.0)
 
     longest_s, wanted_s = run_virtual(main)
     assert longest_s == pytest.approx(15 - 0.75 - 1.0)
@@ -88,7 +88,7 @@ def test_who_does_not_hold_the_lease_may_not_act():
             world.start(b)
             await clock.sleep(60)
             with pytest.raises(NotLeading, match="not held by b"):
-                b.holder.allowed_s(0.1)
+                b.holder.limit_duration_s(0.1)
             return a.holder.is_leading, b.holder.is_leading, b.holder.observed_holder
 
     assert run_virtual(main) == (True, False, "a")
@@ -102,12 +102,12 @@ def test_a_call_is_not_begun_in_the_last_moments_of_the_lease():
             await a.holder.wait_until_acquired()
             a.network.fate = lambda _: CallOutcome(outcome="unsent")
             await clock.sleep(14.0)
-            assert a.holder.allowed_s(0.1) == 0.1
+            assert a.holder.limit_duration_s(0.1) == 0.1
             with pytest.raises(NotLeading, match=r"another 0\.2"):
-                a.holder.allowed_s(5.0)
+                a.holder.limit_duration_s(5.0)
             await clock.sleep(0.25)
             with pytest.raises(NotLeading):
-                a.holder.allowed_s(0.0)
+                a.holder.limit_duration_s(0.0)
 
     run_virtual(main)
 
@@ -126,7 +126,7 @@ def test_a_leader_that_cannot_renew_by_the_deadline_has_lost_and_tries_no_more()
             assert a.holder.phase is Phase.LOST
             assert "could not be renewed for 10 s" in a.holder.loss_reason
             assert not a.holder.is_leading
-            assert a.holder.allowed_s(30) == pytest.approx(4.25, abs=0.01), "what is left serves a clean end"
+            assert a.holder.limit_duration_s(30) == pytest.approx(4.25, abs=0.01), "what is left serves a clean end"
             a.network.fate = lambda _: CallOutcome()
             renewed = await world.spec()
             await clock.sleep(60)

@@ -25,12 +25,12 @@ def test_a_call_that_is_answered_at_once_sets_no_timer():
         return set_timer.call_count
 
     with VirtualRun() as run:
-        assert run.until(story()) == 0
+        assert run.run_until(story()) == 0
 
 
 def test_a_call_that_waits_is_answered_within_its_time():
     with VirtualRun() as run:
-        assert run.until(InFlightCalls().carry(_after(29), 30.0)) == "answer"
+        assert run.run_until(InFlightCalls().carry(_after(29), 30.0)) == "answer"
 
 
 def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
@@ -42,7 +42,7 @@ def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
         return loop.time() - began_s
 
     with VirtualRun() as run:
-        assert run.until(story()) == pytest.approx(30.0)
+        assert run.run_until(story()) == pytest.approx(30.0)
 
 
 def test_closing_the_transport_ends_a_call_that_waits():
@@ -59,7 +59,7 @@ def test_closing_the_transport_ends_a_call_that_waits():
             await calls.carry(_after(10), 30.0)
 
     with VirtualRun() as run:
-        run.until(story())
+        run.run_until(story())
 
 
 def test_whoever_cancels_the_caller_cancels_the_call():
@@ -71,7 +71,7 @@ def test_whoever_cancels_the_caller_cancels_the_call():
         return task.cancelled()
 
     with VirtualRun() as run:
-        assert run.until(story())
+        assert run.run_until(story())
 
 
 def test_what_a_call_raises_is_raised():
@@ -79,4 +79,4 @@ def test_what_a_call_raises_is_raised():
         raise ValueError("no")
 
     with VirtualRun() as run, pytest.raises(ValueError, match="no"):
-        run.until(InFlightCalls().carry(refused(), 30.0))
+        run.run_until(InFlightCalls().carry(refused(), 30.0))

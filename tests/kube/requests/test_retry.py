@@ -65,7 +65,7 @@ class RetryHarness:
                 self.error = error
 
         with self._run as run:
-            run.until(main())
+            run.run_until(main())
         return self
 
     @property
@@ -306,12 +306,12 @@ def test_a_watch_is_opened_by_one_attempt():
 class CallBudget:
     """Allows so many seconds, and nothing any more after some calls."""
 
-    def __init__(self, allowed_s: float = 5, *, calls: int = 10) -> None:
-        self._allowed_s = allowed_s
+    def __init__(self, limit_duration_s: float = 5, *, calls: int = 10) -> None:
+        self._allowed_s = limit_duration_s
         self._calls = calls
         self.asked = 0
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         self.asked += 1
         if self.asked > self._calls:
             raise NotAllowed("the brake is on")

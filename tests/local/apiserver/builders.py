@@ -93,7 +93,7 @@ class ApiServerHarness:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a request and read the whole answer; a watch is read to its end."""
-        return self.run.until(self._asked(_request(method, url, body, content, {**_as(token), **(headers or {})})))
+        return self.run.run_until(self._asked(_request(method, url, body, content, {**_as(token), **(headers or {})})))
 
     async def _asked(self, request: Request) -> Reply:
         return await read(await self.application.handle(request))

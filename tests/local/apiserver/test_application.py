@@ -78,7 +78,7 @@ def test_what_was_deleted_from_a_store_with_a_past_does_not_come_back():
             "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
             headers={"Authorization": f"Bearer {ADMIN}"},
         )
-        assert world.run.until(again.handle(request)).status == 404
+        assert world.run.run_until(again.handle(request)).status == 404
 
 
 def test_everything_happens_in_the_loop_of_virtual_time(world: ApiServerHarness):

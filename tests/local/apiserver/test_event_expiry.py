@@ -18,7 +18,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 @pytest.fixture
 def world() -> Iterator[ApiServerHarness]:
     with ApiServerHarness() as made:
-        made.run.until(made.application.start())
+        made.run.run_until(made.application.start())
         yield made
 
 

@@ -365,7 +365,7 @@ def test_one_go_places_all_it_can_and_says_what_it_could_not():
         world.pod("b", cpu="3")
         world.pod("c", cpu="1")
 
-        done = world.run.until(world.scheduler.schedule_once())
+        done = world.run.run_until(world.scheduler.schedule_once())
 
         assert done.bound == ((PodKey("here", "a"), "n1"), (PodKey("here", "c"), "n1"))
         assert done.unschedulable == (PodKey("here", "b"),)
@@ -377,10 +377,10 @@ def test_one_go_asks_nobody_to_back_off():
     with SchedulerCluster(stepped=True) as world:
         world.pod("p", cpu="1")
         for _ in range(3):
-            assert world.run.until(world.scheduler.schedule_once()).unschedulable == (PodKey("here", "p"),)
+            assert world.run.run_until(world.scheduler.schedule_once()).unschedulable == (PodKey("here", "p"),)
         world.node("n1")
 
-        done = world.run.until(world.scheduler.schedule_once())
+        done = world.run.run_until(world.scheduler.schedule_once())
 
         assert done.bound == ((PodKey("here", "p"), "n1"),)
 
@@ -389,9 +389,9 @@ def test_one_go_after_another_has_nothing_left_to_do():
     with SchedulerCluster(stepped=True) as world:
         world.node("n1")
         world.pod("p", cpu="1")
-        world.run.until(world.scheduler.schedule_once())
+        world.run.run_until(world.scheduler.schedule_once())
 
-        again = world.run.until(world.scheduler.schedule_once())
+        again = world.run.run_until(world.scheduler.schedule_once())
 
         assert (again.bound, again.unschedulable) == ((), ())
 

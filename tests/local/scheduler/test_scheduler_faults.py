@@ -128,8 +128,8 @@ def test_a_choice_that_was_told_before_is_no_reason_to_give_up_the_place():
         world.made(CLAIMS, {"metadata": {"name": "c"}, "spec": asks})
         client = world.connect("kube-scheduler")
         writes = ClaimWrites(client)
-        seen = world.run.until(client.get(PersistentVolumeClaim, "c", namespace="here"))
-        told = [world.run.until(writes.select_node(seen, node, None)) for node in ("n1", "n1", "n2")]
+        seen = world.run.run_until(client.get(PersistentVolumeClaim, "c", namespace="here"))
+        told = [world.run.run_until(writes.select_node(seen, node, None)) for node in ("n1", "n1", "n2")]
         assert told == [True, True, False]
         annotations = world.ask("GET", f"{CLAIMS}/c").body["metadata"]["annotations"]
         assert annotations["volume.kubernetes.io/selected-node"] == "n1"

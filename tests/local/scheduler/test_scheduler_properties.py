@@ -168,7 +168,7 @@ def test_the_highest_priorities_get_the_room_there_is(drawn: list[int]):
         world.node("n1", allocatable={"cpu": "2"})
         world.run.settle()
 
-        done = world.run.until(world.scheduler.schedule_once())
+        done = world.run.run_until(world.scheduler.schedule_once())
 
         in_line = sorted(range(len(drawn)), key=lambda number: (-drawn[number], number))
         assert [key.name for key, _ in done.bound] == [f"p{number}" for number in in_line[:2]]

@@ -50,7 +50,7 @@ class LocalTidbCluster(CrashingLocalCluster):
 
     def __enter__(self) -> Self:
         self.run.__enter__()
-        self.run.until(self.application.start())
+        self.run.run_until(self.application.start())
         for manifest in list_shipped_definitions():
             if manifest.body["spec"]["group"] == TIDB_GROUP:
                 self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
@@ -140,7 +140,7 @@ class LocalTidbCluster(CrashingLocalCluster):
         target = route_to_simulated(f"http://{base}-pd.{NAMESPACE}:2379{path}")
         assert target is not None
         sent = b"" if body is None else json.dumps(body).encode()
-        status, answer = self.run.until(self.tidb.answer(method, target, sent))
+        status, answer = self.run.run_until(self.tidb.answer(method, target, sent))
         return status, json.loads(answer)
 
     def stores(self) -> dict[str, str]:

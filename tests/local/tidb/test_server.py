@@ -55,7 +55,7 @@ def _ask(
         "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
-    world.run.until(guard_server(SimulatedServers(world.tidb), token=TOKEN)(scope, receive, send))
+    world.run.run_until(guard_server(SimulatedServers(world.tidb), token=TOKEN)(scope, receive, send))
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], sent[1]["body"], told
 

@@ -58,7 +58,7 @@ class Service:
 
     def replicas(self, minute: int, entropy: SeededEntropy) -> int:
         """A slow random walk on top of the day's curve."""
-        self.wobble = 0.97 * self.wobble + entropy.uniform(-1.0, 1.0) * self.noise
+        self.wobble = 0.97 * self.wobble + entropy.draw_uniform(-1.0, 1.0) * self.noise
         curve = 1 + self.swing * math.cos(2 * math.pi * (minute / 60 - self.peak_hour) / 24)
         self.lately.append(max(1, round(self.mean * curve * (1 + self.wobble))))
         return max(self.lately)

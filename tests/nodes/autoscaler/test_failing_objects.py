@@ -49,7 +49,7 @@ class SteppedCluster(World):
     def find_reasons(self, ref: str) -> list[NotDone]:
         """What `plimsoll why` reads about an object."""
         assert isinstance(self.loop, ScenarioLoop)
-        entries = self.run_now(self.loop.journal.entries(Query(ref=Ref.parse(ref))))
+        entries = self.run_now(self.loop.journal.list_entries(Query(ref=Ref.parse(ref))))
         return [not_done for entry in entries for not_done in entry.plan.not_done if Ref.parse(ref) in not_done.about]
 
 

@@ -154,7 +154,7 @@ class Lease:
     def __init__(self) -> None:
         self.is_stolen = False
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         if self.is_stolen:
             raise NotAllowed("the lease is held by another process")
         return wanted_s

@@ -120,17 +120,20 @@ def test_names_inside_flags_patterns_and_prices_are_hidden():
     assert SECRET not in json.dumps(hidden)
     read = read_policy(hidden)
     assert read.limits.max_cpu == 40
-    assert [node.name for node in read.groups.nodes] == [anonymiser.name("secret-batch"), anonymiser.name("secret-web")]
-    assert read.nap.machine_types == (anonymiser.name("secret-large"),)
-    assert read.overlay == {anonymiser.name("secret-large"): Overlay(price=1.0)}
-    assert read.priorities == {10: (f"^(?:{anonymiser.name('secret-batch')})$",), 5: (".*",), 1: ("^$",)}
+    assert [node.name for node in read.groups.nodes] == [
+        anonymiser.replace_name("secret-batch"),
+        anonymiser.replace_name("secret-web"),
+    ]
+    assert read.nap.machine_types == (anonymiser.replace_name("secret-large"),)
+    assert read.overlay == {anonymiser.replace_name("secret-large"): Overlay(price=1.0)}
+    assert read.priorities == {10: (f"^(?:{anonymiser.replace_name('secret-batch')})$",), 5: (".*",), 1: ("^$",)}
 
 
 def test_a_prefix_of_ones_own_stays_a_prefix():
     one = secret_policy()
     anonymiser = Anonymiser("pepper", build_recording_rules(one))
     prefix = read_policy(anonymise_policy(policy_to_json(one), anonymiser, [])).nap.prefix
-    made = anonymiser.name("secret-pool-n1-large-1a2b")
+    made = anonymiser.replace_name("secret-pool-n1-large-1a2b")
     assert made.startswith(f"{prefix}-")
     assert SECRET not in made
 

@@ -75,4 +75,4 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
 def test_every_turn_can_be_replayed_without_its_names(story: str, monkeypatch: pytest.MonkeyPatch):
     for turn in turns_of(story, monkeypatch):
         recording = recorded(turn, "salt")
-        assert is_same(recording.part("plan"), result_to_json(replay_recording(recording)))
+        assert is_same(recording.get_part("plan"), result_to_json(replay_recording(recording)))

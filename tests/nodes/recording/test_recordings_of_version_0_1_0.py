@@ -25,7 +25,7 @@ def test_the_plan_of_an_old_recording_is_made_again(file: Path):
     planned = result_to_json(replay_recording(recording))
     changed = [
         path
-        for path, _, after in find_differences(recording.part("plan"), planned)
+        for path, _, after in find_differences(recording.get_part("plan"), planned)
         if not SENTENCES.search(path) and not path.endswith(ADDED) and ANNOUNCED not in str(after)
     ]
     assert not changed

@@ -223,7 +223,7 @@ def made(salt: str | None = "pepper") -> bytes:
 @pytest.mark.parametrize("salt", [None, "pepper"])
 def test_a_file_gives_the_plan_that_is_in_it(salt: str | None):
     recording = read_recording(made(salt))
-    assert is_same(recording.part("plan"), result_to_json(replay_recording(recording)))
+    assert is_same(recording.get_part("plan"), result_to_json(replay_recording(recording)))
     assert recording.anonymised is (salt is not None)
 
 
@@ -234,7 +234,7 @@ def test_the_same_cluster_gives_the_same_bytes():
 
 def test_a_plan_that_differs_is_shown_with_the_place():
     recording = read_recording(made(None))
-    before = recording.part("plan")
+    before = recording.get_part("plan")
     now = json.loads(json.dumps(before))
     now["scaleUp"]["helped"] = 5
     now["reasons"]["notDone"].append({"what": "x"})
@@ -267,13 +267,13 @@ DAMAGED = {
 @pytest.mark.parametrize("part", DAMAGED)
 def test_a_damaged_part_is_named(part: str):
     recording = read_recording(made())
-    damaged = recording.with_part(part, {**recording.part(part), **DAMAGED[part]})  # type: ignore[dict-item]
+    damaged = recording.with_part(part, {**recording.get_part(part), **DAMAGED[part]})  # type: ignore[dict-item]
     with pytest.raises(UnreadableRecording, match=part):
         replay_recording(damaged)
 
 
 def test_a_snapshot_of_a_newer_plimsoll_is_refused():
     recording = read_recording(made())
-    newer = {**recording.part("snapshot"), "version": 2}
+    newer = {**recording.get_part("snapshot"), "version": 2}
     with pytest.raises(RecordingTooNew, match="has version 2"):
         replay_recording(recording.with_part("snapshot", newer))

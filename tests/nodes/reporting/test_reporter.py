@@ -64,8 +64,8 @@ def test_a_turn_is_told_everywhere(office: ReporterHarness):
     ]
     assert office.teller.metrics.collect_samples()["scaled_up_nodes_total"] == 1
     assert office.teller.last is GREW
-    (entry,) = office.world.do(office.journal.entries(Query(ref=Ref.parse("pod/default/p"))))
-    assert "waits for new nodes" in entry.plan.lines()[1]
+    (entry,) = office.world.do(office.journal.list_entries(Query(ref=Ref.parse("pod/default/p"))))
+    assert "waits for new nodes" in entry.plan.format_lines()[1]
     uids = {event["involvedObject"].get("uid") for event in office.events() if event["reason"] == "ScaledUpGroup"}
     assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
 
@@ -76,7 +76,7 @@ def test_a_dry_run_tells_nothing_inside_the_cluster(office: ReporterHarness):
 
     assert office.events() == []
     assert office.world.server.ask("GET", URL).status == 404
-    assert len(office.world.do(office.journal.entries(Query()))) == 1
+    assert len(office.world.do(office.journal.list_entries(Query()))) == 1
 
 
 def test_the_same_sentence_is_no_news_in_the_log(office: ReporterHarness):

@@ -131,7 +131,7 @@ class DrainHarness:
         raise AssertionError(f"{self.replicas} replicas are left")
 
     def do(self, coroutine: Any) -> Any:
-        return self.run.until(coroutine)
+        return self.run.run_until(coroutine)
 
     def _lower(self) -> None:
         """One write, as the acting half makes it."""

@@ -146,7 +146,7 @@ class EndingLease:
     def __init__(self, left_s: float) -> None:
         self.left_s = left_s
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         if self.left_s <= 0:
             raise NotAllowed("the lease is held by another process")
         return min(wanted_s, self.left_s)

@@ -30,7 +30,7 @@ class ReportingCluster(AutoscaledCluster):
     def passes(self, parts: TidbAutoscalerParts, *, after_s: float = 10) -> None:
         self.run.advance_by(after_s)
         self.operate()
-        self.run.until(parts.reconciler.run_all())
+        self.run.run_until(parts.reconciler.run_all())
 
     @property
     def said(self) -> dict[Ref, LastPlan]:
@@ -81,7 +81,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: ReportingCluster) -> N
     world.passes(parts, after_s=1)
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
     assert world.said[autoscaler].not_done == ()
-    world.run.until(parts.reporter.close())
+    world.run.run_until(parts.reporter.close())
     assert [not_done.reason.code for not_done in world.said[autoscaler].not_done] == ["CoolingDown"]
 
 

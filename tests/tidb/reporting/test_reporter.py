@@ -180,9 +180,9 @@ def test_an_act_is_found_under_whoever_it_concerns(world: AutoscaledCluster, kin
     world.autoscaler().cluster().planner.says(group(1))
     world.once()
     ref = Ref(kind=kind, namespace="prod", name=name)
-    (entry,) = world.run.until(world.journal.entries(Query(ref=ref)))
-    assert [action.verb for action in entry.about(ref).plan.actions] == ["create"]
-    assert [outcome.action.verb for outcome in entry.about(ref).outcomes] == ["create"]
+    (entry,) = world.run.run_until(world.journal.list_entries(Query(ref=ref)))
+    assert [action.verb for action in entry.filter_by_ref(ref).plan.actions] == ["create"]
+    assert [outcome.action.verb for outcome in entry.filter_by_ref(ref).outcomes] == ["create"]
 
 
 def test_one_is_one_instance(world: AutoscaledCluster) -> None:

@@ -80,7 +80,7 @@ def doctor(
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     asked_for = _select_controllers(controller or [])
-    again = _invocation(connection, controller or [], timeout_s=timeout)
+    again = _format_invocation(connection, controller or [], timeout_s=timeout)
     examination = asyncio.run(_examine(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
     _print(examination, output)
     if not examination.is_healthy:
@@ -97,7 +97,7 @@ def _select_controllers(controllers: list[Controller]) -> tuple[str, ...]:
     )
 
 
-def _invocation(connection: Connection, controllers: list[Controller], *, timeout_s: float) -> str:
+def _format_invocation(connection: Connection, controllers: list[Controller], *, timeout_s: float) -> str:
     """The same command with JSON output, to be shown as advice."""
     import shlex
 
@@ -119,7 +119,7 @@ async def _examine(
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
-    access = connection.access(clock=clock)
+    access = connection.build_access(clock=clock)
     # Few requests at a time instead of few per second, and only one retry, so that problems are not hidden.
     settings = ClientSettings(
         timeout_s=timeout_s, deadline_s=2 * timeout_s + 1, qps=0, retry=Backoff(initial_s=0.5, max_attempts=2)
@@ -177,14 +177,14 @@ def _print_table(examination: Examination) -> None:
             typer.echo(f"\n{finding.check}: {finding.message if finding.level == 'fail' else finding.level.value}")
             for line in finding.fix.splitlines():
                 typer.echo(f"  {line}")
-    typer.echo(f"\n{_summary(findings)}")
+    typer.echo(f"\n{_format_summary(findings)}")
 
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _summary(findings: tuple[Finding, ...]) -> str:
+def _format_summary(findings: tuple[Finding, ...]) -> str:
     failed = sum(finding.level == "fail" for finding in findings)
     warned = sum(finding.level == "warn" for finding in findings)
     warnings = f", {warned} warning{'s' if warned > 1 else ''}" if warned else ""

@@ -86,11 +86,11 @@ def _set(connection: Connection, namespace: str, reason: str | None, output: Out
 
 
 def _print(data: dict[str, str], sentence: str, namespace: str, output: Output) -> None:
-    from plimsoll.journal.rendering import harmless
+    from plimsoll.journal.rendering import remove_control_characters
 
     match output:
         case Output.TABLE:
-            typer.echo(harmless(sentence))
+            typer.echo(remove_control_characters(sentence))
         case Output.NAME:
             typer.echo("configmap/plimsoll")
         case _:

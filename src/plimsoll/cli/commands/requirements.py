@@ -38,7 +38,7 @@ _FROM_STRIMZI: Final = "Strimzi"
 _KAFKA_RIVALS: Final = "rivals.kafka"
 
 
-def _strimzi(plural: str, *, group: str = _STRIMZI, is_optional: bool = False) -> CustomResource:
+def _declare_strimzi(plural: str, *, group: str = _STRIMZI, is_optional: bool = False) -> CustomResource:
     versions = ("v1", "v1beta2")
     return CustomResource(plural=plural, group=group, versions=versions, source=_FROM_STRIMZI, is_optional=is_optional)
 
@@ -105,11 +105,11 @@ KAFKA: Final = Requirements(
         event_permission(Scope.WATCHED),
     ),
     custom_resources=(
-        _strimzi("kafkas"),
-        _strimzi("kafkanodepools"),
-        _strimzi("kafkarebalances"),
-        _strimzi("kafkarebalancesettings", is_optional=True),
-        _strimzi("strimzipodsets", group=_STRIMZI_CORE),
+        _declare_strimzi("kafkas"),
+        _declare_strimzi("kafkanodepools"),
+        _declare_strimzi("kafkarebalances"),
+        _declare_strimzi("kafkarebalancesettings", is_optional=True),
+        _declare_strimzi("strimzipodsets", group=_STRIMZI_CORE),
     ),
     rivals=(RivalCheck(name=_KAFKA_RIVALS, find=_check_strimzi_operator),),
 )
@@ -143,7 +143,7 @@ FLEET_AGENT: Final = Requirements(
         *lease_permissions("plimsoll-agent"),
         event_permission(Scope.EVERYWHERE),
     ),
-    custom_resources=(_strimzi("kafkas"), _strimzi("kafkanodepools")),
+    custom_resources=(_declare_strimzi("kafkas"), _declare_strimzi("kafkanodepools")),
 )
 
 

@@ -97,7 +97,7 @@ def kubelet(
         selector=selector, boot_s=boot_seconds, start_s=start_seconds, stop_s=stop_seconds, tells_events=events
     )
     clock = RealClock()
-    access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
+    access = Connection(kubeconfig=kubeconfig, context=context, server=server).build_access(clock=clock)
     if asyncio.run(run_until_signalled(_run_kubelet(access, settings, clock=clock))) is not None:
         typer.echo("stopped", err=True)
 
@@ -130,7 +130,7 @@ def cloud(
 
     log_to_stderr()
     clock = RealClock()
-    access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
+    access = Connection(kubeconfig=kubeconfig, context=context, server=server).build_access(clock=clock)
     if asyncio.run(run_until_signalled(_run_cloud(access, boot_s=boot_seconds, clock=clock))) is not None:
         typer.echo("stopped", err=True)
 

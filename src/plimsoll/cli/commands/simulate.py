@@ -77,7 +77,7 @@ def simulate(
     for warning in story.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if output is ScenarioOutput.TABLE:
-        echo_parts(_lines(story))
+        echo_parts(_format_story(story))
     else:
         echo_value(story.outcome, Output(output.value))
     if story.failed:
@@ -114,7 +114,7 @@ class _Stopwatch:
             typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
 
 
-def _lines(story: ScenarioResult) -> Iterator[str | Table]:
+def _format_story(story: ScenarioResult) -> Iterator[str | Table]:
     """A summary for people; `-o json` has everything."""
     outcome: dict[str, Any] = story.outcome
     yield Table(

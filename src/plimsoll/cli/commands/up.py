@@ -110,46 +110,46 @@ def _run(settings: UpSettings) -> None:
 
 
 def _print_first_screen(up: UpStatus) -> None:
-    typer.echo(first_screen(up), nl=False)
+    typer.echo(format_first_screen(up), nl=False)
 
 
-def first_screen(up: UpStatus) -> str:
+def format_first_screen(up: UpStatus) -> str:
     """The first output: what runs, where, and what to try."""
     import shlex
 
     return _FIRST_SCREEN.format(
         url=up.url,
         version=plimsoll.__version__,
-        nodes=_nodes(up),
-        waiting=_waiting(up),
+        nodes=_format_nodes(up),
+        waiting=_format_waiting(up),
         data=up.kubeconfig.parent,
         kubeconfig=shlex.quote(str(up.kubeconfig)),
-        pages=_pages(up),
-        servers=_servers(up),
+        pages=_format_pages(up),
+        servers=_format_servers(up),
     )
 
 
-def _servers(up: UpStatus) -> str:
+def _format_servers(up: UpStatus) -> str:
     """Addresses of the TiDB servers; with free ports they differ at every start."""
     if not up.planner:
         return ""
     return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
 
 
-def _pages(up: UpStatus) -> str:
+def _format_pages(up: UpStatus) -> str:
     if not up.pages:
         return ""
     return f"Metrics, health and plans: {up.pages} (/metrics, /healthz, /plan, /explain).\n"
 
 
-def _nodes(up: UpStatus) -> str:
+def _format_nodes(up: UpStatus) -> str:
     noun = "node" if up.nodes_expected == 1 else "nodes"
     if up.nodes_ready == up.nodes_expected:
         return f"{up.nodes_ready} {noun}, ready" if up.nodes_ready else "no nodes yet"
     return f"{up.nodes_ready} of {up.nodes_expected} {noun} ready"
 
 
-def _waiting(up: UpStatus) -> str:
+def _format_waiting(up: UpStatus) -> str:
     """One line for each of the first unready nodes."""
     lines = [f"  not ready: {node}\n" for node in up.waiting_for[:_NAMED]]
     if more := len(up.waiting_for) - len(lines):

@@ -39,8 +39,8 @@ def validate(
     from plimsoll.core.errors import InvalidInput
     from plimsoll.objects.validation import DEFINITION, ManifestValidator
 
-    manifests = [manifest for name in filename for manifest in _manifests(name)]
-    stored = _manifests(old) if old else []
+    manifests = [manifest for name in filename for manifest in _read_manifests(name)]
+    stored = _read_manifests(old) if old else []
     judge = ManifestValidator()
     for manifest in manifests:
         if (manifest.api_version, manifest.kind) == DEFINITION:
@@ -57,7 +57,7 @@ def validate(
         raise typer.Exit(1)
 
 
-def _manifests(name: str) -> list[Manifest]:
+def _read_manifests(name: str) -> list[Manifest]:
     from msgspec.structs import replace
 
     from plimsoll.core.errors import UnreadableDocument
@@ -78,7 +78,7 @@ def _apply_kind_rules(manifest: Manifest, judgement: ValidationResult, manifests
 
     from plimsoll.cli.tidb.files import AutoscalerFiles, find_rule_complaints
 
-    return replace(judgement, complaints=find_rule_complaints(manifest, AutoscalerFiles.of(manifests)))
+    return replace(judgement, complaints=find_rule_complaints(manifest, AutoscalerFiles.from_manifests(manifests)))
 
 
 def _find_stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
@@ -86,7 +86,7 @@ def _find_stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest
     same = [
         candidate
         for candidate in stored
-        if (candidate.group, candidate.kind, candidate.ref.name) == _manifest_key(manifest)
+        if (candidate.group, candidate.kind, candidate.ref.name) == _get_manifest_key(manifest)
     ]
     exact = [candidate for candidate in same if candidate.ref.namespace == manifest.ref.namespace]
     without_namespace = [candidate for candidate in same if not candidate.ref.namespace or not manifest.ref.namespace]
@@ -94,7 +94,7 @@ def _find_stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest
     return found[0] if len(found) == 1 else None
 
 
-def _manifest_key(manifest: Manifest) -> tuple[str, str, str]:
+def _get_manifest_key(manifest: Manifest) -> tuple[str, str, str]:
     return manifest.group, manifest.kind, manifest.ref.name
 
 
@@ -102,7 +102,7 @@ def _print(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> N
     match output:
         case Output.TABLE:
             for manifest, judgement in judged:
-                for line in _lines(manifest, judgement, alone=len(judged) == 1):
+                for line in _format_judgement(manifest, judgement, alone=len(judged) == 1):
                     typer.echo(line)
         case Output.NAME:
             for manifest, judgement in judged:
@@ -112,15 +112,15 @@ def _print(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> N
             echo_value(_as_data(judged), output)
 
 
-def _lines(manifest: Manifest, judgement: ValidationResult, *, alone: bool) -> list[str]:
+def _format_judgement(manifest: Manifest, judgement: ValidationResult, *, alone: bool) -> list[str]:
     if judgement.valid:
-        return [f"{_display_name(manifest)} valid"]
-    whose = "" if alone else f"{_display_name(manifest)}: "
+        return [f"{_format_display_name(manifest)} valid"]
+    whose = "" if alone else f"{_format_display_name(manifest)}: "
     # One error per line: some messages of the server contain line breaks (a CEL error shows the source).
     return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
 
 
-def _display_name(manifest: Manifest) -> str:
+def _format_display_name(manifest: Manifest) -> str:
     """The reference. An object with a generated name, or without any, has none yet."""
     return str(manifest.ref) if manifest.ref.name else f"{manifest.ref}(no name)"
 
@@ -152,6 +152,8 @@ def _warn(judged: list[tuple[Manifest, ValidationResult]], *, created: list[Mani
     """Print warnings to stderr, so that stdout has one error per line."""
     for manifest, judgement in judged:
         for warning in judgement.warnings:
-            typer.echo(f"warning: {_display_name(manifest)}: {warning}", err=True)
+            typer.echo(f"warning: {_format_display_name(manifest)}: {warning}", err=True)
     for manifest in created:
-        typer.echo(f"warning: {_display_name(manifest)} is not in the --old file; validated as a creation", err=True)
+        typer.echo(
+            f"warning: {_format_display_name(manifest)} is not in the --old file; validated as a creation", err=True
+        )

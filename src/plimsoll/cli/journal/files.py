@@ -82,7 +82,7 @@ def _is_namespace(written: str) -> bool:
     return KINDS.by_name(written) is None and not is_like_kind and written == written.lower()
 
 
-def journal_path(data: str) -> Path:
+def get_journal_path(data: str) -> Path:
     from plimsoll.journal.sqlite_file import JOURNAL_FILE
 
     return Path(data or DEFAULT_DATA) / JOURNAL_FILE
@@ -94,7 +94,7 @@ def open_journal(data: str) -> Iterator[JournalFile]:
     from plimsoll.journal.errors import NothingKnown
     from plimsoll.journal.sqlite_file import JournalFile
 
-    path = journal_path(data)
+    path = get_journal_path(data)
     if not path.exists():
         raise NothingKnown(
             f"there is no journal in {path.parent}",

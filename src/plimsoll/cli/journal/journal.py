@@ -56,7 +56,7 @@ def journal(
         return
     query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
     with open_journal(data) as kept:
-        entries = kept.entries(query)
+        entries = kept.list_entries(query)
     _print_entries(entries, output)
 
 
@@ -65,7 +65,7 @@ def print_entry(written: str, data: str, output: Output) -> None:
     digits = written.removeprefix(ENTRY)
     if not digits.isdecimal() or len(digits) > _DIGITS or not int(digits):
         raise InvalidInput(f"{written!r} is not the number of an entry, such as 42 or entry/42")
-    _print_entry(_entry(int(digits), data), output)
+    _print_entry(_read_entry(int(digits), data), output)
 
 
 def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) -> Query:
@@ -82,14 +82,14 @@ def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) ->
     )
 
 
-def _entry(number: int, data: str) -> Entry:
+def _read_entry(number: int, data: str) -> Entry:
     from plimsoll.journal.entries import Query
     from plimsoll.journal.errors import NothingKnown
 
     with open_journal(data) as kept:
-        found = kept.entry(number)
+        found = kept.get_entry(number)
         if found is None:
-            last = kept.entries(Query(limit=1))
+            last = kept.list_entries(Query(limit=1))
             held = f"the newest is {last[0].number}; old entries are deleted" if last else "it is empty"
             raise NothingKnown(
                 f"the journal {kept.file} has no entry {number}: {held}", hint="plimsoll journal lists those it has"
@@ -98,28 +98,28 @@ def _entry(number: int, data: str) -> Entry:
 
 
 def _print_entry(entry: Entry, output: Output) -> None:
-    from plimsoll.journal.rendering import entry_lines, journal_data
+    from plimsoll.journal.rendering import build_journal_data, format_entry
 
     match output:
         case Output.TABLE:
-            echo_parts(entry_lines(entry))
+            echo_parts(format_entry(entry))
         case Output.NAME:
             typer.echo(f"entry/{entry.number}")
         case _:
-            (found,) = journal_data([entry])
+            (found,) = build_journal_data([entry])
             echo_value(found, output)
 
 
 def _print_entries(entries: tuple[Entry, ...], output: Output) -> None:
-    from plimsoll.journal.rendering import JOURNAL_HEAD, journal_data, journal_rows
+    from plimsoll.journal.rendering import JOURNAL_HEAD, build_journal_data, build_journal_rows
 
     match output:
         case Output.TABLE:
             if not entries:
                 typer.echo("no entries found", err=True)
-            echo_parts([Table(JOURNAL_HEAD, list(journal_rows(entries)), is_spaced=False)])
+            echo_parts([Table(JOURNAL_HEAD, list(build_journal_rows(entries)), is_spaced=False)])
         case Output.NAME:
             for entry in entries:
                 typer.echo(f"entry/{entry.number}")
         case _:
-            echo_value(journal_data(entries), output)
+            echo_value(build_journal_data(entries), output)

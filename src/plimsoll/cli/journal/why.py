@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, journal_path, open_journal, read_ref
+from plimsoll.cli.journal.files import DataOption, get_journal_path, open_journal, read_ref
 from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.shared.connection import (
     Connection,
@@ -94,24 +94,24 @@ def why(
         return
     ref = read_ref(f"{thing}/{name}" if name else thing, namespace=namespace)
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    if data or (not connection.options and journal_path(data).exists()):
+    if data or (not connection.options and get_journal_path(data).exists()):
         decisions = _read_from_file(ref, data, limit=limit)
     else:
         is_silent = output in {Output.JSON, Output.YAML}
         decisions = _read_from_cluster(ref, connection, autoscaler_namespace, is_silent=is_silent)
     match output:
         case Output.TABLE:
-            from plimsoll.journal.rendering import harmless, why_lines
+            from plimsoll.journal.rendering import format_decisions, remove_control_characters
 
-            lines = why_lines(decisions, now=RealClock().now(), width=find_text_width())
-            echo_parts(lines, title=harmless(str(ref)))
+            lines = format_decisions(decisions, now=RealClock().now(), width=find_text_width())
+            echo_parts(lines, title=remove_control_characters(str(ref)))
         case Output.NAME:
             for decision in decisions:
                 typer.echo(decision.ref if decision.number is None else f"entry/{decision.number}")
         case _:
-            from plimsoll.journal.rendering import why_data
+            from plimsoll.journal.rendering import build_decisions_data
 
-            echo_value(why_data(decisions), output)
+            echo_value(build_decisions_data(decisions), output)
 
 
 def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
@@ -120,12 +120,12 @@ def _read_from_file(ref: Ref, data: str, *, limit: int) -> list[ObjectDecision]:
     from plimsoll.journal.entries import Query
 
     with open_journal(data) as journal:
-        found = journal.entries(Query(ref=ref, limit=limit))
+        found = journal.list_entries(Query(ref=ref, limit=limit))
         if not found:
-            last = journal.entries(Query(limit=1))
+            last = journal.list_entries(Query(limit=1))
             kept = f"its last entry is of {format_time(last[0].at)}" if last else "it is empty yet"
-            raise _nothing_known_error(ref, f"in the journal {journal.file} ({kept})")
-    return [ObjectDecision.of_entry(entry, ref) for entry in found]
+            raise _build_nothing_known_error(ref, f"in the journal {journal.file} ({kept})")
+    return [ObjectDecision.from_entry(entry, ref) for entry in found]
 
 
 def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[ObjectDecision]:
@@ -162,8 +162,8 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
         )
     last_plan = read_last_plans(data).get(ref)
     if last_plan is None:
-        raise _nothing_known_error(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
-    return [ObjectDecision.of_last_plan(last_plan)]
+        raise _build_nothing_known_error(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
+    return [ObjectDecision.from_last_plan(last_plan)]
 
 
 async def _read_brake(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
@@ -201,7 +201,7 @@ def _build_held_back(ref: Ref, brake: Reason) -> ObjectDecision:
     return ObjectDecision(ref=ref, at=RealClock().now(), subsystem="controllers", snapshot=0, not_done=(held_back,))
 
 
-def _nothing_known_error(ref: Ref, where: str) -> Exception:
+def _build_nothing_known_error(ref: Ref, where: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     return NothingKnown(f"nothing is known about {ref} {where}", hint=_ADVICE.get(ref.kind, _ADVICE_ON_WORKLOADS))

@@ -32,7 +32,7 @@ class FlagRow:
     """Why an accepted flag has no effect."""
 
 
-def flag_rows() -> list[FlagRow]:
+def list_flag_rows() -> list[FlagRow]:
     """Every flag, in alphabetical order."""
     from plimsoll.nodes.config.options import FLAGS
 
@@ -51,12 +51,12 @@ def flag_rows() -> list[FlagRow]:
 
 
 def list_flags(output: Output) -> None:
-    rows = flag_rows()
+    rows = list_flag_rows()
     if output is not Output.TABLE:
         echo_value([asdict(row) for row in rows], output)
         return
     cells = [(row.flag, row.kind, row.default, row.state, row.description) for row in rows]
-    for line in Table(("FLAG", "KIND", "DEFAULT", "STATE", "DESCRIPTION"), cells).lines():
+    for line in Table(("FLAG", "KIND", "DEFAULT", "STATE", "DESCRIPTION"), cells).format_lines():
         sys.stdout.write(f"{line}\n")
 
 
@@ -66,7 +66,7 @@ class NodeFlagsCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         with formatter.section("Flags of the node autoscaler"):
-            formatter.write_dl([(f"{row.flag} {row.kind.upper()}", _describe(row)) for row in flag_rows()])
+            formatter.write_dl([(f"{row.flag} {row.kind.upper()}", _describe(row)) for row in list_flag_rows()])
 
 
 def _describe(row: FlagRow) -> str:

@@ -74,7 +74,7 @@ def status(
     def read() -> tuple[ConfigMap, RuntimeConfig]:
         found, steering = _read(connection, namespace, name, output)
         if found is None:
-            raise _no_status_error(namespace, name, steering)
+            raise _build_no_status_error(namespace, name, steering)
         return found, steering
 
     if watch:
@@ -90,11 +90,11 @@ def _print_status(found: ConfigMap, steering: RuntimeConfig, output: Output) -> 
     report = build_status_report(found, steering, now=RealClock().now())
     match output:
         case Output.TABLE:
-            from plimsoll.journal.rendering import harmless
+            from plimsoll.journal.rendering import remove_control_characters
 
-            echo_parts(_status_lines(report), clean=harmless)
-            for warning in _warnings(report):
-                typer.echo(f"warning: {harmless(warning)}", err=True)
+            echo_parts(_format_status(report), clean=remove_control_characters)
+            for warning in _list_warnings(report):
+                typer.echo(f"warning: {remove_control_characters(warning)}", err=True)
         case Output.NAME:
             for group in report["groups"]:
                 typer.echo(f"nodegroup/{group['name']}")
@@ -158,7 +158,7 @@ def _read(connection: Connection, namespace: str, name: str, output: Output) -> 
     from plimsoll.nodes.config.configure import read_runtime_config
 
     async def work(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
-        return await _status_map(client, namespace, name), await read_runtime_config(client, namespace)
+        return await _read_status_map(client, namespace, name), await read_runtime_config(client, namespace)
 
     return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
@@ -172,7 +172,7 @@ def _configure(
     from plimsoll.runtime.clocks import RealClock
 
     async def work(client: Client) -> tuple[ConfigDiff, bool]:
-        found = await _status_map(client, namespace, STATUS_MAP)
+        found = await _read_status_map(client, namespace, STATUS_MAP)
         in_force = None if found is None else read_options_annotation(found.metadata.annotations)
         now = RealClock().now()
         wanted = configure.ConfigChange(options=flags, unset=unset, in_force=in_force or {}, now=now)
@@ -181,7 +181,7 @@ def _configure(
     return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 
 
-async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | None:
+async def _read_status_map(client: Client, namespace: str, name: str) -> ConfigMap | None:
     from plimsoll.kube.errors import NotFound
     from plimsoll.objects.api.core import ConfigMap
 
@@ -194,7 +194,7 @@ async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | 
 # ---- output
 
 
-def _no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
+def _build_no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     paused = f"; it is paused: {steering.paused}" if steering.paused else ""
@@ -205,7 +205,7 @@ def _no_status_error(namespace: str, name: str, steering: RuntimeConfig) -> Exce
     )
 
 
-def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
+def _format_status(report: dict[str, Any]) -> Iterator[str | Table]:
     from plimsoll.operator.health import describe_loop
 
     age = "" if report["ageSeconds"] is None else f", {report['ageSeconds']:.0f} s ago"
@@ -220,7 +220,7 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
     guards += [f"another autoscaler is at work: {report['otherAutoscaler']}"] if report["otherAutoscaler"] else []
     yield f"held back    {', '.join(guards) or 'no'}"
     nodes = report["nodes"]
-    others = [f"{nodes[key]} {_spell_key(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
+    others = [f"{nodes[key]} {_format_key(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
     ready = f"{nodes['ready']} of {nodes['registered']} ready"
     yield f"nodes        {', '.join([ready, *others])}"
     yield f"scale-up     {report['scaleUp'] or '-'}"
@@ -249,11 +249,11 @@ def _status_lines(report: dict[str, Any]) -> Iterator[str | Table]:
         yield "no autoscaled node groups"
 
 
-def _spell_key(key: str) -> str:
+def _format_key(key: str) -> str:
     return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in key)
 
 
-def _warnings(report: dict[str, Any]) -> Iterator[str]:
+def _list_warnings(report: dict[str, Any]) -> Iterator[str]:
     if report["ageSeconds"] is None:
         yield f"the status does not say when it was written ({report['time'] or 'no time'}); it may be old"
     elif report["stale"]:

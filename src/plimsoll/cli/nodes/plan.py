@@ -74,8 +74,8 @@ def plan(
     given = read_plan_input(files, catalogues=catalogue or ())
     for warning in given.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    policy = _policy(given, expander, makes_groups=bool(catalogue))
-    wanted = _key_of(given, explain) if explain else ""
+    policy = _read_policy(given, expander, makes_groups=bool(catalogue))
+    wanted = _find_key(given, explain) if explain else ""
     with SlowNotice(_describe_work(given), is_silent=output in {Output.JSON, Output.YAML}):
         planned = _build_plan(given, policy, prove=prove)
         answer = verify_proposal(planned.proposal)
@@ -84,7 +84,7 @@ def plan(
     elif output is Output.TABLE:
         from plimsoll.cli.nodes.plan_tables import format_plan, format_requests
 
-        answers = _request_answers(given, answer, planned.checks, policy)
+        answers = _build_request_answers(given, answer, planned.checks, policy)
         lines = (*format_plan(given, policy, answer), *format_requests(answers))
         echo_parts(lines)
         if timing:
@@ -93,8 +93,8 @@ def plan(
         for scale_up in answer.scale_ups:
             typer.echo(f"nodegroup/{scale_up.option.group}")
     else:
-        answers = _request_answers(given, answer, planned.checks, policy)
-        echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
+        answers = _build_request_answers(given, answer, planned.checks, policy)
+        echo_value(_build_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
 
 
 def _describe_work(given: PlanInput) -> str:
@@ -103,7 +103,7 @@ def _describe_work(given: PlanInput) -> str:
     return f"planning {pods} pods, {len(snapshot.view.nodes)} nodes, {len(snapshot.machine_types)} machine types"
 
 
-def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
+def _read_policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
     """The policy from files and command line. A catalogue without node groups turns on auto-provisioning."""
     from dataclasses import replace
 
@@ -152,8 +152,8 @@ def _build_plan(given: PlanInput, policy: Policy, *, prove: bool) -> _TimedPlan:
     from plimsoll.solver.problem import Effort
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
-    with _kernels_for(given, prove=prove):
-        propose(_single_pod_snapshot(given), policy, effort=effort)
+    with _choose_kernels(given, prove=prove):
+        propose(_build_single_pod_snapshot(given), policy, effort=effort)
         began_s = time.perf_counter()
         snapshot = book(given.snapshot, given.held, BookingHints(), policy).snapshot
         snapshot, checks = answer_checks(snapshot, given.requests, policy)
@@ -161,7 +161,7 @@ def _build_plan(given: PlanInput, policy: Policy, *, prove: bool) -> _TimedPlan:
         return _TimedPlan(proposal, checks, round(time.perf_counter() - began_s, 6))
 
 
-def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
+def _choose_kernels(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
     """Machine code for large questions, if it lies ready; small ones are answered before it would be loaded.
 
     Compiling takes longer than a single plan; it pays off before many plans.
@@ -184,7 +184,7 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
     return nullcontext()
 
 
-def _single_pod_snapshot(given: PlanInput) -> Snapshot:
+def _build_single_pod_snapshot(given: PlanInput) -> Snapshot:
     """The same input for one pod: planning it imports everything."""
     from dataclasses import replace
 
@@ -195,7 +195,7 @@ def _single_pod_snapshot(given: PlanInput) -> Snapshot:
 # ---- output
 
 
-def _document(
+def _build_document(
     given: PlanInput, answer: ScaleUpPlan, answers: Mapping[str, Any], *, seconds: float | None
 ) -> dict[str, Any]:
     from plimsoll.nodes.reporting.plan_json import plan_to_json
@@ -210,7 +210,7 @@ def _document(
     return document
 
 
-def _request_answers(
+def _build_request_answers(
     given: PlanInput, answer: ScaleUpPlan, checks: Mapping[str, CheckResult], policy: Policy
 ) -> Mapping[str, Any]:
     """Answers by NAMESPACE/NAME, in queue order."""
@@ -240,7 +240,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output, 
         echo_parts(format_explanation(found, currency))
 
 
-def _key_of(given: PlanInput, wanted: str) -> str:
+def _find_key(given: PlanInput, wanted: str) -> str:
     """A pod by its own name, or by the entry it comes from: default/web-3 is one of default/web."""
     wanted = wanted.removeprefix("pod/").removeprefix("pods/")
     name = wanted if "/" in wanted else f"default/{wanted}"

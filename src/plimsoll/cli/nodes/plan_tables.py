@@ -26,22 +26,22 @@ _EXACT: Final = 1e-4
 
 def format_plan(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
     """What is added, what it costs, which pods remain."""
-    yield from _scale_up_table(answer.scale_ups, given.currency)
+    yield from _format_scale_ups(answer.scale_ups, given.currency)
     waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _summarise_placed(answer, waiting)
-        yield _money(given, answer)
+        yield _format_cost(given, answer)
     else:
         yield "no pods are pending: nothing is added"
     for why, count in Counter(given.set_aside.values()).items():
-        yield f"{_pods(count)} not planned: {why}"
+        yield f"{_format_pod_count(count)} not planned: {why}"
     yield from _format_unschedulable(given, answer.unschedulable)
-    yield from _hints(given, policy, answer)
+    yield from _list_hints(given, policy, answer)
     if answer.verification_failures:
         yield f"{_count(answer.verification_failures, 'kind')} of pods were planned pod by pod"
 
 
-def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
+def _list_hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str | Table]:
     """Settings that the files may lack."""
     if not answer.unschedulable:
         return
@@ -52,7 +52,7 @@ def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[st
         yield "there is nothing to add: give nodeGroups, machineTypes or --catalogue"
 
 
-def _scale_up_table(scale_ups: Sequence[GroupScaleUp], currency: str) -> Iterator[str | Table]:
+def _format_scale_ups(scale_ups: Sequence[GroupScaleUp], currency: str) -> Iterator[str | Table]:
     from plimsoll.nodes.reporting.plan_json import machine_type_of
 
     rows = [
@@ -82,7 +82,7 @@ def _scale_up_table(scale_ups: Sequence[GroupScaleUp], currency: str) -> Iterato
 
 def _summarise_placed(answer: ScaleUpPlan, waiting: int) -> str:
     here = sum(sum(pods.values()) for pods in answer.existing.values())
-    summary = f"{answer.scheduled} of {_pods(waiting)} are placed"
+    summary = f"{answer.scheduled} of {_format_pod_count(waiting)} are placed"
     if not answer.scheduled:
         return summary
     nodes = sum(scale_up.added for scale_up in answer.scale_ups)
@@ -95,7 +95,7 @@ def _summarise_placed(answer: ScaleUpPlan, waiting: int) -> str:
     return f"{summary}: {', '.join(parts)}"
 
 
-def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
+def _format_cost(given: PlanInput, answer: ScaleUpPlan) -> str:
     cost, bound = answer.cost_per_hour, answer.lower_bound_per_hour
     if not answer.scale_ups:
         return "nothing is added"
@@ -146,18 +146,18 @@ def format_requests(answers: Mapping[str, Any]) -> Iterator[str | Table]:
 def _format_unschedulable(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str | Table]:
     if not remaining:
         return
-    owners = {pending.key: _owner(pending) for pending in given.snapshot.pending}
+    owners = {pending.key: _format_owner(pending) for pending in given.snapshot.pending}
     yield ""
     for unschedulable in remaining:
         counts: dict[str, int] = {}
         for key, pods in unschedulable.keys.items():
             counts[owners[key]] = counts.get(owners[key], 0) + pods
         names = _join_first([_with_count(name, count) for name, count in counts.items()])
-        yield f"{_pods(unschedulable.pods)} left: {names}"
+        yield f"{_format_pod_count(unschedulable.pods)} left: {names}"
         yield from (f"  {reason}" for reason in unschedulable.reasons)
 
 
-def _owner(pending: Any) -> str:
+def _format_owner(pending: Any) -> str:
     """The owner of the pods: the name of the entry, or the controller of an existing pod."""
     refs = pending.pod.metadata.owner_references if pending.names else ()
     return next((f"{pending.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), pending.key)
@@ -172,7 +172,7 @@ def _with_count(name: str, count: int) -> str:
 
 def format_explanation(found: Mapping[str, Any], currency: str) -> Iterator[str | Table]:
     """What the plan does for the pods, then what fits and what does not."""
-    yield f"{found['pod']}: {_outcome(found)}"
+    yield f"{found['pod']}: {_format_outcome(found)}"
     if "problem" in found:
         yield f"no node can take it: {found['problem']}"
         return
@@ -201,13 +201,13 @@ def format_explanation(found: Mapping[str, Any], currency: str) -> Iterator[str 
         yield f"not offered: {excluded['group'] or excluded['machineType'] or 'new groups'}: {excluded['reason']}"
 
 
-def _outcome(found: Mapping[str, Any]) -> str:
+def _format_outcome(found: Mapping[str, Any]) -> str:
     outcome = found["outcome"]
     parts = [f"{count} on node {node}" for node, count in outcome["existing"].items()]
     parts += [f"{count} on new nodes of {group}" for group, count in outcome["new"].items()]
     if outcome["remaining"]:
         parts.append(f"{outcome['remaining']} left ({'; '.join(outcome['reasons'])})")
-    return f"{_pods(found['pods'])}, {', '.join(parts)}"
+    return f"{_format_pod_count(found['pods'])}, {', '.join(parts)}"
 
 
 # ---- words
@@ -224,7 +224,7 @@ def _join_first(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
 
 
-def _pods(count: int) -> str:
+def _format_pod_count(count: int) -> str:
     return _count(count, "pod")
 
 

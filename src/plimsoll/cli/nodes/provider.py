@@ -75,7 +75,7 @@ def provider(
     clock = RealClock()
     tls = {name: file for name, file in (("cert", cert), ("key", key), ("cacert", cacert)) if file}
     settings = Settings(
-        access=Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock),
+        access=Connection(kubeconfig=kubeconfig, context=context, server=server).build_access(clock=clock),
         options={
             "cloud-provider": cloud_provider,
             "cloud-config": cloud_config,

@@ -104,7 +104,7 @@ def replay(
         recording = read_recording(read_file(file))
         with SlowNotice(f"replaying {file}", is_silent=output in {Output.JSON, Output.YAML}):
             loop = replay.replay_recording(recording)
-        before, now = recording.part(replay.PLAN), replay.result_to_json(loop)
+        before, now = recording.get_part(replay.PLAN), replay.result_to_json(loop)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error
     is_same = replay.is_same(before, now)
@@ -148,7 +148,7 @@ def _record_snapshot(connection: Connection, options: dict[str, Any], *, keep_na
         replace(loop.policy, operation=operation),
         loop.scale_down.known or ScaleDownState(),
         about=About(subsystem=replay.SUBSYSTEM, made_at=RealClock().now(), plimsoll=plimsoll.__version__),
-        salt=None if keep_names else SystemEntropy().token(),
+        salt=None if keep_names else SystemEntropy().generate_token(),
     )
 
 
@@ -164,7 +164,7 @@ def _run_one_loop(connection: Connection, options: dict[str, Any]) -> LoopResult
     clock = RealClock()
     # A single loop needs no rate limit.
     dry = {**options, "dry-run": True, "kube-client-qps": 0}
-    settings = NodeAutoscalingSettings(access=connection.access(clock=clock), options=dry, environment=os.environ)
+    settings = NodeAutoscalingSettings(access=connection.build_access(clock=clock), options=dry, environment=os.environ)
 
     async def run() -> LoopResult:
         async with NodeAutoscalerProcess(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:
@@ -191,7 +191,7 @@ def _write(out: str, data: bytes) -> None:
 
 
 def _print_recorded(recording: Recording, out: str, output: Output) -> None:
-    snapshot = recording.part("snapshot")
+    snapshot = recording.get_part("snapshot")
     pods = sum(len(home["pods"]) for home in snapshot["homes"])
     report = {
         "file": out,
@@ -215,16 +215,17 @@ def _print_recorded(recording: Recording, out: str, output: Output) -> None:
 def _print_replay(report: dict[str, Any], loop: LoopResult, output: Output) -> None:
     match output:
         case Output.TABLE:
-            from plimsoll.journal.rendering import harmless
+            from plimsoll.journal.rendering import remove_control_characters
             from plimsoll.nodes.reporting.journal.plan_entries import build_plan
 
-            for line in build_plan(loop).lines():
-                typer.echo(harmless(line))
+            for line in build_plan(loop).format_lines():
+                typer.echo(remove_control_characters(line))
             verdict = "the same plan, byte for byte, as" if report["same"] else "another plan than"
             typer.echo(f"{verdict} recorded at {report['recordedAt']} by Plimsoll {report['recordedBy']}")
             shown = report["differences"][:_DIFFERENCES_SHOWN]
             rows = [
-                tuple(harmless(str(difference[key])) for key in ("path", "recorded", "now")) for difference in shown
+                tuple(remove_control_characters(str(difference[key])) for key in ("path", "recorded", "now"))
+                for difference in shown
             ]
             echo_parts([Table(("WHERE", "RECORDED", "NOW"), list(rows))])
             if more := len(report["differences"]) - len(shown):

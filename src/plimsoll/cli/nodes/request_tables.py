@@ -24,9 +24,9 @@ def format_request_table(found: list[Json], *, everywhere: bool) -> Table:
             request["class"],
             request["pods"],
             request["state"],
-            _nodes(request),
+            _format_nodes(request),
             _format_cost(request["costPerHour"]) or "-",
-            _age(request["ageSeconds"]),
+            _format_age(request["ageSeconds"]),
             _shorten(request["message"]),
         )
         for request in found
@@ -51,14 +51,14 @@ def format_request(report: Json) -> Iterator[str | Table]:
         next_one = f", next after {report['nextAttempt']}" if report["nextAttempt"] else ""
         yield f"attempts     {report['attempts']}, last at {report['lastAttempt']}{next_one}"
     if report["nodeGroups"]:
-        yield f"nodes        {_nodes(report)}"
+        yield f"nodes        {_format_nodes(report)}"
     if report["costPerHour"]:
         bound = _format_cost(report["costLowerBoundPerHour"])
         least = f"; at least {bound} is needed" if bound else ""
         yield f"cost         {_format_cost(report['costPerHour'])} per hour{least}"
     if report["bookedUntil"]:
         yield f"booked       until {report['bookedUntil']}"
-    yield from _blocking(report["blocking"])
+    yield from _list_blocking_reasons(report["blocking"])
     yield ""
     rows = [
         (condition["type"], condition["status"], condition["reason"], condition["since"] or "-")
@@ -75,7 +75,7 @@ def _format_cost(written: Any) -> str:
         return str(written)
 
 
-def _blocking(blocking: Any) -> Iterator[str]:
+def _list_blocking_reasons(blocking: Any) -> Iterator[str]:
     """What blocks the request, per pod set."""
     parts = blocking.items() if isinstance(blocking, dict) else [("", blocking)] if blocking else []
     for index, (pod_set, reasons) in enumerate(parts):
@@ -83,7 +83,7 @@ def _blocking(blocking: Any) -> Iterator[str]:
         yield f"{'blocked by' if not index else '':12} {f'pod set {pod_set}: ' if pod_set else ''}{text}"
 
 
-def _nodes(report: Json) -> str:
+def _format_nodes(report: Json) -> str:
     return ", ".join(f"{group} +{nodes}" for group, nodes in report["nodeGroups"].items()) or "-"
 
 
@@ -91,7 +91,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
 
 
-def _age(seconds: float | None) -> str:
+def _format_age(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     for unit, length_s in (("d", 86_400), ("h", 3_600), ("m", 60)):

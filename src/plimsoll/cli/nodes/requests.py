@@ -83,7 +83,7 @@ def list_requests(
       plimsoll requests list --watch
     """
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
-    where = "" if everywhere else _namespace_of(connection)
+    where = "" if everywhere else _get_namespace(connection)
     changed = ChangedRows()
 
     def read() -> list[Json]:
@@ -101,10 +101,10 @@ def list_requests(
 def _print_list(found: list[Json], output: Output, *, everywhere: bool, changed: ChangedRows | None) -> None:
     match output:
         case Output.TABLE:
-            from plimsoll.journal.rendering import harmless
+            from plimsoll.journal.rendering import remove_control_characters
 
             table = format_request_table(found, everywhere=everywhere)
-            echo_parts([table] if changed is None else changed.select(table), clean=harmless)
+            echo_parts([table] if changed is None else changed.select(table), clean=remove_control_characters)
             if not found:
                 typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A lists all namespaces"))
         case Output.NAME:
@@ -138,12 +138,12 @@ def describe(
     where, called = _parse_name(name, connection)
     report = _report(connection, where, called, is_silent=_is_for_programs(output))
     if report is None:
-        raise _not_found_error(where, called)
+        raise _build_not_found_error(where, called)
     match output:
         case Output.TABLE:
-            from plimsoll.journal.rendering import harmless
+            from plimsoll.journal.rendering import remove_control_characters
 
-            echo_parts(format_request(report), clean=harmless)
+            echo_parts(format_request(report), clean=remove_control_characters)
         case Output.NAME:
             typer.echo(f"provisioningrequest/{where}/{called}")
         case _:
@@ -185,7 +185,7 @@ def wait(
     reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
     report = run_with_client(connection, reports.read_last_state, is_silent=_is_for_programs(output))
     if report is None and not reports.was_seen:
-        raise _not_found_error(where, called)
+        raise _build_not_found_error(where, called)
     _print_end(report, goal, f"{where}/{called}", output)
 
 
@@ -227,7 +227,7 @@ def _list_reports(connection: Connection, namespace: str, *, is_silent: bool) ->
 
     async def work(client: Client) -> list[Json]:
         try:
-            found: DecodedList[ProvisioningRequest] = await client.list(_resource(), Selection(namespace=namespace))
+            found: DecodedList[ProvisioningRequest] = await client.list(_get_resource(), Selection(namespace=namespace))
         except NotFound as error:
             raise NothingKnown(
                 "the cluster has no ProvisioningRequest resource",
@@ -250,13 +250,13 @@ async def _read_request(client: Client, namespace: str, name: str) -> Json | Non
     from plimsoll.runtime.clocks import RealClock
 
     try:
-        found: ProvisioningRequest = await client.get(_resource(), name, namespace=namespace)
+        found: ProvisioningRequest = await client.get(_get_resource(), name, namespace=namespace)
     except NotFound:
         return None
     return build_request_report(found, now=RealClock().now())
 
 
-def _resource() -> Resource:
+def _get_resource() -> Resource:
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
     from plimsoll.objects.custom_kinds import OUR_KINDS
 
@@ -265,10 +265,10 @@ def _resource() -> Resource:
     return found
 
 
-def _namespace_of(connection: Connection) -> str:
+def _get_namespace(connection: Connection) -> str:
     from plimsoll.runtime.clocks import RealClock
 
-    return connection.namespace or connection.access(clock=RealClock()).namespace or _DEFAULT_NAMESPACE
+    return connection.namespace or connection.build_access(clock=RealClock()).namespace or _DEFAULT_NAMESPACE
 
 
 def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
@@ -281,10 +281,10 @@ def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
         raise InvalidInput(f"{text!r} is not NAME, NAMESPACE/NAME or request/NAMESPACE/NAME")
     if where and connection.namespace and where != connection.namespace:
         raise InvalidInput(f"{text!r} is not in namespace {connection.namespace}; omit -n or the part before /")
-    return where or _namespace_of(connection), name
+    return where or _get_namespace(connection), name
 
 
-def _not_found_error(namespace: str, name: str) -> Exception:
+def _build_not_found_error(namespace: str, name: str) -> Exception:
     from plimsoll.journal.errors import NothingKnown
 
     return NothingKnown(
@@ -321,7 +321,7 @@ def _is_hopeless(report: Json, goal: Goal) -> bool:
 
 def _print_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:
     """Print the result and set the exit code."""
-    from plimsoll.journal.rendering import harmless
+    from plimsoll.journal.rendering import remove_control_characters
 
     is_good = report is not None and _is_reached(report, goal)
     if report is not None and _is_for_programs(output):
@@ -335,6 +335,6 @@ def _print_end(report: Json | None, goal: Goal, name: str, output: Output) -> No
     else:
         state = f"not {goal.value} in time, it is {report['state']}: {report['message']}"
     if output is Output.TABLE or not is_good:
-        typer.echo(harmless(f"request {name} {state}"), err=not is_good)
+        typer.echo(remove_control_characters(f"request {name} {state}"), err=not is_good)
     if not is_good:
         raise typer.Exit(1)

@@ -65,7 +65,7 @@ def nodes(
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     given = {**_read_running_options(connection, given, output), **given}
-    _run(_settings(connection, given, data), once, output)
+    _run(_read_settings(connection, given, data), once, output)
 
 
 def _read_running_options(connection: Connection, given: dict[str, Any], output: Output) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def read_config(file: str) -> dict[str, Any]:
     return {str(name): value for name, value in documents[0].items()}
 
 
-def _settings(connection: Connection, given: dict[str, Any], data: str) -> NodeAutoscalingSettings:
+def _read_settings(connection: Connection, given: dict[str, Any], data: str) -> NodeAutoscalingSettings:
     import os
     import socket
     from pathlib import Path
@@ -145,7 +145,7 @@ def _settings(connection: Connection, given: dict[str, Any], data: str) -> NodeA
     directory: Path | None = Path(data) if data else None
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    access = chosen.access(clock=RealClock())
+    access = chosen.build_access(clock=RealClock())
     return NodeAutoscalingSettings(
         access=access, options=given, data=directory, host=socket.gethostname(), environment=os.environ
     )
@@ -183,5 +183,5 @@ def _print_loop(loop: LoopResult, output: Output) -> None:
         return
     typer.echo(build_log_line(loop))
     plan, _ = build_plan_and_outcomes(loop)
-    for line in plan.lines():
+    for line in plan.format_lines():
         typer.echo(line)

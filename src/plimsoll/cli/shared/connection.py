@@ -66,7 +66,7 @@ class Connection:
         }
         return [word for name, value in given.items() if value for word in (name, value)]
 
-    def access(self, *, clock: Clock) -> Access:
+    def build_access(self, *, clock: Clock) -> Access:
         """Server and credentials. Raises `InvalidInput`, naming the file and the field."""
         import os
 
@@ -110,7 +110,7 @@ def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
-    access = connection.access(clock=clock)
+    access = connection.build_access(clock=clock)
     settings = ClientSettings(timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1, qps=0)
 
     async def asked() -> T:

@@ -89,7 +89,7 @@ class Table:
     rows: Sequence[tuple[Any, ...]]
     is_spaced: bool = True
 
-    def lines(self) -> Iterator[str]:
+    def format_lines(self) -> Iterator[str]:
         """The table as aligned text."""
         if not self.rows:
             return
@@ -123,7 +123,7 @@ def echo_parts(parts: Iterable[str | Table], *, clean: Callable[[str], str] = st
     if title:
         typer.echo(clean(title))
     for part in parts:
-        for line in part.lines() if isinstance(part, Table) else (part,):
+        for line in part.format_lines() if isinstance(part, Table) else (part,):
             typer.echo(clean(line))
 
 
@@ -151,10 +151,10 @@ def _build_rich_table(table: Table, clean: Callable[[str], str]) -> RichTable:
     for name in table.head:
         drawn.add_column(Text(name), overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(Text(clean(str(cell)), style=_style_of(str(cell))) for cell in row))
+        drawn.add_row(*(Text(clean(str(cell)), style=_get_style(str(cell))) for cell in row))
     return drawn
 
 
-def _style_of(cell: str) -> str:
+def _get_style(cell: str) -> str:
     first = cell.split(maxsplit=1)[:1]
     return _STYLES.get(first[0].rstrip(":,"), "") if first else ""

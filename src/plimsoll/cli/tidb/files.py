@@ -27,7 +27,7 @@ class AutoscalerFiles(Value):
     annotations: dict[str, dict[str, str]]
 
     @classmethod
-    def of(cls, manifests: Sequence[Manifest]) -> AutoscalerFiles:
+    def from_manifests(cls, manifests: Sequence[Manifest]) -> AutoscalerFiles:
         """Read the objects; unreadable ones are left out."""
         found = [
             convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb_kind(manifest, TidbCluster)
@@ -35,13 +35,13 @@ class AutoscalerFiles(Value):
         return cls(
             clusters=tuple(cluster for cluster in found if not isinstance(cluster, BadObject)),
             annotations={
-                manifest.ref.name: _annotations(manifest.body)
+                manifest.ref.name: _get_annotations(manifest.body)
                 for manifest in manifests
                 if (manifest.api_version, manifest.kind) == ("v1", "Namespace")
             },
         )
 
-    def base_of(self, autoscaler: TidbClusterAutoScaler) -> TidbCluster | None:
+    def find_base(self, autoscaler: TidbClusterAutoScaler) -> TidbCluster | None:
         """The cluster of an autoscaler; files may omit the namespace."""
         cluster = autoscaler.spec.cluster
         spaces = {"", cluster.namespace or autoscaler.metadata.namespace}
@@ -66,7 +66,7 @@ class GivenAutoScaler(Value):
     autoscaler: TidbClusterAutoScaler | None
     judgement: ValidationResult
 
-    def problems(self, world: AutoscalerFiles) -> list[str]:
+    def find_problems(self, world: AutoscalerFiles) -> list[str]:
         """All problems, one per line. A missing cluster is reported only if there is no other problem."""
         if self.autoscaler is None:
             return [str(complaint).replace("\n", " ") for complaint in self.judgement.complaints]
@@ -79,26 +79,26 @@ class GivenAutoScaler(Value):
             and not complaint.field.startswith("status")
         ]
         namespaces = world.open_to(self.autoscaler.metadata.namespace)
-        base = self._base(world)
+        base = self._find_base(world)
         found = [*outside, *map(str, find_problems(self.autoscaler, base, open_namespaces=namespaces))]
         if base is None and not found:
-            raise self._no_base(world)
+            raise self._build_no_base_error(world)
         return found
 
-    def effective(self, world: AutoscalerFiles) -> dict[str, Any]:
+    def build_effective(self, world: AutoscalerFiles) -> dict[str, Any]:
         """The object with its defaults, without its status."""
         assert self.autoscaler is not None, "asked only of a valid one"
-        spec = json.loads(encode_object(apply_defaults(self.autoscaler, self._base(world)).spec))
+        spec = json.loads(encode_object(apply_defaults(self.autoscaler, self._find_base(world)).spec))
         return {**{name: part for name, part in self.manifest.body.items() if name != "status"}, "spec": spec}
 
-    def _base(self, world: AutoscalerFiles) -> TidbCluster | None:
+    def _find_base(self, world: AutoscalerFiles) -> TidbCluster | None:
         assert self.autoscaler is not None
-        base = world.base_of(self.autoscaler)
+        base = world.find_base(self.autoscaler)
         if base is None and not self.autoscaler.spec.cluster.name and world.clusters:
             base = world.clusters[0]
         return base
 
-    def _no_base(self, world: AutoscalerFiles) -> InvalidInput:
+    def _build_no_base_error(self, world: AutoscalerFiles) -> InvalidInput:
         assert self.autoscaler is not None
         names = ", ".join(
             f"{tidb_cluster.metadata.namespace}/{tidb_cluster.metadata.name}" for tidb_cluster in world.clusters
@@ -138,7 +138,7 @@ def read_cluster_file(name: str) -> AutoscalerFiles:
             cluster = convert_object(TidbCluster, manifest.body)
             if isinstance(cluster, BadObject):
                 raise InvalidInput(cluster.problem, path=name)
-    return AutoscalerFiles.of(manifests)
+    return AutoscalerFiles.from_manifests(manifests)
 
 
 def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Complaint, ...]:
@@ -147,7 +147,7 @@ def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Co
     if isinstance(autoscaler, BadObject):
         return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)
     namespaces = world.open_to(autoscaler.metadata.namespace)
-    found = find_problems(autoscaler, world.base_of(autoscaler), open_namespaces=namespaces)
+    found = find_problems(autoscaler, world.find_base(autoscaler), open_namespaces=namespaces)
     return tuple(
         Complaint(field=field_problem.field, reason="FieldValueInvalid", message=field_problem.reason)
         for field_problem in found
@@ -158,7 +158,7 @@ def is_tidb_kind(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoS
     return (manifest.group, manifest.kind) == (TIDB_GROUP, struct.kind_name())
 
 
-def _annotations(body: dict[str, Any]) -> dict[str, str]:
+def _get_annotations(body: dict[str, Any]) -> dict[str, str]:
     metadata = body.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return annotations if isinstance(annotations, dict) else {}

@@ -81,10 +81,10 @@ def planner(
     from plimsoll.web.serving import check_address
 
     settings = CollectorSettings(
-        base=_cluster(tc),
+        base=_parse_cluster(tc),
         prometheus=check_base_url(prometheus, path="--prometheus") if prometheus else "",
-        window_s=_window_s(window),
-        scrape_interval_s=_duration_s(scrape_interval, path="--scrape-interval"),
+        window_s=_parse_window_s(window),
+        scrape_interval_s=_parse_duration_s(scrape_interval, path="--scrape-interval"),
         queries=read_queries(_parse_queries(query or [])),
     )
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
@@ -128,7 +128,7 @@ async def _serve(
 # ---- options
 
 
-def _cluster(written: str) -> BaseCluster:
+def _parse_cluster(written: str) -> BaseCluster:
     from plimsoll.tidb.pd.members import BaseCluster
 
     namespace, _, name = written.partition("/")
@@ -137,7 +137,7 @@ def _cluster(written: str) -> BaseCluster:
     return BaseCluster(namespace=namespace, name=name)
 
 
-def _duration_s(written: str, *, path: str) -> float:
+def _parse_duration_s(written: str, *, path: str) -> float:
     from plimsoll.core.value_parsing import read_duration_s
 
     seconds = read_duration_s(written)
@@ -146,9 +146,9 @@ def _duration_s(written: str, *, path: str) -> float:
     return seconds
 
 
-def _window_s(written: str) -> int:
+def _parse_window_s(written: str) -> int:
     """The window in whole seconds, as queries need it."""
-    seconds = _duration_s(written, path="--window")
+    seconds = _parse_duration_s(written, path="--window")
     if seconds != int(seconds):
         raise InvalidInput(f"{written!r} is not a whole number of seconds", path="--window")
     return int(seconds)

@@ -195,7 +195,7 @@ def tidb(
     chosen = replace(
         _build_settings(connection, settings, data=data, address=address, leader_elect=leader_elect), token=token
     )
-    clock = _clock(now, once=once)
+    clock = _build_clock(now, once=once)
     if once:
         _run_once(chosen, clock, output)
     else:
@@ -217,7 +217,7 @@ def _build_settings(
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     return TidbAutoscalingSettings(
-        access=connection.access(clock=RealClock()),
+        access=connection.build_access(clock=RealClock()),
         settings=settings,
         data=directory,
         host=socket.gethostname(),
@@ -226,7 +226,7 @@ def _build_settings(
     )
 
 
-def _clock(now: str, *, once: bool) -> Clock:
+def _build_clock(now: str, *, once: bool) -> Clock:
     from plimsoll.app.tidb_autoscaling import FixedClock
     from plimsoll.cli.shared.times import read_time
     from plimsoll.core.errors import InvalidInput
@@ -254,7 +254,7 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
     _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
-        raise _why_failed(failed)
+        raise _get_failure(failed)
     if any(
         component.problem
         for result in results
@@ -268,7 +268,7 @@ class ReconcileFailed(PlimsollError):
     """The server answered, and reconciles failed."""
 
 
-def _why_failed(failed: Sequence[FailedReconcile]) -> PlimsollError:
+def _get_failure(failed: Sequence[FailedReconcile]) -> PlimsollError:
     """The error to raise. A server that answers with an error is reachable: that is not exit code 4."""
     problems = "; ".join(f"{failure.namespace}/{failure.name}: {failure.error}" for failure in failed)
     lost = any(isinstance(failure.error, Unreachable) for failure in failed)
@@ -293,7 +293,7 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
 
 
 def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output: Output) -> None:
-    from plimsoll.journal.rendering import harmless
+    from plimsoll.journal.rendering import remove_control_characters
     from plimsoll.tidb.reconciler import FailedReconcile
     from plimsoll.tidb.reporting.messages import build_sentences
 
@@ -302,7 +302,7 @@ def _print_results(results: Sequence[ReconcileResult | FailedReconcile], output:
         case Output.TABLE:
             for reconcile_result in reported:
                 for sentence in build_sentences(reconcile_result):
-                    typer.echo(harmless(sentence))
+                    typer.echo(remove_control_characters(sentence))
             if not results:
                 typer.echo("there is no TidbClusterAutoScaler")
         case Output.NAME:

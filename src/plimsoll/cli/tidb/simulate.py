@@ -90,7 +90,8 @@ def simulate(
     if price is not None and not math.isfinite(price):
         raise InvalidInput(f"{price} is not a price", path="--price-per-core-hour")
     delays = Delays(
-        start_s=_seconds(start_delay, path="--start-delay"), drain_s=_seconds(drain_delay, path="--drain-delay")
+        start_s=_parse_seconds(start_delay, path="--start-delay"),
+        drain_s=_parse_seconds(drain_delay, path="--drain-delay"),
     )
     effective, base = _read_autoscaler(filename, tc)
     setting = SimulationSetup(
@@ -101,22 +102,24 @@ def simulate(
         delays=delays,
         is_tidb_skewed=skewed_tidb,
     )
-    run = SimulationInput(setting=setting, curve=_curve(load), step_s=_seconds(step, path="--step", least=1.0))
+    run = SimulationInput(
+        setting=setting, curve=_build_curve(load), step_s=_parse_seconds(step, path="--step", least=1.0)
+    )
     with SlowNotice(f"simulating {load}", is_silent=output is SimulationOutput.JSON):
         outcomes = _simulate_components(run, price, load=load)
     if plot:
-        _write(plot, _draw(plot, outcomes, title=_title(setting, load)))
+        _write(plot, _draw(plot, outcomes, title=_format_title(setting, load)))
     if output is SimulationOutput.JSON:
         decisions = [decision for outcome in outcomes for decision in outcome.simulated.decisions]
         echo_value({"summaries": [outcome.summary for outcome in outcomes], "decisions": decisions}, Output.JSON)
     else:
-        echo_parts(_lines(outcomes))
+        echo_parts(_format_outcomes(outcomes))
 
 
 # ---- input
 
 
-def _seconds(written: str, *, path: str, least: float = 0.0) -> float:
+def _parse_seconds(written: str, *, path: str, least: float = 0.0) -> float:
     from plimsoll.core.value_parsing import read_duration_s
 
     seconds = read_duration_s(written)
@@ -125,7 +128,7 @@ def _seconds(written: str, *, path: str, least: float = 0.0) -> float:
     return seconds
 
 
-def _curve(load: str) -> LoadCurve:
+def _build_curve(load: str) -> LoadCurve:
     from plimsoll.local.tidb.load.curves import read_curve
 
     try:
@@ -133,7 +136,7 @@ def _curve(load: str) -> LoadCurve:
     except UnicodeDecodeError as error:
         raise InvalidInput("is not text", path=load) from error
     except InvalidInput as error:
-        raise error if error.path == load else error.under(load) from error
+        raise error if error.path == load else error.with_parent(load) from error
 
 
 def _read_autoscaler(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, TidbCluster]:
@@ -143,14 +146,14 @@ def _read_autoscaler(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, Tid
     from plimsoll.tidb.planning.api.validation import find_warnings
 
     given, world = read_autoscaler(filename), read_cluster_file(tc)
-    problems = given.problems(world)
+    problems = given.find_problems(world)
     for line in problems:
         typer.echo(line, err=True)
     if problems or given.autoscaler is None:
         raise typer.Exit(1)
     for warning in find_warnings(given.autoscaler):
         typer.echo(f"warning: {warning}", err=True)
-    base = world.base_of(given.autoscaler)
+    base = world.find_base(given.autoscaler)
     assert base is not None, "problems were asked of it"
     return apply_defaults(given.autoscaler, base), base
 
@@ -171,7 +174,7 @@ def _simulate_components(run: SimulationInput, price: float | None, *, load: str
         try:
             simulated = simulate(run, component, on_step=_Patience(component.value).report)
         except InvalidInput as error:
-            raise error.under(load) from error
+            raise error.with_parent(load) from error
         outcomes.append(
             SimulationOutcome(
                 simulated=simulated,
@@ -217,13 +220,13 @@ def _write(plot: str, data: bytes) -> None:
     typer.echo(f"plot: {plot}", err=True)
 
 
-def _title(setting: SimulationSetup, load: str) -> str:
+def _format_title(setting: SimulationSetup, load: str) -> str:
     metadata = setting.effective.metadata
     place = f"{metadata.namespace}/" if metadata.namespace else ""
     return f"Autoscaler {place}{metadata.name} of cluster {setting.base.metadata.name}, load of {Path(load).name}"
 
 
-def _lines(outcomes: Sequence[SimulationOutcome]) -> Iterator[str | Table]:
+def _format_outcomes(outcomes: Sequence[SimulationOutcome]) -> Iterator[str | Table]:
     from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, format_decision, format_summary
 
     yield Table(SUMMARY_HEAD, [format_summary(outcome.summary) for outcome in outcomes])

@@ -176,7 +176,7 @@ def validate(
 
     given = read_autoscaler(filename)
     world = read_cluster_file(tc)
-    problems = given.problems(world)
+    problems = given.find_problems(world)
     for line in problems:
         typer.echo(line)
     if given.autoscaler is not None:
@@ -185,4 +185,4 @@ def validate(
     if problems:
         raise typer.Exit(1)
     if show_defaulted:
-        echo_value(given.effective(world), Output.YAML)
+        echo_value(given.build_effective(world), Output.YAML)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import dns1123_label_problems
+from plimsoll.core.names import find_dns1123_label_problems
 from plimsoll.kube.access import Access
 from plimsoll.kube.configuration.clusters import cluster_of, server_address
 from plimsoll.kube.configuration.credentials import ANONYMOUS
@@ -160,7 +160,7 @@ def _list_known_names(plural: str, entries: Mapping[str, Section]) -> str:
 
 
 def _check_namespace(namespace: str, *, path: str) -> None:
-    if namespace and (problems := dns1123_label_problems(namespace)):
+    if namespace and (problems := find_dns1123_label_problems(namespace)):
         raise InvalidInput(f'"{namespace}" is not a valid name of a namespace: {problems[0]}', path=path)
 
 

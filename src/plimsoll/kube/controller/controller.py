@@ -167,7 +167,7 @@ class Controller(Generic[K]):
         longest_s = self.settings.resync_s
         shortest_s = longest_s * (1 - self.settings.resync_jitter)
         try:
-            async with asyncio.timeout(self._entropy.uniform(shortest_s, longest_s) if longest_s > 0 else None):
+            async with asyncio.timeout(self._entropy.draw_uniform(shortest_s, longest_s) if longest_s > 0 else None):
                 await self._resync_wanted.wait()
         except TimeoutError:
             return

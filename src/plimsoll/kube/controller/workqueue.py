@@ -169,7 +169,7 @@ class WorkQueue(Generic[K]):
         refused again early, because something changed, keeps its due time.
         """
         now_s = self._clock.monotonic_s()
-        due_s = self._refusals.table.state(key).ready_at
+        due_s = self._refusals.table.get_state(key).ready_at
         if due_s <= now_s + _SAME_INSTANT_S:
             due_s = now_s + self._refusals.wait_s(key, now_s)
         self.add_after(key, due_s - now_s)
@@ -181,7 +181,7 @@ class WorkQueue(Generic[K]):
 
     def failures(self, key: K) -> int:
         """The number of consecutive failures of `key`."""
-        return self._failures.table.state(key).failures
+        return self._failures.table.get_state(key).failures
 
     # ---- taking out
 

@@ -77,7 +77,7 @@ class LeaseHolder:
 
     # -- read by everything that acts
 
-    def allowed_s(self, wanted_s: float) -> float:
+    def limit_duration_s(self, wanted_s: float) -> float:
         """How long a call may last so that the lease outlives it. Raises `NotLeading` if that is not worth it."""
         left_s = self._validity.until_s - self.clock.monotonic_s()
         if left_s <= 0:

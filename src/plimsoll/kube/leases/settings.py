@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import dns1123_label_problems, subdomain_problems
+from plimsoll.core.names import find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class LeaseSettings(Value):
 
     def __post_init__(self) -> None:
         for field, problems in (
-            ("name", subdomain_problems(self.name)),
-            ("namespace", dns1123_label_problems(self.namespace)),
+            ("name", find_subdomain_problems(self.name)),
+            ("namespace", find_dns1123_label_problems(self.namespace)),
         ):
             if problems:
                 raise InvalidInput(problems[0] if getattr(self, field) else "must not be empty", path=field)
@@ -90,9 +90,9 @@ class LeaseSettings(Value):
 
     def next_look_s(self, entropy: Entropy) -> float:
         """How long a challenger waits before it looks again."""
-        return entropy.uniform(self.retry_period_s / (1 + self.jitter), self.retry_period_s)
+        return entropy.draw_uniform(self.retry_period_s / (1 + self.jitter), self.retry_period_s)
 
 
 def unique_identity(host: str, entropy: Entropy) -> str:
     """A name no other process ever has, this one's next start included: `host_uuid`, as client-go's users make it."""
-    return f"{host}_{entropy.uid()}"
+    return f"{host}_{entropy.generate_uid()}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.api.events import EventSource  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.meta import ObjectReference, WireObject, format_time
@@ -76,7 +76,7 @@ def unix_ns(moment: datetime) -> int:
 def event_name(about: str, at_ns: int, entropy: Entropy) -> str:
     """`<object>.<time in hex>`; an object whose name an event cannot bear (`system:node`) gives way to a random one."""
     name = f"{about}.{at_ns:x}"
-    return f"{entropy.uid()}.{at_ns:x}" if subdomain_problems(name) else name
+    return f"{entropy.generate_uid()}.{at_ns:x}" if find_subdomain_problems(name) else name
 
 
 def event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:

@@ -192,7 +192,7 @@ class EventRecorder:
                 failures += 1
                 if policy.is_used_up(failures):
                     raise
-                wait_s = max(policy.delay_s(failures, self._entropy), policy.read_retry_after_s(error))
+                wait_s = max(policy.draw_delay_s(failures, self._entropy), policy.read_retry_after_s(error))
             await self._clock.sleep(wait_s)
 
     async def _send(self, draft: _Draft) -> Written:

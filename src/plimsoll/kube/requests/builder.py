@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import path_segment_problems
+from plimsoll.core.names import find_path_segment_problems
 from plimsoll.core.values import Wire
 from plimsoll.kube.requests.options import DRY_RUN
 from plimsoll.kube.transport import JSON, Request
@@ -177,6 +177,6 @@ def _sending(content_type: str) -> dict[str, str]:
 def _check_segment(value: str, *, path: str) -> None:
     if value and not _SUSPICIOUS.search(value):
         return
-    problems = path_segment_problems(value) if value else ["must not be empty"]
+    problems = find_path_segment_problems(value) if value else ["must not be empty"]
     if problems:
         raise InvalidInput(f"{value!r} {'; '.join(problems)}" if value else problems[0], path=path)

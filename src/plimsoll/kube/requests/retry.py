@@ -228,7 +228,7 @@ class Sender:
         timeout_s = min(call.timeout_s, left_s)
         if self.guard is not None and effect_of(call) is not Effect.NONE:
             # Nothing may be awaited between this answer and the send.
-            timeout_s = min(timeout_s, self.guard.allowed_s(timeout_s))
+            timeout_s = min(timeout_s, self.guard.limit_duration_s(timeout_s))
         reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
         self._shared.warnings.hear(call, reply)
         if not reply.is_success:
@@ -243,7 +243,7 @@ class Sender:
         policy = self._settings.retry
         if policy.is_used_up(failures) or not is_retriable(error, effect_of(call)):
             return None
-        return max(policy.delay_s(failures, self._entropy), policy.read_retry_after_s(error))
+        return max(policy.draw_delay_s(failures, self._entropy), policy.read_retry_after_s(error))
 
     def _note(self, error: ServerUnreachable | ApiError, attempts: int, started_s: float) -> None:
         if attempts > 1:

@@ -113,7 +113,7 @@ class DataDirectory:
     def _read_or_create(self, file: Path, entropy: Entropy) -> str:
         kept = self._read(file)
         if kept is None:
-            made = entropy.token()
+            made = entropy.generate_token()
             self._write(file, f"{made}\n".encode())
             return made
         text = kept.strip()

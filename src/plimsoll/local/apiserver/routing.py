@@ -112,7 +112,7 @@ def _find_selected_name(request: Request) -> str:
     if not selector:
         return ""
     try:
-        return parse_field_selector(selector).exact("metadata.name") or ""
+        return parse_field_selector(selector).get_exact_value("metadata.name") or ""
     except InvalidSelector:
         return ""
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
@@ -317,7 +317,7 @@ class SimulatedCloud:
 
 def _check_name(group: str) -> None:
     """A name that no object can have is not asked about."""
-    if subdomain_problems(group):
+    if find_subdomain_problems(group):
         raise NoSuchGroup(f"there is no node group {group}")
 
 

@@ -129,5 +129,5 @@ def _amount_errors(amounts: Mapping[str, str | float]) -> list[InvalidInput]:
             if Quantity.parse(amount).nano <= 0:
                 errors.append(InvalidInput(f"must be more than 0, is {amount}", path=path))
         except InvalidInput as error:
-            errors.append(error.under(path))
+            errors.append(error.with_parent(path))
     return errors

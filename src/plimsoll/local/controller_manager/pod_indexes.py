@@ -36,7 +36,7 @@ def index_pods_by_label(pods: Informer[Pod]) -> None:
 
 def pods_matching(pods: Informer[Pod], namespace: str, selector: LabelSelector) -> list[Pod]:
     """The pods of a namespace with such labels, in the order of their names."""
-    exact = ((requirement.key, selector.exact(requirement.key)) for requirement in selector)
+    exact = ((requirement.key, selector.get_exact_value(requirement.key)) for requirement in selector)
     pair = next(((key, value) for key, value in exact if value is not None), None)
     found = pods.cache.list(namespace) if pair is None else pods.cache.by_index(_BY_LABEL, (namespace, *pair))
     return sorted((pod for pod in found if selector.matches(pod.metadata.labels)), key=lambda pod: pod.metadata.name)

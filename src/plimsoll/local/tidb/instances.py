@@ -146,6 +146,6 @@ def _amount(spec: TidbComponent, resource: str) -> float:
     """Of its limits, or what it asks for; 0 for what is absent or cannot be read."""
     written = spec.limits.get(resource, spec.requests.get(resource))
     try:
-        return 0.0 if written is None else Quantity.parse(written).milli() / 1000
+        return 0.0 if written is None else Quantity.parse(written).to_milli() / 1000
     except InvalidInput:
         return 0.0

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.status_errors import refuse_host
 from plimsoll.local.tidb.simulated import METRICS
 from plimsoll.web.bodies import BodyRefused, read_body
 from plimsoll.web.guards import HostGuard, HostNames, TokenGuard
-from plimsoll.web.responses import JSON, PROMETHEUS_TEXT, PageResponse, json_response
+from plimsoll.web.responses import JSON, PROMETHEUS_TEXT, PageResponse, build_json_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,7 +31,7 @@ def guard_server(application: ASGIApp, *, token: str) -> ASGIApp:
 
 
 def _refuse_host(refusal: HostRefusal) -> PageResponse:
-    return json_response(refuse_host(refusal).status, refusal.status)
+    return build_json_response(refuse_host(refusal).status, refusal.status)
 
 
 class SimulatedServers:
@@ -48,10 +48,10 @@ class SimulatedServers:
         path = request.scope.get("raw_path") or request.scope["path"].encode()
         target = path.decode("latin-1").partition("?")[0]
         if target == HEALTH:
-            return json_response({"status": "ok"})
+            return build_json_response({"status": "ok"})
         body = await read_body(request)
         if isinstance(body, BodyRefused):
-            return json_response(body.status.phrase, body.status)
+            return build_json_response(body.status.phrase, body.status)
         query = request.scope["query_string"].decode("latin-1")
         status, answer = await self._tidb.answer(request.method, f"{target}?{query}" if query else target, body)
         return PageResponse(answer, status, content_type=PROMETHEUS_TEXT if target == METRICS else JSON)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
@@ -123,7 +123,7 @@ class DeletionGuard:
 
     async def _get_node(self, name: str) -> dict[str, Any] | None:
         """The Node as the API server has it, undecoded; None if there is none."""
-        if subdomain_problems(name):
+        if find_subdomain_problems(name):
             return None
         try:
             answer = await self._client.get_raw(Node, name)

@@ -84,7 +84,7 @@ def _build_external(operation: Operation) -> Provider:
     try:
         configuration = read_configuration(Path(operation.cloud_config))
     except InvalidInput as error:
-        raise error.under("cloud-config") from error
+        raise error.with_parent("cloud-config") from error
     return ExternalGrpcProvider(GrpcCalls(configuration))
 
 

@@ -84,7 +84,9 @@ def anonymise_policy(written: Json, anonymiser: Anonymiser, groups: Sequence[str
             for name, given in written["flags"].items()
             if (value := _hide_flag(name, given, anonymiser)) is not None
         },
-        "overlay": [{**entry, "machineType": anonymiser.name(entry["machineType"])} for entry in written["overlay"]],
+        "overlay": [
+            {**entry, "machineType": anonymiser.replace_name(entry["machineType"])} for entry in written["overlay"]
+        ],
         "priorities": [
             {**entry, "patterns": [_hide_pattern(text, anonymiser, groups) for text in entry["patterns"]]}
             for entry in written["priorities"]
@@ -104,14 +106,18 @@ def _hide_flag(name: str, value: Any, anonymiser: Anonymiser) -> Any:
     if name == "nap-allowed-labels":
         return [_hide_label_value(text) for text in value]
     if name in _HIDDEN:
-        return [anonymiser.name(text) for text in value] if isinstance(value, list) else anonymiser.name(value)
+        return (
+            [anonymiser.replace_name(text) for text in value]
+            if isinstance(value, list)
+            else anonymiser.replace_name(value)
+        )
     return value if flag.kind in _SAFE_KINDS or name in _SAFE else None
 
 
 def _hide_bounds(written: str, anonymiser: Anonymiser) -> str:
     """MIN:MAX:ID with the id replaced."""
     least, most, name = written.split(":", 2)
-    return f"{least}:{most}:{anonymiser.name(name)}"
+    return f"{least}:{most}:{anonymiser.replace_name(name)}"
 
 
 def _hide_label_value(text: str) -> str:
@@ -128,5 +134,5 @@ def _hide_pattern(text: str, anonymiser: Anonymiser, groups: Sequence[str]) -> s
         pattern = compile_pattern(text)
     except InvalidInput:
         return "^$"
-    met = sorted(anonymiser.name(name) for name in groups if pattern.search(name))
+    met = sorted(anonymiser.replace_name(name) for name in groups if pattern.search(name))
     return f"^(?:{'|'.join(met)})$" if met else "^$"

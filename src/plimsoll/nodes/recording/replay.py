@@ -112,10 +112,10 @@ def build_recording(
     parts = {SNAPSHOT: snapshot_to_json(snapshot), KNOWN: state_to_json(known)}
     written = policy_to_json(policy)
     if salt is None:
-        recording = Recording.of(parts, about, None).with_part(POLICY, written)
+        recording = Recording.from_parts(parts, about, None).with_part(POLICY, written)
     else:
         anonymiser = Anonymiser(salt, build_recording_rules(policy))
-        recording = Recording.of(parts, about, anonymiser)
+        recording = Recording.from_parts(parts, about, anonymiser)
         groups = [group.id for group in snapshot.groups]
         recording = recording.with_part(POLICY, anonymise_policy(written, anonymiser, groups))
     return recording.with_part(PLAN, result_to_json(replay_recording(recording)))
@@ -123,8 +123,8 @@ def build_recording(
 
 def replay_recording(recording: Recording) -> LoopResult:
     """The plan of a recording; raises `UnreadableRecording` if it cannot be read."""
-    snapshot = read_snapshot(recording.part(SNAPSHOT))
-    return replay_loop(snapshot, read_policy(recording.part(POLICY)), read_state(recording.part(KNOWN)))
+    snapshot = read_snapshot(recording.get_part(SNAPSHOT))
+    return replay_loop(snapshot, read_policy(recording.get_part(POLICY)), read_state(recording.get_part(KNOWN)))
 
 
 def is_same(before: Any, now: Any) -> bool:

@@ -81,7 +81,7 @@ class Cooldowns:
             (self.failed, options.delay_after_failure_s, "a failed removal"),
         )
         for times, delay_s, what in waits:
-            last = times.last(group)
+            last = times.get_last(group)
             if last is not None and is_cooling_down(last, delay_s=delay_s, now=now):
                 return f"{what} {(now - last).total_seconds():.0f} s ago, less than {delay_s:g} s"
         return ""

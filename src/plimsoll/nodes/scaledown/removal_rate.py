@@ -47,7 +47,7 @@ class RemovalLimit:
         return chosen, {removal.node: reason for removal in removals if removal not in chosen}
 
     def adjust_clock(self, by: timedelta) -> None:
-        self._limit.clock_was_set(by)
+        self._limit.on_clock_set(by)
 
 
 def _choose(removals: Sequence[NodeRemoval], room: int) -> tuple[NodeRemoval, ...]:

@@ -31,7 +31,7 @@ class RequiredNodes:
     def __init__(self, selector: Mapping[str, str], affinity: NodeSelector | None) -> None:
         self._selector = tuple(selector.items())
         self._affinity = affinity
-        self.named = None if affinity is None else affinity.named_nodes()
+        self.named = None if affinity is None else affinity.get_named_nodes()
 
     @classmethod
     def of(cls, pod: Pod) -> RequiredNodes | None:

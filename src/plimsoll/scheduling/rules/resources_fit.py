@@ -29,7 +29,7 @@ class _ResourcesFit:
         if self._demand.fits_within(place.free):
             return None
         free = place.free
-        short = sorted(self._demand.lacking(free), key=lambda name: name != PODS)
+        short = sorted(self._demand.find_lacking(free), key=lambda name: name != PODS)
         never = any(name != PODS and self._demand[name] > place.allocatable[name] for name in short)
         return Refusal(
             plugin=RESOURCES_FIT,

@@ -15,10 +15,10 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import (
-    dns1123_label_problems,
+    find_dns1123_label_problems,
+    find_label_value_problems,
     find_qualified_name_problems,
-    label_value_problems,
-    subdomain_problems,
+    find_subdomain_problems,
 )
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.simulated_cloud import CapacityType, MachineType, NodeGroupSpec
@@ -135,7 +135,7 @@ def _check_type(body: Json, path: str, problems: Problems) -> None:
     _check_price(one.price, f"{path}.price", problems)
     _check_labels(one.labels, f"{path}.labels", problems)
     for index, zone in enumerate(one.zones):
-        _add(label_value_problems(zone), f"{path}.zones[{index}]", zone, problems)
+        _add(find_label_value_problems(zone), f"{path}.zones[{index}]", zone, problems)
 
 
 def _check_group(entry: GroupEntry, path: str, problems: Problems) -> None:
@@ -163,14 +163,14 @@ def _check_group(entry: GroupEntry, path: str, problems: Problems) -> None:
     _check_labels(template.labels, f"{path}.template.labels", problems)
     _check_taints(template.taints, f"{path}.template.taints", problems)
     for zone in spec.zones:
-        _add(label_value_problems(zone), f"{path}.zone", zone, problems)
+        _add(find_label_value_problems(zone), f"{path}.zone", zone, problems)
 
 
 def _check_taints(taints: Sequence[Taint], path: str, problems: Problems) -> None:
     for index, taint in enumerate(taints):
         where = f"{path}[{index}]"
         _add(find_qualified_name_problems(taint.key), f"{where}.key", taint.key, problems)
-        _add(label_value_problems(taint.value), f"{where}.value", taint.value, problems)
+        _add(find_label_value_problems(taint.value), f"{where}.value", taint.value, problems)
         if taint.effect not in _EFFECTS:
             problems.add(f"{where}.effect", f"must be one of {', '.join(_EFFECTS)}, is {describe_value(taint.effect)}")
 
@@ -183,7 +183,7 @@ def _check_amount(amount: Any, path: str, problems: Problems, *, positive: bool 
         return
     if quantity.nano < 0 or (positive and not quantity.nano):
         problems.add(path, f"must be {'more than' if positive else 'at least'} 0, is {describe_value(amount)}")
-    elif quantity.ceil() > _LARGEST:
+    elif quantity.round_up() > _LARGEST:
         problems.add(path, f"is more than any machine has: {describe_value(amount)}")
 
 
@@ -209,8 +209,8 @@ def _check_price(price: float | None, path: str, problems: Problems) -> None:
 def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
     if entry.count > MOST:
         problems.add(f"{path}.count", f"must be at most {MOST}, is {describe_value(entry.count)}")
-    _add(subdomain_problems(entry.name), f"{path}.name", entry.name, problems)
-    _add(dns1123_label_problems(entry.namespace), f"{path}.namespace", entry.namespace, problems)
+    _add(find_subdomain_problems(entry.name), f"{path}.name", entry.name, problems)
+    _add(find_dns1123_label_problems(entry.namespace), f"{path}.namespace", entry.namespace, problems)
     metadata, spec = (_mapping(entry.template.get(part)) for part in ("metadata", "spec"))
     if labels := _mapping(metadata.get("labels")):
         _check_labels(labels, f"{path}.template.metadata.labels", problems)
@@ -247,7 +247,7 @@ def _amounts_of(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
 @functools.lru_cache(maxsize=4096, typed=True)
 def _is_large(amount: str | float) -> bool:
     try:
-        return Quantity.parse(amount).ceil() > _LARGEST
+        return Quantity.parse(amount).round_up() > _LARGEST
     except InvalidInput:
         return False  # the plan says what is wrong with it
 
@@ -297,7 +297,7 @@ def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> N
 @functools.lru_cache(maxsize=4096)
 def _label_problems(key: str, value: str) -> str:
     found = [f"the key {problem}" for problem in find_qualified_name_problems(key)]
-    return "; ".join(found + [f"the value {problem}" for problem in label_value_problems(value)])
+    return "; ".join(found + [f"the value {problem}" for problem in find_label_value_problems(value)])
 
 
 def _add(found: Sequence[str], path: str, value: str, problems: Problems) -> None:

@@ -100,7 +100,7 @@ class Seeder:
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
         except InvalidInput as error:  # a name that cannot stand in a path
-            raise error.under(f"{path}.metadata") from error
+            raise error.with_parent(f"{path}.metadata") from error
         await self._put_right(key, manifest, is_new=is_new)
         self._note_owners(body, namespace)
 
@@ -181,7 +181,7 @@ class Seeder:
             metadata = manifest["metadata"]
             known_as = self._reference(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
             self._reserved_uids[known_as] = (
-                metadata.get("uid") or self._reserved_uids.get(known_as) or self._entropy.uid()
+                metadata.get("uid") or self._reserved_uids.get(known_as) or self._entropy.generate_uid()
             )
 
     def _reference(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
@@ -197,7 +197,7 @@ class Seeder:
             return present
         known_as = self._reference(kind, namespace, name)
         if known_as not in self._reserved_uids:
-            self._reserved_uids[known_as] = self._entropy.uid()
+            self._reserved_uids[known_as] = self._entropy.generate_uid()
         return self._reserved_uids[known_as]
 
     def _present_uid(self, kind: str, namespace: str, name: str) -> str:
@@ -241,7 +241,7 @@ class Seeder:
         bodies: list[Json] = []
         for name in names:
             body = first.body()
-            body["metadata"] |= {"name": name, "uid": self._entropy.uid()}
+            body["metadata"] |= {"name": name, "uid": self._entropy.generate_uid()}
             bodies.append(body)
 
         def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:

@@ -99,18 +99,18 @@ class World:
         self._plugs = plugs or Plugins()
         self._is_timed = is_timed
         self._entropy = SeededEntropy(scenario.seed)
-        self._token = self._entropy.child("administrator").token()
+        self._token = self._entropy.spawn_child("administrator").generate_token()
         credentials = Credentials(
-            users={self._token: build_administrator()}, signing_key=self._entropy.child("signing").token().encode()
+            users={self._token: build_administrator()}, signing_key=self._entropy.spawn_child("signing").generate_token().encode()
         )
         store = Store.open(MemoryDriver(), clock=self.run.clock)
         self._application = build_application(
-            store, clock=self.run.clock, entropy=self._entropy.child("server"), credentials=credentials
+            store, clock=self.run.clock, entropy=self._entropy.spawn_child("server"), credentials=credentials
         )
         self.client = self._client(EmbeddedTransport(self._application, token=self._token), SCENARIO)
         self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
         self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
-        self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
+        self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.spawn_child("seeds"))
         self._starts = 0
         self.planned_crashes = PlannedCrashes()
         self._life = ProcessLife(lambda: None, self.planned_crashes)
@@ -130,7 +130,7 @@ class World:
 
     def run_now(self, doing: Coroutine[Any, Any, T]) -> T:
         """Run something that takes no virtual time, from outside the world."""
-        return self.run.until(doing)
+        return self.run.run_until(doing)
 
     def find_resource(self, kind: str, *, api_version: str = "") -> ServedResource | None:
         """The resource of a kind; without an apiVersion the first one of that kind."""
@@ -181,7 +181,7 @@ class World:
         connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
         kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=has_tidb_objects(self.scenario))
-        entropy = self._entropy.child(f"process {self._starts}")
+        entropy = self._entropy.spawn_child(f"process {self._starts}")
         clock = self.run.clock
         self.cluster = LocalCluster(
             connect,
@@ -193,7 +193,9 @@ class World:
         scaling = self._tidb_scaling(self.cluster, entropy) if is_live else []
         services = [*self.cluster.services(), *scaling]
         if self._plugs.make_loop is not None:
-            components = Components(connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
+            components = Components(
+                connect, clock=clock, entropy=entropy.spawn_child("autoscaler"), informers=_INFORMERS
+            )
             tools = LoopDependencies(
                 components=components,
                 cloud=SimulatedCloud(connect(AUTOSCALER), clock=clock, log=self.log),
@@ -206,14 +208,14 @@ class World:
             )
             self.loop = self._plugs.make_loop(tools)
             services += [*components.services(whose="autoscaler"), *self.loop.services()]
-        supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
+        supervisor = Supervisor(services, clock=clock, entropy=entropy.spawn_child("supervisor"))
         self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
 
     def _tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
         if cluster.tidb is None or not scales_tidb(self.scenario):
             return []
         return build_tidb_services(
-            cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.child("tidb autoscaler")
+            cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.spawn_child("tidb autoscaler")
         )
 
     def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
@@ -244,5 +246,5 @@ class World:
 
     def _client(self, transport: EmbeddedTransport | CrashingTransport, manager: str) -> Client:
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
-        entropy = self._entropy.child(f"client {manager}")
+        entropy = self._entropy.spawn_child(f"client {manager}")
         return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)

@@ -89,7 +89,7 @@ class _GuardedHttpClient:
     async def send(self, request: Request) -> Response | RequestFailed:
         if not request.is_safe:
             # Nothing may be awaited between this answer and the send.
-            request = replace(request, timeout_s=self._guard.allowed_s(min(request.timeout_s, TIMEOUT_S)))
+            request = replace(request, timeout_s=self._guard.limit_duration_s(min(request.timeout_s, TIMEOUT_S)))
         return await self._web.send(request)
 
 

@@ -25,7 +25,7 @@ from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Ref
 from plimsoll.tidb.wire.plans import write_plans
 from plimsoll.tidb.wire.strategy import read_strategies
 from plimsoll.web.bodies import BODY_TIMEOUT_S, MAX_BODY_BYTES, BodyRefused, read_body
-from plimsoll.web.responses import JSON, PageResponse, json_response
+from plimsoll.web.responses import JSON, PageResponse, build_json_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,7 +85,7 @@ class PlannerService:
                 status, "method_not_allowed", f"the methods are {' and '.join(allowed)}", headers=headers
             )
         if path == HEALTH_PATH:
-            return json_response({"status": "ok"})
+            return build_json_response({"status": "ok"})
         body = await read_body(request, max_bytes=MAX_REQUEST_BYTES)
         return _refuse_body(body) if isinstance(body, BodyRefused) else await self.answer_request(body)
 
@@ -168,4 +168,4 @@ def _refuse_body(refused: BodyRefused) -> PageResponse:
 def _build_error(
     status: HTTPStatus, code: str, detail: str, *, headers: Mapping[str, str] | None = None
 ) -> PageResponse:
-    return json_response({"error": code, "detail": detail}, status, headers=headers)
+    return build_json_response({"error": code, "detail": detail}, status, headers=headers)

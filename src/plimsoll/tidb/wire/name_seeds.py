@@ -35,4 +35,4 @@ def _parse_amount(field: str, text: str) -> int:
         quantity = Quantity.parse(text)
     except InvalidInput as error:
         raise InvalidInput(error.problem, path=field) from error
-    return quantity.milli() if field == "cpu" else quantity.ceil()
+    return quantity.to_milli() if field == "cpu" else quantity.round_up()

@@ -124,7 +124,7 @@ def test_a_handler_that_comes_late_hears_of_everything_and_is_then_in_sync():
         world.run.settle()
         assert not runner.has_synced
         slow.gate.set()
-        world.run.until(runner.wait_until_synced())
+        world.run.run_until(runner.wait_until_synced())
         assert slow.story == [("Added", "a"), ("BecameUnreadable", "b")]
 
 
@@ -135,7 +135,7 @@ def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
         world.run.settle()
         assert not runner.has_synced
         world.run.spawn(informer.run())
-        world.run.until(runner.wait_until_synced())
+        world.run.run_until(runner.wait_until_synced())
         assert informer.has_synced
 
 
@@ -174,7 +174,7 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.put("a")
         world.put("b")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.wait_until_synced())
+        world.run.run_until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()
@@ -198,7 +198,7 @@ def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_
         world.put("watched")
         world.run.settle()
         world.compact()
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.line.replies.append(status_reply(410))
         world.run.advance_by(60)
         assert informer.status.relists == 1
@@ -234,7 +234,7 @@ def test_a_change_whose_handler_was_cancelled_in_the_middle_is_told_again():
         runner = informer.add_handler(begin, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.wait_until_synced())
+        world.run.run_until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()
@@ -256,7 +256,7 @@ def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync
         runner = informer.add_handler(slow, name="slow")
         world.put("a")
         first = world.run.spawn(informer.run())
-        world.run.until(informer.wait_until_synced())
+        world.run.run_until(informer.wait_until_synced())
         world.run.settle()
         first.cancel()
         world.run.settle()

@@ -67,7 +67,7 @@ def test_one_answer_with_everything_in_it_is_read_in_portions():
     with WidgetCluster() as world:
         informer = informer_of(world, FloodingTransport(items))
         world.run.spawn(informer.run())
-        step = world.run.until(greatest_step(informer, until=len(items)))
+        step = world.run.run_until(greatest_step(informer, until=len(items)))
         assert step * 2000 <= BYTES_AT_ONCE
 
 
@@ -76,7 +76,7 @@ def test_a_page_is_put_into_the_cache_in_portions():
     with WidgetCluster() as world:
         informer = informer_of(world, FloodingTransport(items))
         world.run.spawn(informer.run())
-        assert world.run.until(greatest_step(informer, until=len(items))) <= OBJECTS_AT_ONCE
+        assert world.run.run_until(greatest_step(informer, until=len(items))) <= OBJECTS_AT_ONCE
 
 
 def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache(monkeypatch: pytest.MonkeyPatch):
@@ -97,7 +97,7 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
     with WidgetCluster() as world:
         informer = informer_of(world, FloodingTransport([item(number) for number in range(100)]))
         world.run.spawn(informer.run())
-        world.run.until(others(informer))
+        world.run.run_until(others(informer))
     assert told[-2:] == ["read", "others"]
 
 
@@ -106,7 +106,7 @@ def test_a_burst_of_events_is_read_in_portions():
     with WidgetCluster() as world:
         informer = informer_of(world, FloodingTransport([], frames))
         world.run.spawn(informer.run())
-        step = world.run.until(greatest_step(informer, until=2990))
+        step = world.run.run_until(greatest_step(informer, until=2990))
         assert step <= OBJECTS_AT_ONCE
 
 
@@ -124,7 +124,7 @@ def test_a_handler_that_never_waits_lets_others_run():
                 most, before = max(most, len(told) - before), len(told)
             return most
 
-        assert world.run.until(greatest()) <= 32
+        assert world.run.run_until(greatest()) <= 32
 
 
 def test_objects_missing_from_a_list_are_deleted_in_portions():
@@ -132,7 +132,7 @@ def test_objects_missing_from_a_list_are_deleted_in_portions():
         flood = FloodingTransport([item(number) for number in range(2000)])
         informer = informer_of(world, flood)
         running = world.run.spawn(informer.run())
-        world.run.until(informer.wait_until_synced())
+        world.run.run_until(informer.wait_until_synced())
         running.cancel()
         world.run.settle()
         flood._body = FloodingTransport([])._body
@@ -145,4 +145,4 @@ def test_objects_missing_from_a_list_are_deleted_in_portions():
             return most
 
         world.run.spawn(informer.run())
-        assert world.run.until(greatest()) <= OBJECTS_AT_ONCE
+        assert world.run.run_until(greatest()) <= OBJECTS_AT_ONCE

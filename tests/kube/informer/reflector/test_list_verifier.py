@@ -54,7 +54,7 @@ def test_objects_that_a_list_misses_and_that_exist_stay(lie: Lie):
 def test_objects_that_were_deleted_are_gone_after_a_list():
     with FaultyWidgets() as world:
         informer = world.follow()
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.line.is_down = True
         for name in NAMES[:8]:
             world.delete(name)

@@ -62,7 +62,7 @@ def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
         informer = world.running()
         world.put("a")
         world.run.settle()
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.put("b")
         world.run.advance_by(1)
         assert known(informer) == world.truth()
@@ -76,7 +76,7 @@ def test_a_bookmark_moves_the_place_to_resume_from():
         world.running()
         world._world.made("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
         world.run.advance_by(61)
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.run.advance_by(1)
         assert query(world.line.watches[-1])["resourceVersion"] == str(world.store.revision)
 
@@ -86,7 +86,7 @@ def test_a_version_that_is_gone_means_listing_again():
         world.put("a")
         world.put("b")
         informer = world.running()
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.delete("a")
         world.compact()
         world.run.advance_by(3)
@@ -120,7 +120,7 @@ def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(
         world.put("a")
         informer = world.running()
         world.line.replies += [status_reply(code, "not now")] * 3
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.put("b")
         world.run.advance_by(1.5)
         assert known(informer).keys() == {"a"}
@@ -137,7 +137,7 @@ def test_failures_are_tried_again_slower_and_slower():
     with WidgetCluster() as world:
         world.running()
         world.line.is_down = True
-        world.run.until(world.line.break_all())
+        world.run.run_until(world.line.break_all())
         world.run.advance_by(300)
         assert 10 < len(world.line.sent) < 40
 

@@ -116,7 +116,7 @@ def test_an_informer_keeps_its_indexes_up_to_date():
         informer.add_index("size", by_size)
         world.put("a", 1)
         world.run.spawn(informer.run())
-        world.run.until(informer.wait_until_synced())
+        world.run.run_until(informer.wait_until_synced())
         world.put("a", 2)
         world.put("b", 2)
         world.run.settle()

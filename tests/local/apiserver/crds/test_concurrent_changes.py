@@ -51,7 +51,7 @@ def together(world: ApiServerHarness, *requests: Request) -> list[Reply]:
     async def all_of_them() -> list[Reply]:
         return await asyncio.gather(*map(one, requests))
 
-    return world.run.until(all_of_them())
+    return world.run.run_until(all_of_them())
 
 
 def given_up(world: ApiServerHarness, asked: Request, *, after_s: float) -> None:
@@ -83,7 +83,7 @@ def test_of_two_definitions_that_want_one_kind_at_once_one_gets_it(world: ApiSer
     first = world.run.spawn(world.application.handle(request("POST", CRDS, definition("widgetz"))))
     world.run.advance_by(later_s)
     second = world.run.spawn(world.application.handle(request("POST", CRDS, definition("widgets"))))
-    assert [world.run.until(task).status for task in (first, second)] == [201, 201]
+    assert [world.run.run_until(task).status for task in (first, second)] == [201, 201]
     assert [is_established(world, f"{plural}.ex.com") for plural in ("widgetz", "widgets")].count(True) == 1
 
 

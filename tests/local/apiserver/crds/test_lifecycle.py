@@ -166,7 +166,7 @@ def test_what_a_server_left_half_done_is_finished_by_the_next(world: ApiServerHa
     crd = store.get(Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com"))
     assert crd is not None
     unsettled = {**crd.body(), "status": {"storedVersions": ["v1"]}}
-    world.run.until(store.update(crd.key, lambda _: Put(unsettled)))
+    world.run.run_until(store.update(crd.key, lambda _: Put(unsettled)))
     world.server.registry.serve("widgets.ex.com", ())
     world.application = Application(world.server)
     assert world.ask("GET", WIDGETS).status == 200
@@ -224,7 +224,7 @@ def test_a_definition_with_a_webhook_that_is_there_already_can_be_changed(world:
         body = found.body()
         return Put({**body, "spec": {**body["spec"], "conversion": WEBHOOK}})
 
-    world.run.until(world.server.store.update(key, with_webhook))
+    world.run.run_until(world.server.store.update(key, with_webhook))
     label = {"metadata": {"labels": {"a": "b"}}}
     assert world.ask("PATCH", f"{CRDS}/widgets.ex.com", label, content=MERGE).status == 200
     back = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}

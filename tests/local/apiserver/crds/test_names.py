@@ -96,7 +96,7 @@ def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: A
     body = {**stored.body()}
     body["status"] = build_accepted_names_status({**body, "status": {}}, [], now="2026-01-01T00:00:00Z")
     assert conditions(body)["Established"][0] == "True"
-    world.run.until(world.server.store.update(key, lambda _: Put(body)))
+    world.run.run_until(world.server.store.update(key, lambda _: Put(body)))
     world.application = Application(world.server)
     assert conditions(world.ask("GET", f"{CRDS}/{key.name}").body)["Established"][0] == "False"
     assert not any(resource.is_custom for resource in world.server.registry)

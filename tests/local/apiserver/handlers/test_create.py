@@ -64,7 +64,7 @@ def test_a_generated_name_that_is_taken_is_tried_again(
 ):
     world.made(maps, config_map("gen-aaaaa"))
     suffixes = iter(["aaaaa", "bbbbb"])
-    monkeypatch.setattr(world.server.entropy, "suffix", lambda: next(suffixes))
+    monkeypatch.setattr(world.server.entropy, "generate_suffix", lambda: next(suffixes))
     assert world.made(maps, {"metadata": {"generateName": "gen-"}})["metadata"]["name"] == "gen-bbbbb"
 
 
@@ -73,7 +73,7 @@ def test_after_eight_taken_names_the_client_is_told(
 ):
     world.made(maps, config_map("gen-aaaaa"))
     suffix = mock.Mock(return_value="aaaaa")
-    monkeypatch.setattr(world.server.entropy, "suffix", suffix)
+    monkeypatch.setattr(world.server.entropy, "generate_suffix", suffix)
     reply = world.ask("POST", maps, {"metadata": {"generateName": "gen-"}})
     assert (reply.status, reply.body["reason"], suffix.call_count) == (409, "AlreadyExists", 8)
     assert reply.message.endswith("the server was not able to generate a unique name for the object")

@@ -43,7 +43,7 @@ def at_once(world: ApiServerHarness, *requests: DelayedRequest) -> list[Reply]:
     async def together() -> list[Reply]:
         return list(await asyncio.gather(*(answered(world, sent) for sent in requests)))
 
-    return world.run.until(together())
+    return world.run.run_until(together())
 
 
 def patch(number: int, *, after: int = 0, **metadata: str) -> DelayedRequest:
@@ -115,7 +115,7 @@ def test_no_object_is_left_without_its_namespace(starts: list[int], end: int, la
             _, *replies = await asyncio.gather(ending, *(answered(world, sent) for sent in creations))
             return replies
 
-        statuses = {reply.status for reply in world.run.until(together())}
+        statuses = {reply.status for reply in world.run.run_until(together())}
         assert statuses <= {201, 403, 404}
         assert world.ask("GET", NAMESPACE).status == 404
         assert world.server.store.count("configmaps", "here") == 0

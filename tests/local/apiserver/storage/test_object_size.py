@@ -27,11 +27,11 @@ def test_the_limit_is_etcds(world: ApiServerHarness):
         empty = len(f'{{"metadata":{{"resourceVersion":"{store.revision + 1}"}},"pad":""}}')
         return Put({"metadata": {}, "pad": "x" * (size - empty)})
 
-    stored = world.run.until(store.update(KEY, lambda _current: padded(LARGEST_OBJECT_BYTES)))
+    stored = world.run.run_until(store.update(KEY, lambda _current: padded(LARGEST_OBJECT_BYTES)))
     assert stored is not None
     assert len(stored.data) == LARGEST_OBJECT_BYTES
     with pytest.raises(TooLarge):
-        world.run.until(store.update(KEY, lambda _current: padded(LARGEST_OBJECT_BYTES + 1)))
+        world.run.run_until(store.update(KEY, lambda _current: padded(LARGEST_OBJECT_BYTES + 1)))
     assert store.get(KEY) is stored
 
 

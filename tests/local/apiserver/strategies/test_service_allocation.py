@@ -41,7 +41,7 @@ def at_once(world: ApiServerHarness, *bodies: dict[str, Any]) -> list[Reply]:
     async def all_of_them() -> list[Reply]:
         return await asyncio.gather(*asked)
 
-    return world.run.until(all_of_them())
+    return world.run.run_until(all_of_them())
 
 
 def node_ports(reply: Reply) -> list[int]:

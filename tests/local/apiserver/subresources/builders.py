@@ -28,7 +28,7 @@ class ServerClient:
 
     def __init__(self, run: VirtualRun, driver: Driver | None) -> None:
         self._run = run
-        self._server = run.until(embedded_server(run.clock, driver=driver))
+        self._server = run.run_until(embedded_server(run.clock, driver=driver))
         self.store = self._server.store
         self._headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "User-Agent": "tests/1.0"}
         self._client = ClientRequests(run, self._server.transport, headers=self._headers)
@@ -60,7 +60,7 @@ class ServerClient:
             )
             return [answer.status for answer in await asyncio.gather(*posts)]
 
-        return self._run.until(answers())
+        return self._run.run_until(answers())
 
     def set_status(self, path: str, status: Json) -> None:
         reply = self.send("PATCH", f"{path}/status", {"status": status}, media="application/merge-patch+json")

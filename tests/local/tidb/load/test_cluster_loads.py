@@ -36,7 +36,7 @@ def _loaded(world: LocalTidbCluster, curve: str = STEADY, **more: str) -> LocalT
 def _ask(world: LocalTidbCluster, query: str, *, ago_s: float = 0) -> tuple[int, Any]:
     time = world.run.clock.now().timestamp() - ago_s
     body = urlencode({"query": query, "time": str(time)}).encode()
-    status, answer = world.run.until(world.tidb.answer("POST", "/api/v1/query", body))
+    status, answer = world.run.run_until(world.tidb.answer("POST", "/api/v1/query", body))
     return status, json.loads(answer)
 
 
@@ -149,7 +149,7 @@ def test_other_queries_are_refused(world: LocalTidbCluster, query: str) -> None:
 
 def test_an_exporter_tells_counters_with_the_labels_of_a_tidb_monitor(world: LocalTidbCluster) -> None:
     _loaded(world)
-    status, text = world.run.until(world.tidb.answer("GET", "/metrics"))
+    status, text = world.run.run_until(world.tidb.answer("GET", "/metrics"))
     labels = 'cluster="db",component="tikv",instance="db-tikv-0",kubernetes_namespace="prod",tidb_cluster="prod-db"'
 
     assert status == 200

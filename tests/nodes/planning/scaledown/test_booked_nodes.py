@@ -87,7 +87,7 @@ def test_a_lump_asks_for_what_its_pods_ask_for(count: int):
         initContainers=[{"name": "i", "resources": {"requests": {"memory": "1Gi", "nvidia.com/gpu": "1"}}}],
     )
     one, all_ = PlacedPod(template), PlacedPod(build_placeholder_pod(template, count, request="default/r"))
-    assert all_.demand == one.demand.scale(count)
+    assert all_.demand == one.demand.scale_by(count)
     assert all_.count == count
     assert (all_.kin, all_.ports, all_.anti_affinity) == (one.kin, one.ports, one.anti_affinity)
     assert is_placeholder(all_.pod)

@@ -132,9 +132,9 @@ def test_health_is_for_everybody(site: PagesHarness):
 def test_health_shows_how_long_the_loop_iteration_has_been_under_way(site: PagesHarness):
     now_s = site.world.clock.monotonic_s()
     site.health.begin(now_s - 50)
-    site.health.loop_started(now_s - 38)
+    site.health.on_loop_started(now_s - 38)
     assert site.get("/health-check")[1] == "OK\nleader\na loop iteration is under way (38s)\n"
-    site.health.loop_finished(now_s - 4, is_success=True)
+    site.health.on_loop_finished(now_s - 4, is_success=True)
     assert site.get("/health-check")[1] == "OK\nleader\nthe last loop iteration ended 4s ago\n"
 
 

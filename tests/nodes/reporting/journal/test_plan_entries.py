@@ -47,7 +47,7 @@ LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (
 
 def about(one: LoopResult, text: str) -> list[str]:
     """What `plimsoll why` finds."""
-    return build_plan(one).about(Ref.parse(text)).lines()
+    return build_plan(one).filter_by_ref(Ref.parse(text)).format_lines()
 
 
 # ---- what is found
@@ -158,7 +158,7 @@ def test_repairs_and_deleted_groups_are_actions_too():
 def test_a_turn_that_ended_early_says_why():
     plan = build_plan(loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
 
-    assert plan.lines() == ["- cluster/this is left as it is: the cloud is gone"]
+    assert plan.format_lines() == ["- cluster/this is left as it is: the cloud is gone"]
 
 
 # ---- how much is written
@@ -294,7 +294,7 @@ def lines_of(*turns: LoopResult) -> list[list[str]]:
     found = []
     for loop in turns:
         told = news.select_changes(*build_plan_and_outcomes(loop), partial(find_settled_pods, loop=loop))
-        found.append([] if told is None else told[0].lines())
+        found.append([] if told is None else told[0].format_lines())
     return found
 
 

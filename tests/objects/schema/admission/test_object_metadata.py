@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.objects.schema.admission.metadata_checks import create_errors, update_errors
 from plimsoll.objects.schema.admission.object_metadata import decode_problem
 from tests.objects.schema.builders import a_thing, a_version, an_object
@@ -17,7 +17,7 @@ SUBDOMAIN = (
 
 
 def errors_of(metadata: dict[str, Any], *, namespaced: bool = True) -> list[str]:
-    rule = subdomain_problems
+    rule = find_subdomain_problems
     return [error.text for error in create_errors(metadata, "metadata", namespaced=namespaced, name_rule=rule)]
 
 

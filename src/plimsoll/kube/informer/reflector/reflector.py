@@ -113,7 +113,7 @@ class Reflector(Generic[V]):
                 self._handle_failure(error)
                 now_s = self._clock.monotonic_s()
                 at_least_s = self._settings.backoff.read_retry_after_s(error)
-                backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+                backoff = backoff.with_failure(now_s, self._entropy, at_least_s=at_least_s)
                 await self._clock.sleep(backoff.ready_at - now_s)
 
     async def _list_and_watch(self) -> None:
@@ -173,7 +173,7 @@ class Reflector(Generic[V]):
 
     async def _open(self, initial: InitialEvents[V] | None) -> Stream:
         settings = self._settings
-        seconds = int(self._entropy.uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
+        seconds = int(self._entropy.draw_uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
         if initial is None:
             return await self._lister_watcher.watch(
                 self._updater.position, timeout_seconds=seconds, bookmarks=settings.wants_bookmarks

@@ -51,7 +51,7 @@ class ServiceAccount:
         if wanted is None:
             wanted = account.get("automountServiceAccountToken", True)
         if wanted:
-            mount_token(spec, volume=f"{_VOLUME}{self._entropy.suffix()}")
+            mount_token(spec, volume=f"{_VOLUME}{self._entropy.generate_suffix()}")
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = copy(account["imagePullSecrets"])
 

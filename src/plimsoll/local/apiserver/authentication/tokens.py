@@ -126,7 +126,7 @@ class ServiceAccountTokens:
             exp=now_s + expires_in_s,
             iat=now_s,
             iss=self.issuer,
-            jti=self._entropy.uid(),
+            jti=self._entropy.generate_uid(),
             kubernetes=_Private(namespace, serviceaccount=_Reference(name, uid), **references),
             nbf=now_s,
             sub=f"system:serviceaccount:{namespace}:{name}",

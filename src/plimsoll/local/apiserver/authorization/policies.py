@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import LabelSelector, build_requirement
+from plimsoll.core.selectors import LabelSelector, parse_requirement
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.objects.schema.go_text import quote
 
@@ -180,10 +180,10 @@ def _parse_selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
         expressions = selector.get("matchExpressions") or ()
         try:
             requirements = [
-                build_requirement(expression["key"], expression["operator"], expression.get("values") or ())
+                parse_requirement(expression["key"], expression["operator"], expression.get("values") or ())
                 for expression in expressions
             ]
-            selectors.append(LabelSelector.all_of(selector.get("matchLabels") or {}, requirements))
+            selectors.append(LabelSelector.from_parts(selector.get("matchLabels") or {}, requirements))
         except InvalidSelector:
             continue  # an unreadable rule selects no subject
     return tuple(selectors)

@@ -40,7 +40,7 @@ def _find_key(server: Server, obj: Json) -> tuple[Key, Json]:
     assert resource is not None, f"{obj['kind']} is not served"
     metadata = {
         **obj["metadata"],
-        "uid": server.entropy.uid(),
+        "uid": server.entropy.generate_uid(),
         "creationTimestamp": format_time(server.clock.now()),
     }
     return Key(resource.stored_as, metadata.get("namespace", ""), metadata["name"]), {**obj, "metadata": metadata}

@@ -109,7 +109,7 @@ class _WatchStream:
         timeout_s = options.timeout_s
         # As the real server: zero means no timeout, and one that is over before it begins ends the watch at once.
         if not timeout_s:
-            timeout_s = int(server.entropy.uniform(_SHORTEST_S, _LONGEST_S))
+            timeout_s = int(server.entropy.draw_uniform(_SHORTEST_S, _LONGEST_S))
         self._ends_s = server.clock.monotonic_s() + timeout_s
         self._next_bookmark_s = server.clock.monotonic_s() + _BOOKMARK_EVERY_S
         is_long = timeout_s > _BOOKMARKS_BEFORE_END_S[0]

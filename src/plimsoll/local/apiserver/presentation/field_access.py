@@ -6,7 +6,7 @@ from typing import Any
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
-from plimsoll.core.selectors import LabelSelector, Operator, build_requirement, requirement
+from plimsoll.core.selectors import LabelSelector, Operator, build_requirement, parse_requirement
 
 Json = dict[str, Any]
 
@@ -85,10 +85,11 @@ def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error
     written = mapping(obj, *path)
     try:
         parts = [
-            requirement(key, Operator.EQUALS, (str(item),)) for key, item in mapping(written, "matchLabels").items()
+            build_requirement(key, Operator.EQUALS, (str(item),))
+            for key, item in mapping(written, "matchLabels").items()
         ]
         parts += [
-            build_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
+            parse_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
             for item in items(written, "matchExpressions")
         ]
     except InvalidSelector:

@@ -195,7 +195,7 @@ async def create_object(server: Server, call: RequestContext, value: Json) -> Js
     # As text: what is tried is used up, and hardly ever is a name taken.
     spare = _encoder.encode(value)
     for attempt in range(_NAMES_TRIED):
-        name = prefix + server.entropy.suffix()
+        name = prefix + server.entropy.generate_suffix()
         made = await _create(server, call, msgspec.json.decode(spare) if attempt else value, generated=name)
         if made is not None:
             return made
@@ -222,7 +222,7 @@ def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracke
 
 def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
     metadata = dict(value.get("metadata") or {})
-    metadata["uid"] = server.entropy.uid()
+    metadata["uid"] = server.entropy.generate_uid()
     metadata["creationTimestamp"] = format_time(server.clock.now())
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)

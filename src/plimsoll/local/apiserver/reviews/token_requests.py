@@ -53,7 +53,7 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
         now=now,
         bound_to=_find_bound_object(server, call, spec.get("boundObjectRef")),
     )
-    identity = {"name": call.name, "namespace": call.namespace, "uid": server.entropy.uid()}
+    identity = {"name": call.name, "namespace": call.namespace, "uid": server.entropy.generate_uid()}
     return {
         "kind": "TokenRequest",
         "apiVersion": f"{GROUP}/v1",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import NOTHING, LabelSelector, build_requirement
+from plimsoll.core.selectors import NOTHING, LabelSelector, parse_requirement
 from plimsoll.local.apiserver import status_errors
 from plimsoll.objects.api.meta import format_time
 
@@ -32,10 +32,10 @@ def _selector(selector: Json | None) -> LabelSelector:
         return NOTHING
     try:
         expressions = [
-            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
+            parse_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
             for expression in selector.get("matchExpressions") or ()
         ]
-        return LabelSelector.all_of(selector.get("matchLabels") or {}, expressions)
+        return LabelSelector.from_parts(selector.get("matchLabels") or {}, expressions)
     except InvalidSelector:
         return NOTHING
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.selectors import LabelSelector, build_requirement
+from plimsoll.core.selectors import LabelSelector, parse_requirement
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.resources.registry import ServedResource, get_compiled
 from plimsoll.objects.schema import field_errors as fields
@@ -125,12 +125,12 @@ def _selector_text(selector: Json) -> str:
     is_structured = any(field in selector for field in ("matchLabels", "matchExpressions"))
     try:
         if not is_structured:
-            return str(LabelSelector.all_of(_texts(selector)))
+            return str(LabelSelector.from_parts(_texts(selector)))
         expressions = [
-            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
+            parse_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
             for expression in selector.get("matchExpressions") or ()
         ]
-        return str(LabelSelector.all_of(_texts(selector.get("matchLabels") or {}), expressions))
+        return str(LabelSelector.from_parts(_texts(selector.get("matchLabels") or {}), expressions))
     except InvalidSelector as error:
         raise status_errors.unexpected(str(error)) from error
 

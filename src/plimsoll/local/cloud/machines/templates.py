@@ -48,11 +48,11 @@ class MachineTemplate(Value):
     def amount(self, resource: str) -> Quantity:
         """How much of a resource one machine has, as quotas count it."""
         if resource == "machines":
-            return Quantity.of(1)
+            return Quantity.from_int(1)
         try:
             return Quantity.parse(self.capacity.get(resource, 0))
         except InvalidInput:
-            return Quantity.of(0)
+            return Quantity.from_int(0)
 
 
 class InvalidTemplate(Value):

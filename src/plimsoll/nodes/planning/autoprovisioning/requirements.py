@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
-from plimsoll.core.node_selectors import node_requirement
+from plimsoll.core.node_selectors import build_node_requirement
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceVector
 from plimsoll.nodes.model.node_labels import (
@@ -157,7 +157,7 @@ class RequirementReader:
         for selector_requirement in term.match_expressions:
             if selector_requirement.key not in pinned and not self._is_put_on_groups(selector_requirement.key):
                 continue
-            condition = node_requirement(
+            condition = build_node_requirement(
                 selector_requirement.key, selector_requirement.operator, selector_requirement.values
             )
             if selector_requirement.key in MACHINE_TYPE_KEYS and selector_requirement.key not in pinned:

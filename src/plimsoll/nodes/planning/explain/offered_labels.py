@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.node_selectors import node_requirement
+from plimsoll.core.node_selectors import build_node_requirement
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import MachineTemplate
 
@@ -135,7 +135,7 @@ def _select(key: str, value: str) -> _Condition:
 
 
 def _require(written: NodeSelectorRequirement) -> _Condition:
-    condition = node_requirement(written.key, written.operator, written.values)
+    condition = build_node_requirement(written.key, written.operator, written.values)
     if written.operator == "In" and len(written.values) == 1:
         text = f"{written.key}={written.values[0]}"
     else:

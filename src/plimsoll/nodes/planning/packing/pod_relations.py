@@ -115,7 +115,7 @@ class PodRelations:
         """Label groups that a selector may match, by an index: most selectors require one value of some label."""
         found: set[int] = set()
         for selector in selectors:
-            exact = [(requirement.key, selector.exact(requirement.key)) for requirement in selector]
+            exact = [(requirement.key, selector.get_exact_value(requirement.key)) for requirement in selector]
             label = next(((key, value) for key, value in exact if value is not None), None)
             if label is None:
                 return self.label_groups

@@ -195,7 +195,7 @@ class _FitChecker:
         """Whether a node takes all of these pods."""
         whole = ZERO
         for key, count in counts.items():
-            whole = whole + self._get_demand(kinds[key]).scale(count)
+            whole = whole + self._get_demand(kinds[key]).scale_by(count)
         if not whole.fits_within(state.free):
             return False
         return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)

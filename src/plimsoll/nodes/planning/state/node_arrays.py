@@ -85,7 +85,7 @@ class Columns:
         """[len(vectors), R]."""
         if not vectors:
             return np.zeros((0, len(self)), dtype=np.int64)
-        amounts = [resource_vector.amounts(self.names) for resource_vector in vectors]
+        amounts = [resource_vector.get_amounts(self.names) for resource_vector in vectors]
         try:
             return np.clip(np.array(amounts, dtype=np.int64), -LARGEST_AMOUNT, LARGEST_AMOUNT)
         except OverflowError:
@@ -347,7 +347,7 @@ class LabelGroups:
         if namespace is not None:
             lists.append(self._by_namespace.get(namespace, ()))
         for requirement in selector.requirements:
-            value = selector.exact(requirement.key)
+            value = selector.get_exact_value(requirement.key)
             if value is not None:
                 lists.append(self._by_label.get((requirement.key, value), ()))
         return min(lists, key=len)

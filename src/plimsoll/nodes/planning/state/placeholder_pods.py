@@ -68,7 +68,7 @@ class PlaceholderPods:
 def build_placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     """`request`: NAMESPACE/NAME."""
     demand = PlacedPod(pod).demand
-    asked = demand.scale(count).replace(ResourceVector({PODS: count - 1}), names=(PODS,))
+    asked = demand.scale_by(count).replace(ResourceVector({PODS: count - 1}), names=(PODS,))
     ports = tuple(port for container in (*pod.spec.containers, *pod.spec.init_containers) for port in container.ports)
     holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**asked.to_json()}))
     owner = OwnerReference(kind=REQUEST_KIND, name=request.rpartition("/")[2], controller=True)

@@ -221,7 +221,7 @@ def find_broken_minimums(limits: Iterable[MinimumLimit], node: CountedNode) -> t
 def format_amount(resource: str, amount: int) -> str:
     """An amount in the unit of the limits: cores, gibibytes, or a count."""
     if resource == CPU:
-        return str(Quantity.of_milli(amount))
+        return str(Quantity.from_milli(amount))
     if resource == MEMORY:
         return f"{amount / _GIB:.10g} GiB"
     return str(amount)

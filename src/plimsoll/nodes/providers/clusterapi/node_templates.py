@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import find_qualified_name_problems, label_value_problems
+from plimsoll.core.names import find_label_value_problems, find_qualified_name_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from plimsoll.core.values import Value
@@ -157,7 +157,7 @@ def _parse_taints(text: str | None) -> Iterator[Taint]:
     for entry in (text or "").split(","):
         front, _, effect = entry.strip().partition(":")
         key, _, value = front.partition("=")
-        is_sound = not find_qualified_name_problems(key) and not label_value_problems(value) and ":" not in effect
+        is_sound = not find_qualified_name_problems(key) and not find_label_value_problems(value) and ":" not in effect
         if is_sound and effect in {"NoSchedule", "PreferNoSchedule", "NoExecute"}:
             yield Taint(key=key, value=value, effect=effect)
 

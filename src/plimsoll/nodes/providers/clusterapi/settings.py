@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.selectors import Operator, requirement
+from plimsoll.core.selectors import Operator, build_requirement
 from plimsoll.core.values import Value
 from plimsoll.nodes.providers.clusterapi.annotations import Keys
 from plimsoll.objects.api.cluster_api import CLUSTER_API_GROUP
@@ -93,5 +93,5 @@ def read_discovery(text: str) -> Discovery:
         pairs[key] = value
     namespace, cluster = pairs.pop("namespace", ""), pairs.pop("clusterName", "")
     for key, value in pairs.items():
-        requirement(key, Operator.EQUALS, (value,), path=_FLAG)
+        build_requirement(key, Operator.EQUALS, (value,), path=_FLAG)
     return Discovery(namespace=namespace, cluster_name=cluster, labels=pairs)

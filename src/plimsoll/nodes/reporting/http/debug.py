@@ -60,7 +60,7 @@ class DebugViews:
         return {
             "time": format_time(loop.at),
             **build_loop_entry(loop, is_timed=True),
-            "lines": build_plan(loop).lines(),
+            "lines": build_plan(loop).format_lines(),
         }
 
     async def show_pod(self, key: PodKey) -> Json | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.operator.debug_access import DebugGuard
 from plimsoll.operator.pages import PROFILE, OperatorPages, ProfilePage, read_query
 from plimsoll.scheduling.cluster_view import PodKey
-from plimsoll.web.responses import json_response, text_response
+from plimsoll.web.responses import build_json_response, build_text_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -65,14 +65,14 @@ class DebugPages:
         found = self._debug_views.show_snapshot()
         if found is None:
             problem = "no snapshot: it needs --debugging-snapshot-enabled, and a loop iteration that saw the cluster"
-            return text_response(problem, HTTPStatus.NOT_FOUND)
-        return json_response(found)
+            return build_text_response(problem, HTTPStatus.NOT_FOUND)
+        return build_json_response(found)
 
     async def show_plan(self, _request: Request) -> Response:
         found = self._debug_views.show_plan()
         if found is None:
-            return text_response("no loop iteration has ended yet", HTTPStatus.NOT_FOUND)
-        return json_response(found)
+            return build_text_response("no loop iteration has ended yet", HTTPStatus.NOT_FOUND)
+        return build_json_response(found)
 
     async def explain(self, request: Request) -> Response:
         asked = [(kind, key) for kind, keys in read_query(request).items() if kind in self._explainers for key in keys]
@@ -81,9 +81,9 @@ class DebugPages:
         )
         if not namespace or not name:
             forms = " or ".join(f"/explain?{parameter}=NAMESPACE/NAME" for parameter in self._explainers)
-            return text_response(f"name the object: {forms}", HTTPStatus.BAD_REQUEST)
+            return build_text_response(f"name the object: {forms}", HTTPStatus.BAD_REQUEST)
         found = await self._explainers[kind](PodKey(namespace, name))
         if found is None:
             problem = f"the last loop iteration saw no {kind} {namespace}/{name}"
-            return text_response(problem, HTTPStatus.NOT_FOUND)
-        return json_response(found)
+            return build_text_response(problem, HTTPStatus.NOT_FOUND)
+        return build_json_response(found)

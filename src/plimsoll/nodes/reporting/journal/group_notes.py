@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from plimsoll.core.formatting import format_limit, format_time
 from plimsoll.core.plans import NotDone, Reason, Ref
-from plimsoll.journal.workloads import workloads_of
+from plimsoll.journal.workloads import list_workloads
 from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups
 from plimsoll.scheduling.cluster_view import PodKey
@@ -120,7 +120,7 @@ def _group_by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKe
 
 def _find_workloads(snapshot: Snapshot, node: str, keys: set[PodKey]) -> tuple[Ref, ...]:
     pods = snapshot.view.nodes[node].pods
-    return tuple(sorted({ref for key in keys for ref in workloads_of(pods[key].pod.metadata)}))
+    return tuple(sorted({ref for key in keys for ref in list_workloads(pods[key].pod.metadata)}))
 
 
 def _build_not_done(reason: Reason, refs: list[Ref], workloads: tuple[Ref, ...] = ()) -> NotDone:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
-from plimsoll.journal.workloads import workloads_of
+from plimsoll.journal.workloads import list_workloads
 from plimsoll.nodes.model.reasons import (
     BAD_FIELD,
     BAD_OBJECT,
@@ -216,7 +216,7 @@ class _EntriesByReason:
         entry = self._entry_for(what, reason)
         entry.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
         entry.unnamed += len(names) - len(named)
-        entry.workloads.update(dict.fromkeys(workloads_of(pod.metadata)))
+        entry.workloads.update(dict.fromkeys(list_workloads(pod.metadata)))
 
     def _entry_for(self, what: str, reason: Reason) -> _ReasonEntry:
         known = self._texts.get(id(reason))

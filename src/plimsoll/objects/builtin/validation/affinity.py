@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import (
-    dns1123_label_problems,
+    find_dns1123_label_problems,
+    find_label_value_problems,
     find_qualified_name_problems,
-    label_value_problems,
-    subdomain_problems,
+    find_subdomain_problems,
 )
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema import go_text
@@ -56,7 +56,7 @@ def _expression_errors(expression: Json, path: str) -> list[FieldError]:
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
     errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values):
-        errors += invalid_each(f"{path}.values[{position}]", value, label_value_problems)
+        errors += invalid_each(f"{path}.values[{position}]", value, find_label_value_problems)
     return errors
 
 
@@ -98,7 +98,7 @@ def _node_expression_errors(expression: Json, path: str, *, strict: bool) -> lis
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
     errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values if strict else []):
-        errors += invalid_each(f"{path}.values[{position}]", value, label_value_problems)
+        errors += invalid_each(f"{path}.values[{position}]", value, find_label_value_problems)
     return errors
 
 
@@ -113,7 +113,7 @@ def _node_field_errors(expression: Json, path: str) -> list[FieldError]:
     if key != "metadata.name":
         return [*errors, fe.invalid(f"{path}.key", key, "not a valid field selector key")]
     for position, value in enumerate(values):
-        errors += invalid_each(f"{path}.values[{position}]", value, subdomain_problems)
+        errors += invalid_each(f"{path}.values[{position}]", value, find_subdomain_problems)
     return errors
 
 
@@ -152,7 +152,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
     errors = label_selector_errors(selector, f"{path}.labelSelector")
     errors += label_selector_errors(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for namespace in term.get("namespaces", []):
-        errors += invalid_each(f"{path}.namespace", namespace, dns1123_label_problems)
+        errors += invalid_each(f"{path}.namespace", namespace, find_dns1123_label_problems)
     matching, differing = term.get("matchLabelKeys", []), term.get("mismatchLabelKeys", [])
     for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
         errors += _label_key_list_errors(keys, f"{path}.{name}", has_selector=selector is not None)
@@ -258,7 +258,7 @@ def _one_toleration_errors(toleration: Json, path: str) -> list[FieldError]:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(fe.invalid(f"{path}.effect", effect, detail))
     if operator in ("Equal", ""):
-        problems = label_value_problems(value)
+        problems = find_label_value_problems(value)
         if problems:
             errors.append(fe.invalid(f"{path}.operator", value, ";".join(problems)))
     elif operator == "Exists":
@@ -279,7 +279,7 @@ def taint_errors(taints: list[Json], path: str) -> list[FieldError]:
         here, key = f"{path}[{position}]", taint.get("key", "")
         value, effect = taint.get("value", ""), taint.get("effect", "")
         errors += invalid_each(f"{here}.key", key, find_qualified_name_problems)
-        problems = label_value_problems(value)
+        problems = find_label_value_problems(value)
         if problems:
             errors.append(fe.invalid(f"{here}.value", value, ";".join(problems)))
         if not effect:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, subdomain_problems
+from plimsoll.core.names import find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.schema import field_errors as fe
@@ -28,7 +28,7 @@ def claim_spec_errors(spec: Json, path: str) -> list[FieldError]:
         spec.get("resources", {}).get("requests", {}).get("storage"), f"{path}.resources[storage]"
     )
     if spec.get("storageClassName"):
-        errors += invalid_each(f"{path}.storageClassName", spec["storageClassName"], subdomain_problems)
+        errors += invalid_each(f"{path}.storageClassName", spec["storageClassName"], find_subdomain_problems)
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
         errors.append(fe.not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
     for name in ("dataSource", "dataSourceRef"):
@@ -37,7 +37,7 @@ def claim_spec_errors(spec: Json, path: str) -> list[FieldError]:
     errors += _both_sources_errors(spec, path)
     if spec.get("volumeAttributesClassName"):
         errors += invalid_each(
-            f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"], subdomain_problems
+            f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"], find_subdomain_problems
         )
     return errors
 
@@ -63,9 +63,9 @@ def _source_errors(source: Json, path: str) -> list[FieldError]:
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(fe.invalid(path, kind, detail))
     if group:
-        errors += invalid_each(f"{path}.apiGroup", group, subdomain_problems)
+        errors += invalid_each(f"{path}.apiGroup", group, find_subdomain_problems)
     if source.get("namespace"):
-        errors += invalid_each(f"{path}.namespace", source["namespace"], dns1123_label_problems)
+        errors += invalid_each(f"{path}.namespace", source["namespace"], find_dns1123_label_problems)
     return errors
 
 

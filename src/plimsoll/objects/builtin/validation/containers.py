@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, of_prefix, subdomain_problems
+from plimsoll.core.names import build_prefix_rule, find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.builtin.validation import probes, references, resources, security
 from plimsoll.objects.builtin.validation.syntax import env_name_problems, port_name_problems, port_number_problems
@@ -143,7 +143,7 @@ def image_padding_errors(container: Json, path: str) -> list[FieldError]:
 def _common_errors(container: Json, path: str, context: PodContext) -> list[FieldError]:
     errors: list[FieldError] = []
     name = container.get("name", "")
-    errors += invalid_each(f"{path}.name", name, dns1123_label_problems) if name else [fe.required(f"{path}.name")]
+    errors += invalid_each(f"{path}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{path}.name")]
     if not container.get("image"):
         errors.append(fe.required(f"{path}.image"))
     errors += fe.choice_errors(
@@ -245,7 +245,7 @@ def _env_from_errors(sources: list[Json], path: str) -> list[FieldError]:
         given = [name for name in ("configMapRef", "secretRef") if name in source]
         for kind in given:
             name = source[kind].get("name", "")
-            rule = of_prefix(subdomain_problems)
+            rule = build_prefix_rule(find_subdomain_problems)
             errors += invalid_each(f"{here}.{kind}.name", name, rule) if name else [fe.required(f"{here}.{kind}.name")]
         if not given:
             errors.append(fe.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))

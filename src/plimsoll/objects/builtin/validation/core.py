@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import size_bytes
+from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation.metadata import finalizer_name_errors, immutable_errors
 from plimsoll.objects.builtin.validation.syntax import config_key_problems
 from plimsoll.objects.schema import field_errors as fe
@@ -39,7 +39,7 @@ def config_map_errors(obj: Json) -> list[FieldError]:
             errors.append(fe.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binary:
         errors += invalid_each(f"binaryData[{key}]", key, config_key_problems)
-    total = sum(map(size_bytes, data.values())) + sum(map(_compute_decoded_size, binary.values()))
+    total = sum(map(count_bytes, data.values())) + sum(map(_compute_decoded_size, binary.values()))
     if total > MOST_BYTES:
         errors.append(fe.too_long(_WHOLE, MOST_BYTES))
     return errors

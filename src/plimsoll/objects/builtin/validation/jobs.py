@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import size_bytes
+from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation import pods
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.builtin.validation.amounts import not_negative_errors
@@ -66,7 +66,7 @@ def _job_spec_errors(spec: Json, path: str) -> list[FieldError]:
     )
     if "managedBy" in spec:
         errors += domain_prefixed_path_errors(f"{path}.managedBy", spec["managedBy"])
-        if size_bytes(spec["managedBy"]) > 63:
+        if count_bytes(spec["managedBy"]) > 63:
             errors.append(fe.too_long(f"{path}.managedBy", 63))
     errors += _completion_errors(spec, path)
     if spec.get("podReplacementPolicy", "Failed") not in ("TerminatingOrFailed", "Failed"):
@@ -144,7 +144,7 @@ def _template_update_errors(template: Json, before: Json, *, waiting: bool) -> l
 def cron_job_create_errors(obj: Json) -> list[FieldError]:
     name = obj.get("metadata", {}).get("name", "")
     errors = cron_job_errors(obj)
-    if size_bytes(name) > 52:
+    if count_bytes(name) > 52:
         errors.append(fe.invalid("metadata.name", name, "must be no more than 52 characters"))
     return errors
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_dns1123_label_problems, find_qualified_name_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import affinity, containers, resources, security, volumes
 from plimsoll.objects.builtin.validation.syntax import find_underscored_subdomain_problems, inclusive_range, ip_errors
@@ -131,7 +131,7 @@ def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
         elif name in names:
             errors.append(fe.duplicate(f"{here}.name", name))
         else:
-            errors += invalid_each(f"{here}.name", name, dns1123_label_problems)
+            errors += invalid_each(f"{here}.name", name, find_dns1123_label_problems)
             names.add(name)
         given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
         if len(given) > 1:
@@ -141,7 +141,7 @@ def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(fe.invalid(here, claim, detail))
         for field in given:
-            errors += invalid_each(f"{here}.{field}", claim[field], subdomain_problems)
+            errors += invalid_each(f"{here}.{field}", claim[field], find_subdomain_problems)
     return errors
 
 
@@ -241,19 +241,19 @@ def _scalar_errors(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("serviceAccountName", "nodeName"):
         if spec.get(field):
-            errors += invalid_each(f"{path}.{field}", spec[field], subdomain_problems)
+            errors += invalid_each(f"{path}.{field}", spec[field], find_subdomain_problems)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
         errors.append(fe.invalid(f"{path}.activeDeadlineSeconds", deadline, inclusive_range(1, _MAX_INT32)))
     for field in ("hostname", "subdomain"):
         if spec.get(field):
-            errors += invalid_each(f"{path}.{field}", spec[field], dns1123_label_problems)
+            errors += invalid_each(f"{path}.{field}", spec[field], find_dns1123_label_problems)
     errors += affinity.toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
     errors += _alias_errors(spec.get("hostAliases", []), f"{path}.hostAliases")
     if spec.get("priorityClassName"):
-        errors += invalid_each(f"{path}.priorityClassName", spec["priorityClassName"], subdomain_problems)
+        errors += invalid_each(f"{path}.priorityClassName", spec["priorityClassName"], find_subdomain_problems)
     if "runtimeClassName" in spec:
-        errors += invalid_each(f"{path}.runtimeClassName", spec["runtimeClassName"], subdomain_problems)
+        errors += invalid_each(f"{path}.runtimeClassName", spec["runtimeClassName"], find_subdomain_problems)
     if "preemptionPolicy" in spec:
         errors += fe.choice_errors(f"{path}.preemptionPolicy", spec["preemptionPolicy"], PREEMPTION_POLICIES)
     if "overhead" in spec:
@@ -266,7 +266,7 @@ def _alias_errors(aliases: list[Json], path: str) -> list[FieldError]:
     for position, alias in enumerate(aliases):
         errors += ip_errors(f"{path}[{position}].ip", alias.get("ip", ""))
         for number, name in enumerate(alias.get("hostnames", [])):
-            errors += invalid_each(f"{path}[{position}].hostnames[{number}]", name, subdomain_problems)
+            errors += invalid_each(f"{path}[{position}].hostnames[{number}]", name, find_subdomain_problems)
     return errors
 
 

@@ -97,7 +97,7 @@ def _limit_errors(limit: Json, path: str) -> list[FieldError]:
     for name in named:
         errors += _order_errors(limit, name, path)
     for name, ratio in limit.get("maxLimitRequestRatio", {}).items():
-        if Quantity.parse(ratio) < Quantity.of(1):
+        if Quantity.parse(ratio) < Quantity.from_int(1):
             here = f"{path}.maxLimitRequestRatio[{name}]"
             errors.append(fe.invalid(here, ratio, f"ratio {ratio} is less than 1"))
     return errors

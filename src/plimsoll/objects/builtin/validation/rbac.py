@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import path_segment_problems, subdomain_problems
+from plimsoll.core.names import find_path_segment_problems, find_subdomain_problems
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -78,7 +78,7 @@ def _binding_errors(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
         errors.append(fe.not_supported("roleRef.apiGroup", group, (GROUP,)))
     if kind not in kinds:
         errors.append(fe.not_supported("roleRef.kind", kind, kinds))
-    errors += invalid_each("roleRef.name", name, path_segment_problems) if name else [fe.required("roleRef.name")]
+    errors += invalid_each("roleRef.name", name, find_path_segment_problems) if name else [fe.required("roleRef.name")]
     namespaced = len(kinds) > 1
     for position, subject in enumerate(obj.get("subjects", [])):
         errors += _subject_errors(subject, f"subjects[{position}]", namespaced=namespaced)
@@ -90,7 +90,7 @@ def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[Field
     errors = [] if name else [fe.required(f"{path}.name")]
     if kind == "ServiceAccount":
         if name:
-            errors += invalid_each(f"{path}.name", name, subdomain_problems)
+            errors += invalid_each(f"{path}.name", name, find_subdomain_problems)
         if group:
             errors.append(fe.not_supported(f"{path}.apiGroup", group, ("",)))
         if not namespaced and not subject.get("namespace"):

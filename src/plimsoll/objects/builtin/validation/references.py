@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import find_qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_qualified_name_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation.syntax import config_key_problems
 from plimsoll.objects.schema import field_errors as fe
@@ -122,6 +122,6 @@ def _divisor_errors(resource: str, divisor: str, path: str) -> list[FieldError]:
 
 def key_ref_errors(selector: Json, path: str) -> list[FieldError]:
     """One key of a ConfigMap or Secret."""
-    errors = invalid_each(f"{path}.name", selector.get("name", ""), subdomain_problems)
+    errors = invalid_each(f"{path}.name", selector.get("name", ""), find_subdomain_problems)
     key = selector.get("key", "")
     return [*errors, *(invalid_each(f"{path}.key", key, config_key_problems) if key else [fe.required(f"{path}.key")])]

@@ -103,7 +103,7 @@ def quota_name_errors(name: str, path: str) -> list[FieldError]:
 def amount_errors(name: str, amount: str, path: str) -> list[FieldError]:
     value = Quantity.parse(amount)
     errors = [fe.invalid(path, amount, NOT_NEGATIVE)] if value.nano < 0 else []
-    if (name in _COUNTED or is_extended(name)) and value.milli() % 1000:
+    if (name in _COUNTED or is_extended(name)) and value.to_milli() % 1000:
         errors.append(fe.invalid(path, amount, "must be an integer"))
     return errors
 
@@ -151,10 +151,10 @@ def _huge_page_errors(name: str, amount: str, path: str) -> list[FieldError]:
     if not is_huge_page(name):
         return []
     try:
-        page = Quantity.parse(name.removeprefix(_HUGE_PAGES)).ceil()
+        page = Quantity.parse(name.removeprefix(_HUGE_PAGES)).round_up()
     except InvalidQuantity:
         return [fe.invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
-    if page <= 0 or Quantity.parse(amount).ceil() % page:
+    if page <= 0 or Quantity.parse(amount).round_up() % page:
         return [fe.invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
     return []
 

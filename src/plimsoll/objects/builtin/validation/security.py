@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import size_bytes
+from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation import references
 from plimsoll.objects.builtin.validation.syntax import inclusive_range
 from plimsoll.objects.schema import field_errors as fe
@@ -96,7 +96,7 @@ def _sysctl_errors(sysctls: list[Json], path: str, *, spec: Json) -> list[FieldE
 
 def _is_sysctl(name: str) -> bool:
     parts = name.replace("/", ".").split(".")
-    return size_bytes(name) <= 253 and all(_SYSCTL_PART.fullmatch(part) and part[-1] not in "-_" for part in parts)
+    return count_bytes(name) <= 253 and all(_SYSCTL_PART.fullmatch(part) and part[-1] not in "-_" for part in parts)
 
 
 def _profile_errors(profile: Json | None, path: str, *, called: str) -> list[FieldError]:
@@ -127,6 +127,6 @@ def _localhost_errors(local: str | None, path: str, *, called: str) -> list[Fiel
         errors = [fe.invalid(path, local, "must not be padded with whitespace")]
     else:
         errors = [] if local else [fe.required(path, "must be set when AppArmor type is Localhost")]
-    if size_bytes(local) > 4095:
+    if count_bytes(local) > 4095:
         errors.append(fe.too_long(path, 4095))
     return errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, subdomain_problems
+from plimsoll.core.names import find_dns1123_label_problems, find_qualified_name_problems, find_subdomain_problems
 from plimsoll.objects.builtin.validation.containers import PROTOCOLS
 from plimsoll.objects.builtin.validation.syntax import (
     cidr_errors,
@@ -81,7 +81,7 @@ def _type_errors(spec: Json) -> list[FieldError]:
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
         return [*errors, fe.required("spec.externalName")]
-    return [*errors, *invalid_each("spec.externalName", name, subdomain_problems)]
+    return [*errors, *invalid_each("spec.externalName", name, find_subdomain_problems)]
 
 
 def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list[FieldError]:
@@ -90,7 +90,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
     if named and not name:
         errors.append(fe.required(f"{path}.name"))
     elif name:
-        errors += invalid_each(f"{path}.name", name, dns1123_label_problems)
+        errors += invalid_each(f"{path}.name", name, find_dns1123_label_problems)
         if name in names:
             errors.append(fe.duplicate(f"{path}.name", name))
         names.add(name)

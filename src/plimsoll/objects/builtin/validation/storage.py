@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, find_qualified_name_problems, size_bytes, subdomain_problems
+from plimsoll.core.names import (
+    count_bytes,
+    find_dns1123_label_problems,
+    find_qualified_name_problems,
+    find_subdomain_problems,
+)
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references, volumes
 from plimsoll.objects.builtin.validation.affinity import node_selector_errors
@@ -83,7 +88,7 @@ def volume_errors(obj: Json) -> list[FieldError]:
             errors += node_selector_errors(required, "spec.nodeAffinity.required")
     errors += _volume_source_errors(spec)
     if spec.get("storageClassName"):
-        errors += invalid_each("spec.storageClassName", spec["storageClassName"], subdomain_problems)
+        errors += invalid_each("spec.storageClassName", spec["storageClassName"], find_subdomain_problems)
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
         errors.append(fe.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
     return errors
@@ -96,8 +101,8 @@ def _capacity_errors(capacity: Json) -> list[FieldError]:
         errors.append(fe.not_supported("spec.capacity", capacity or None, ("storage",)))
     for name, amount in capacity.items():
         value = Quantity.parse(amount)
-        if value.ceil() < 0:
-            errors.append(fe.invalid(f"spec.capacity[{name}]", value.ceil(), "must be a valid resource quantity"))
+        if value.round_up() < 0:
+            errors.append(fe.invalid(f"spec.capacity[{name}]", value.round_up(), "must be a valid resource quantity"))
         if value.nano <= 0:
             errors.append(fe.invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
     return errors
@@ -148,7 +153,7 @@ def _csi(source: Json, path: str) -> list[FieldError]:
 
 def _secret_ref_errors(ref: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, rule in (("name", subdomain_problems), ("namespace", dns1123_label_problems)):
+    for field, rule in (("name", find_subdomain_problems), ("namespace", find_dns1123_label_problems)):
         value = ref.get(field, "")
         errors += invalid_each(f"{path}.{field}", value, rule) if value else [fe.required(f"{path}.{field}")]
     return errors
@@ -214,7 +219,7 @@ def _parameter_errors(parameters: Json) -> list[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
         return [fe.too_long("parameters", _MOST_PARAMETERS)]
     errors = [fe.invalid("parameters", "", "field can not be empty.")] if "" in parameters else []
-    if sum(size_bytes(key) + size_bytes(value) for key, value in parameters.items()) > _PARAMETER_BYTES:
+    if sum(count_bytes(key) + count_bytes(value) for key, value in parameters.items()) > _PARAMETER_BYTES:
         errors.append(fe.too_long("parameters", _PARAMETER_BYTES))
     return errors
 

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from typing import Final
 
-from plimsoll.core.names import size_bytes, subdomain_problems
+from plimsoll.core.names import count_bytes, find_subdomain_problems
 from plimsoll.objects.schema import field_errors as fe
 
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
@@ -45,7 +45,7 @@ _CIDR_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::
 
 
 def find_underscored_subdomain_problems(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if size_bytes(value) > 253 else []
+    problems = ["must be no more than 253 characters"] if count_bytes(value) > 253 else []
     parts = value.split(".")
     if not all(_UNDERSCORED_PART.fullmatch(part) and part[-1] not in "-_" for part in parts):
         problems.append(_UNDERSCORED_RULE)
@@ -57,7 +57,7 @@ def port_number_problems(value: int) -> list[str]:
 
 
 def port_name_problems(value: str) -> list[str]:
-    problems = ["must be no more than 15 characters"] if size_bytes(value) > 15 else []
+    problems = ["must be no more than 15 characters"] if count_bytes(value) > 15 else []
     if not _PORT_NAME.fullmatch(value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not any("a" <= character <= "z" for character in value):
@@ -80,7 +80,7 @@ def env_name_problems(value: str) -> list[str]:
 
 
 def config_key_problems(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if size_bytes(value) > 253 else []
+    problems = ["must be no more than 253 characters"] if count_bytes(value) > 253 else []
     if not _CONFIG_KEY.fullmatch(value):
         problems.append(_CONFIG_KEY_RULE)
     if value == ".":
@@ -107,7 +107,7 @@ def domain_prefixed_path_errors(path: str, value: str) -> list[fe.FieldError]:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [fe.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = fe.invalid_each(path, host, subdomain_problems)
+    errors = fe.invalid_each(path, host, find_subdomain_problems)
     if not _HTTP_PATH.fullmatch(rest):
         rule = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
         errors.append(fe.invalid(path, rest, rule))

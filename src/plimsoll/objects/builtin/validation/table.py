@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import (
-    dns1035_label_problems,
-    dns1123_label_problems,
-    path_segment_problems,
-    subdomain_problems,
+    find_dns1035_label_problems,
+    find_dns1123_label_problems,
+    find_path_segment_problems,
+    find_subdomain_problems,
 )
 from plimsoll.core.values import Value
 from plimsoll.objects.builtin.validation import (
@@ -57,7 +57,7 @@ class KindRules(Value):
     """
 
     namespaced: bool = True
-    name_rule: Callable[[str], list[str]] = subdomain_problems
+    name_rule: Callable[[str], list[str]] = find_subdomain_problems
     valid: Callable[[Json], list[FieldError]] = _nothing
     create: Callable[[Json], list[FieldError]] | None = None
     update: Callable[[Json, Json], list[FieldError]] = _anything_may_change
@@ -74,7 +74,7 @@ _RULES: Final[dict[tuple[str, str], KindRules]] = {
     ("apps/v1", "ReplicaSet"): KindRules(valid=workloads.replica_set_errors, update=workloads.selector_update_errors),
     ("apps/v1", "DaemonSet"): KindRules(valid=workloads.daemon_set_errors, update=workloads.selector_update_errors),
     ("apps/v1", "StatefulSet"): KindRules(
-        name_rule=dns1123_label_problems,
+        name_rule=find_dns1123_label_problems,
         valid=workloads.stateful_set_errors,
         update=workloads.stateful_set_update_errors,
     ),
@@ -84,11 +84,13 @@ _RULES: Final[dict[tuple[str, str], KindRules]] = {
     ("batch/v1", "Job"): KindRules(valid=jobs.job_errors, update=jobs.job_update_errors),
     ("batch/v1", "CronJob"): KindRules(valid=jobs.cron_job_errors, create=jobs.cron_job_create_errors),
     ("v1", "Service"): KindRules(
-        name_rule=dns1035_label_problems, valid=services.service_errors, update=services.service_update_errors
+        name_rule=find_dns1035_label_problems, valid=services.service_errors, update=services.service_update_errors
     ),
     ("v1", "ConfigMap"): KindRules(valid=core.config_map_errors, update=core.config_map_update_errors),
     ("v1", "Secret"): KindRules(valid=core.secret_errors, update=core.secret_update_errors),
-    ("v1", "Namespace"): KindRules(namespaced=False, name_rule=dns1123_label_problems, create=core.namespace_errors),
+    ("v1", "Namespace"): KindRules(
+        namespaced=False, name_rule=find_dns1123_label_problems, create=core.namespace_errors
+    ),
     ("v1", "Node"): KindRules(namespaced=False, valid=nodes.node_errors, update=nodes.node_update_errors),
     ("v1", "PersistentVolume"): KindRules(
         namespaced=False, valid=storage.volume_errors, update=storage.volume_update_errors
@@ -108,24 +110,24 @@ _RULES: Final[dict[tuple[str, str], KindRules]] = {
         update=priority_classes.priority_class_update_errors,
     ),
     ("policy/v1", "PodDisruptionBudget"): KindRules(
-        name_rule=path_segment_problems, valid=pdbs.budget_errors, spec_first=True
+        name_rule=find_path_segment_problems, valid=pdbs.budget_errors, spec_first=True
     ),
     ("coordination.k8s.io/v1", "Lease"): KindRules(valid=leases.lease_errors, update=leases.lease_update_errors),
-    (_RBAC, "Role"): KindRules(name_rule=path_segment_problems, valid=rbac.role_errors),
+    (_RBAC, "Role"): KindRules(name_rule=find_path_segment_problems, valid=rbac.role_errors),
     (_RBAC, "ClusterRole"): KindRules(
-        namespaced=False, name_rule=path_segment_problems, valid=rbac.cluster_role_errors
+        namespaced=False, name_rule=find_path_segment_problems, valid=rbac.cluster_role_errors
     ),
     (_RBAC, "RoleBinding"): KindRules(
-        name_rule=path_segment_problems, valid=rbac.role_binding_errors, update=rbac.binding_update_errors
+        name_rule=find_path_segment_problems, valid=rbac.role_binding_errors, update=rbac.binding_update_errors
     ),
     (_RBAC, "ClusterRoleBinding"): KindRules(
         namespaced=False,
-        name_rule=path_segment_problems,
+        name_rule=find_path_segment_problems,
         valid=rbac.cluster_role_binding_errors,
         update=rbac.binding_update_errors,
     ),
-    ("v1", "Event"): KindRules(name_rule=path_segment_problems),
-    ("events.k8s.io/v1", "Event"): KindRules(name_rule=path_segment_problems),
+    ("v1", "Event"): KindRules(name_rule=find_path_segment_problems),
+    ("events.k8s.io/v1", "Event"): KindRules(name_rule=find_path_segment_problems),
 }
 # Requests in the form of objects: they are answered, not stored, and need no name.
 REVIEWS: Final = frozenset(

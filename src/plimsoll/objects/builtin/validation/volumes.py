@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.names import dns1123_label_problems, size_bytes, subdomain_problems
+from plimsoll.core.names import count_bytes, find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references
 from plimsoll.objects.builtin.validation.claims import claim_spec_errors
@@ -70,7 +70,9 @@ def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tupl
     for position, volume in enumerate(volumes):
         here, name = f"{path}[{position}]", volume.get("name", "")
         found = _source_errors(volume, here, pod_name=pod_name)
-        found += invalid_each(f"{here}.name", name, dns1123_label_problems) if name else [fe.required(f"{here}.name")]
+        found += (
+            invalid_each(f"{here}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{here}.name")]
+        )
         if name in usable:
             found.append(fe.duplicate(f"{here}.name", name))
         if not found:
@@ -104,7 +106,7 @@ def _check_created_claim(pod_name: str, volume_name: str, path: str) -> list[Fie
     claim = f"{pod_name}-{volume_name}"
     return [
         fe.invalid(f"{path}.name", volume_name, f'PVC name "{claim}": {problem}')
-        for problem in subdomain_problems(claim)
+        for problem in find_subdomain_problems(claim)
     ]
 
 
@@ -255,9 +257,9 @@ def _token_errors(source: Json, path: str, *, root: str) -> list[FieldError]:
 
 def csi_driver_errors(driver: str, path: str) -> list[FieldError]:
     errors = [] if driver else [fe.required(path)]
-    if size_bytes(driver) > 63:
+    if count_bytes(driver) > 63:
         errors.append(fe.too_long(path, 63))
-    return [*errors, *(fe.invalid(path, driver, problem) for problem in subdomain_problems(driver.lower()))]
+    return [*errors, *(fe.invalid(path, driver, problem) for problem in find_subdomain_problems(driver.lower()))]
 
 
 def _csi(source: Json, path: str) -> list[FieldError]:
@@ -266,7 +268,7 @@ def _csi(source: Json, path: str) -> list[FieldError]:
         name = source["nodePublishSecretRef"].get("name", "")
         if not name:
             return [*errors, fe.required(f"{path}.nodePublishSecretRef.name")]
-        errors += invalid_each(f"{path}.name", name, subdomain_problems)
+        errors += invalid_each(f"{path}.name", name, find_subdomain_problems)
     return errors
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.names import dns1123_label_problems
-from plimsoll.core.selectors import LabelSelector, build_requirement
+from plimsoll.core.names import find_dns1123_label_problems
+from plimsoll.core.selectors import LabelSelector, parse_requirement
 from plimsoll.objects.builtin.validation import pods
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.builtin.validation.amounts import (
@@ -51,10 +51,10 @@ def matches(selector: Json | None, labels: Json) -> bool | None:
         return False
     try:
         expressions = [
-            build_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values", []))
+            parse_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values", []))
             for expression in selector.get("matchExpressions", [])
         ]
-        return LabelSelector.all_of(selector.get("matchLabels", {}), expressions).matches(labels)
+        return LabelSelector.from_parts(selector.get("matchLabels", {}), expressions).matches(labels)
     except InvalidSelector:
         return None
 
@@ -179,7 +179,7 @@ def stateful_set_errors(obj: Json) -> list[FieldError]:
     errors += not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
     errors += not_negative_errors(spec.get("ordinals", {}), "spec.ordinals", "start")
     if spec.get("serviceName"):
-        errors += invalid_each("spec.serviceName", spec["serviceName"], dns1123_label_problems)
+        errors += invalid_each("spec.serviceName", spec["serviceName"], find_dns1123_label_problems)
     selector, template = spec.get("selector"), _with_claimed_volumes(spec)
     if selector is None:
         errors.append(fe.required("spec.selector"))
@@ -231,7 +231,7 @@ def _with_claimed_volumes(spec: Json) -> Json:
     added = [
         {"name": name, "persistentVolumeClaim": {"claimName": name}}
         for name in dict.fromkeys(claims)
-        if name and name not in present and not dns1123_label_problems(name)
+        if name and name not in present and not find_dns1123_label_problems(name)
     ]
     return {**template, "spec": {**pod, "volumes": [*pod.get("volumes", []), *added]}}
 

@@ -7,7 +7,7 @@ import binascii
 import re
 from typing import TYPE_CHECKING
 
-from plimsoll.core.names import find_qualified_name_problems, label_value_problems, subdomain_problems
+from plimsoll.core.names import find_label_value_problems, find_qualified_name_problems, find_subdomain_problems
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.library.network import is_url
 from plimsoll.objects.cel.values.times import parse_timestamp
@@ -88,13 +88,13 @@ def _datetime(text: str) -> list[str]:
 
 FORMATS: dict[str, Callable[[str], list[str]]] = {
     "dns1123Label": _label,
-    "dns1123Subdomain": subdomain_problems,
+    "dns1123Subdomain": find_subdomain_problems,
     "dns1035Label": _label_1035,
     "qualifiedName": find_qualified_name_problems,
     "dns1123LabelPrefix": _prefix_of(_label),
-    "dns1123SubdomainPrefix": _prefix_of(subdomain_problems),
+    "dns1123SubdomainPrefix": _prefix_of(find_subdomain_problems),
     "dns1035LabelPrefix": _prefix_of(_label_1035),
-    "labelValue": label_value_problems,
+    "labelValue": find_label_value_problems,
     "uri": _uri,
     "uuid": _uuid,
     "byte": _byte,

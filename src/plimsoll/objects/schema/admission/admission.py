@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata, scale
@@ -260,7 +260,7 @@ class CompiledVersion:
                 metadata,
                 "metadata",
                 namespaced=self.names.namespaced,
-                name_rule=subdomain_problems,
+                name_rule=find_subdomain_problems,
             )
         else:
             errors = metadata_checks.update_errors(metadata, before["metadata"], "metadata")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.core.names import dns1035_label_problems, path_segment_problems
+from plimsoll.core.names import find_dns1035_label_problems, find_path_segment_problems
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
@@ -62,7 +62,7 @@ def resource_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
         # A name is not required, so a missing one is replaced.
         metadata = {**resource["metadata"], "name": resource["metadata"].get("name") or "fakename"}
         errors += metadata_checks.create_errors(
-            metadata, metadata_path, namespaced=True, name_rule=path_segment_problems
+            metadata, metadata_path, namespaced=True, name_rule=find_path_segment_problems
         )
     return errors
 
@@ -78,6 +78,6 @@ def _identity_errors(resource: dict[str, Any], name: str, path: str) -> list[Fie
         return [fields.required(place)]
     if name == "apiVersion":
         return [] if text.count("/") < 2 else [fields.invalid(place, text, f"unexpected GroupVersion string: {text}")]
-    problems = dns1035_label_problems(text.lower())
+    problems = find_dns1035_label_problems(text.lower())
     detail = "may have mixed case, but should otherwise match: " + ",".join(problems)
     return [fields.invalid(place, text, detail)] if problems else []

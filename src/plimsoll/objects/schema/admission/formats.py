@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from plimsoll.core.names import dns1123_label_problems, subdomain_problems
+from plimsoll.core.names import find_dns1123_label_problems, find_subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,6 +176,6 @@ _CHECKERS: dict[str, Callable[[str], bool]] = {
     "date": is_date,
     "datetime": is_date_time,
     "duration": is_duration,
-    "k8sshortname": lambda text: not dns1123_label_problems(text),
-    "k8slongname": lambda text: not subdomain_problems(text),
+    "k8sshortname": lambda text: not find_dns1123_label_problems(text),
+    "k8slongname": lambda text: not find_subdomain_problems(text),
 }

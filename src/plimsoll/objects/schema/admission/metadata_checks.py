@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import (
-    dns1123_label_problems,
+    build_prefix_rule,
+    count_bytes,
+    find_dns1123_label_problems,
+    find_label_value_problems,
     find_qualified_name_problems,
-    label_value_problems,
-    of_prefix,
-    size_bytes,
 )
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text
@@ -37,7 +37,7 @@ def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: Nam
     errors: list[FieldError] = []
     prefix, name = metadata.get("generateName") or "", metadata.get("name") or ""
     if prefix:
-        errors += invalid_each(child(path, "generateName"), prefix, of_prefix(name_rule))
+        errors += invalid_each(child(path, "generateName"), prefix, build_prefix_rule(name_rule))
     if name:
         errors += invalid_each(child(path, "name"), name, name_rule)
     elif not prefix:
@@ -46,7 +46,7 @@ def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: Nam
     if namespace and not namespaced:
         errors.append(fields.forbidden(child(path, "namespace"), "not allowed on this type"))
     elif namespace:
-        errors += invalid_each(child(path, "namespace"), namespace, dns1123_label_problems)
+        errors += invalid_each(child(path, "namespace"), namespace, find_dns1123_label_problems)
     return errors + _common_errors(metadata, path)
 
 
@@ -71,7 +71,7 @@ def label_errors(labels: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
         errors += invalid_each(path, key, find_qualified_name_problems)
-        errors += invalid_each(path, value or "", label_value_problems)
+        errors += invalid_each(path, value or "", find_label_value_problems)
     return errors
 
 
@@ -82,7 +82,7 @@ def annotation_errors(annotations: Json, path: str) -> list[FieldError]:
         # Annotation keys may hold capitals in their prefix, label keys may not.
         for problem in find_qualified_name_problems(key.lower())
     ]
-    if sum(size_bytes(key) + size_bytes(value or "") for key, value in annotations.items()) > ANNOTATIONS_BYTES:
+    if sum(count_bytes(key) + count_bytes(value or "") for key, value in annotations.items()) > ANNOTATIONS_BYTES:
         errors.append(fields.too_long(path, ANNOTATIONS_BYTES))
     return errors
 
@@ -148,6 +148,6 @@ def _check_managed_fields(entries: list[Json], path: str) -> list[FieldError]:
         written_as = entry.get("fieldsType") or ""
         if written_as not in ("", "FieldsV1"):
             errors.append(fields.invalid(child(here, "fieldsType"), written_as, "must be `FieldsV1`"))
-        if size_bytes(entry.get("manager") or "") > 128:
+        if count_bytes(entry.get("manager") or "") > 128:
             errors.append(fields.too_long(child(here, "manager"), 128))
     return errors

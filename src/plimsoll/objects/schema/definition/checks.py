@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import dns1035_label_problems, subdomain_problems
+from plimsoll.core.names import find_dns1035_label_problems, find_subdomain_problems
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission import metadata_checks, object_metadata
 from plimsoll.objects.schema.definition import parts
@@ -59,7 +59,7 @@ def _metadata_errors(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[s
         return metadata_checks.update_errors(metadata, old.get("metadata") or {}, "metadata")
 
     def name_rule(name: str) -> list[str]:
-        problems = subdomain_problems(name)
+        problems = find_subdomain_problems(name)
         expected = f"{spec.names.plural}.{spec.group}"
         return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
 
@@ -101,7 +101,7 @@ def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[Field
 def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [fields.required("spec.group")]
-    problems = subdomain_problems(group)
+    problems = find_subdomain_problems(group)
     if problems:
         return [fields.invalid("spec.group", group, ",".join(problems))]
     if "." not in group:
@@ -114,7 +114,7 @@ def _version_errors(
 ) -> list[FieldError]:
     path = index("spec.versions", position)
     errors = []
-    problems = dns1035_label_problems(version.name)
+    problems = find_dns1035_label_problems(version.name)
     if problems:
         errors.append(fields.invalid(child(path, "name"), version.name, ",".join(problems)))
     warning = version.deprecation_warning
@@ -176,7 +176,7 @@ def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
     if sum(version.storage for version in spec.versions) != 1:
         detail = "must have exactly one version marked as storage version"
         errors.append(fields.invalid("spec.versions", shown or None, detail))
-    if names and names[0] and (problems := dns1035_label_problems(names[0])):
+    if names and names[0] and (problems := find_dns1035_label_problems(names[0])):
         errors.append(fields.invalid("spec.version", names[0], ",".join(problems)))
     return errors
 

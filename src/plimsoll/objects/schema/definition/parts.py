@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.names import dns1035_label_problems
+from plimsoll.core.names import find_dns1035_label_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.field_errors import FieldError, child, index
@@ -70,10 +70,10 @@ def read_names(names: Any, path: str) -> DefinitionNames:
 def name_errors(names: DefinitionNames, path: str) -> list[FieldError]:
     errors = []
     for field, text in (("plural", names.plural), ("singular", names.singular)):
-        if text and (problems := dns1035_label_problems(text)):
+        if text and (problems := find_dns1035_label_problems(text)):
             errors.append(fields.invalid(child(path, field), text, ",".join(problems)))
     for field, text in (("kind", names.kind), ("listKind", names.list_kind)):
-        if text and (problems := dns1035_label_problems(text.lower())):
+        if text and (problems := find_dns1035_label_problems(text.lower())):
             detail = "may have mixed case, but should otherwise match: " + ",".join(problems)
             errors.append(fields.invalid(child(path, field), text, detail))
     errors += _each_label(names.short_names, child(path, "shortNames"))
@@ -87,7 +87,7 @@ def _each_label(texts: Sequence[str], path: str) -> list[FieldError]:
     return [
         fields.invalid(index(path, position), text, ",".join(problems))
         for position, text in enumerate(texts)
-        if (problems := dns1035_label_problems(text))
+        if (problems := find_dns1035_label_problems(text))
     ]
 
 
@@ -231,7 +231,7 @@ def _review_version_errors(versions: Any, path: str) -> list[FieldError]:
         if version in versions[:position]:
             errors.append(fields.invalid(index(path, position), version, "duplicate version"))
             continue
-        problems = dns1035_label_problems(str(version))
+        problems = find_dns1035_label_problems(str(version))
         errors += [fields.invalid(index(path, position), version, problem) for problem in problems]
     if not any(version in _REVIEW_VERSIONS for version in versions):
         errors.append(fields.invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def cpu_milli(written: Written | None) -> int:
-    return Quantity.parse(written).milli() if written is not None else 0
+    return Quantity.parse(written).to_milli() if written is not None else 0
 
 
 def whole_bytes(written: Written | None) -> int:
-    return Quantity.parse(written).ceil() if written is not None else 0
+    return Quantity.parse(written).round_up() if written is not None else 0
 
 
 def is_quantity(written: Written) -> bool:

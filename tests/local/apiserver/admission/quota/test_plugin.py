@@ -375,7 +375,7 @@ STEPS = st.lists(
 def test_no_interleaving_exceeds_the_quota_or_leaves_anything_charged(
     steps: list[tuple[str, int, int, int, str]], lags: list[int], failures: list[bool]
 ):
-    hard = {"pods": Quantity.of(3), "requests.cpu": Quantity.parse("1500m")}
+    hard = {"pods": Quantity.from_int(3), "requests.cpu": Quantity.parse("1500m")}
     driver = LaggingDriver(lags)
 
     async def story(world: AdmissionHarness) -> None:
@@ -426,7 +426,7 @@ async def check_books(world: AdmissionHarness) -> None:
 def use_of_pods(world: AdmissionHarness) -> dict[str, Quantity]:
     pods = [stored.body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
     cpu = [Quantity.parse(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods]
-    return {"pods": Quantity.of(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
+    return {"pods": Quantity.from_int(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 
 
 def check(world: AdmissionHarness, hard: dict[str, Quantity]) -> None:

@@ -13,7 +13,7 @@ from plimsoll.local.controller_manager.workloads.common.template_hash import fin
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SELECTOR = LabelSelector.all_of({"app": "a"})
+SELECTOR = LabelSelector.from_parts({"app": "a"})
 
 
 def candidate(*, app: str = "a", owner: str = "", is_ending: bool = False) -> ObjectMeta:

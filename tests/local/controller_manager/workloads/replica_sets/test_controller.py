@@ -96,7 +96,7 @@ def test_a_pod_that_comes_and_goes_in_one_instant_is_replaced_all_the_same():
         w.made(SETS, replica_set(replicas=1))
         for _ in range(200):
             # Turn by turn, until the pod is there and nobody has seen it.
-            w.run.until(_one_turn())
+            w.run.run_until(_one_turn())
             if w.pods:
                 w.ask("DELETE", f"{PODS}/{w.pods[0]['metadata']['name']}")
                 break

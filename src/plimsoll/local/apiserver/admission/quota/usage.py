@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_ONE: Final = Quantity.of(1)
+_ONE: Final = Quantity.from_int(1)
 _REQUESTS: Final = "requests."
 _LIMITS: Final = "limits."
 _COUNT: Final = "count/"
@@ -132,7 +132,7 @@ def _compute_service_usage(spec: Json) -> Amounts:
         if spec.get("allocateLoadBalancerNodePorts") is False:
             ports = [port for port in ports if port.get("nodePort")]
     if kind in {"NodePort", "LoadBalancer"}:
-        found["services.nodeports"] = Quantity.of(len(ports))
+        found["services.nodeports"] = Quantity.from_int(len(ports))
     return found
 
 
@@ -143,7 +143,7 @@ def _compute_claim_usage(claim: Json) -> Amounts:
     found: Amounts = {"persistentvolumeclaims": _ONE}
     storage = compute_container_amounts(spec, "requests").get("storage")
     if storage is not None:
-        found["requests.storage"] = Quantity.of(storage.ceil(), storage.format)
+        found["requests.storage"] = Quantity.from_int(storage.round_up(), storage.format)
     if class_name:
         found |= {f"{class_name}{_OF_A_CLASS}{name}": amount for name, amount in found.items()}
     return found

@@ -20,7 +20,7 @@ from zlib import crc32
 from plimsoll.local.apiserver.storage.drivers.interface import Compaction, Recovered, Row, Write
 from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, ERRORS, lock_directory, open_file
 from plimsoll.local.apiserver.storage.errors import NotStored, StoreClosed, StoreCorrupt, StoreUnusable
-from plimsoll.runtime.sqlite_file import explain_errors, transaction
+from plimsoll.runtime.sqlite_file import explain_errors, run_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +172,7 @@ class SqliteDriver:
         if not batch:
             return []
         try:
-            with transaction(self._connection):
+            with run_transaction(self._connection):
                 for item in batch:
                     self._put(item)
         except _FAILURES as error:
@@ -227,6 +227,6 @@ class _Stop(NamedTuple):
 
 
 def _remember(connection: sqlite3.Connection, *, revision: int, closed: bool) -> None:
-    with transaction(connection):
+    with run_transaction(connection):
         connection.execute("UPDATE state SET value = ? WHERE name = 'revision'", (revision,))
         connection.execute("UPDATE state SET value = ? WHERE name = 'closed'", (closed,))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.core.names import subdomain_problems
+from plimsoll.core.names import find_subdomain_problems
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
@@ -76,7 +76,7 @@ def pod_from(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta,
 
 def name_prefix(owner: str) -> str:
     """What the names of an owner's pods begin with; the dash only where it leaves a valid name."""
-    return f"{owner}-" if not subdomain_problems(f"{owner}-a") else owner
+    return f"{owner}-" if not find_subdomain_problems(f"{owner}-a") else owner
 
 
 class PodControl:

@@ -193,7 +193,7 @@ class DaemonSetController:
         if not self._own_writes.are_fulfilled(view.daemon_set.metadata.uid):
             return Again(after_s=RECHECK_S)
         uid, now_s = view.daemon_set.metadata.uid, self._clock.monotonic_s()
-        waits = [self._failures.state((uid, name)).ready_at - now_s for name in view.waiting]
+        waits = [self._failures.get_state((uid, name)).ready_at - now_s for name in view.waiting]
         ready_s = next_availability_s(view.pods, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now)
         waits += [] if ready_s is None else [ready_s]
         return Again(after_s=min(waits)) if waits else Done()
