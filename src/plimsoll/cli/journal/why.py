@@ -162,7 +162,9 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
         )
     last_plan = read_last_plans(data).get(ref)
     if last_plan is None:
-        raise _build_nothing_known_error(ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)")
+        raise _build_nothing_known_error(
+            ref, f"in {where} ({len(data)} objects are recorded there, old ones are deleted)"
+        )
     return [ObjectDecision.from_last_plan(last_plan)]
 
 

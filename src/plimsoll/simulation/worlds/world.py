@@ -101,7 +101,8 @@ class World:
         self._entropy = SeededEntropy(scenario.seed)
         self._token = self._entropy.spawn_child("administrator").generate_token()
         credentials = Credentials(
-            users={self._token: build_administrator()}, signing_key=self._entropy.spawn_child("signing").generate_token().encode()
+            users={self._token: build_administrator()},
+            signing_key=self._entropy.spawn_child("signing").generate_token().encode(),
         )
         store = Store.open(MemoryDriver(), clock=self.run.clock)
         self._application = build_application(
