@@ -123,6 +123,11 @@ def is_cache_warm() -> bool:
     return _is_numba_installed() and (find_cache_directory() / _READY).exists() and _is_writable(find_cache_directory())
 
 
+def is_compiled() -> bool:
+    """Whether kernels run as machine code now: for loops that have another way of running without it."""
+    return _switch.is_compiled()
+
+
 @contextmanager
 def force_choice(choice: Choice) -> Iterator[None]:
     """Within the block, kernels run this way regardless of the environment."""

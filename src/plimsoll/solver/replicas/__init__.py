@@ -1,0 +1,1 @@
+"""Joint balance of replica counts and bytes over brokers. Numbers only."""
