@@ -1,0 +1,1 @@
+"""Kafka: where the port of the executor meets simulated brokers."""
