@@ -1,0 +1,406 @@
+"""A real Kafka cluster on loopback: one controller (node 100) and brokers, each its own process, on free ports.
+
+Tests ask for the fixture `kafka` (see `conftest.py`): a running cluster of brokers 0, 1 and 2 in racks `rack-0` to
+`rack-2` that all tests of a worker share. Before each test it is as new: topics of other tests are deleted, further
+brokers are stopped and unregistered, stopped brokers run again, reassignments and dynamic settings are gone.
+
+    kafka.bootstrap                      "127.0.0.1:PORT,..." of the running brokers, without encryption
+    kafka.secure_bootstrap               the same brokers with TLS and SASL/PLAIN (`SECURE_USER`, `SECURE_PASSWORD`,
+                                         `kafka.ca_file`)
+    kafka.start_broker(3)                a further broker (rack `rack-0`, that is id modulo 3)
+    kafka.stop_broker(1)                 a controlled shutdown; `kill_broker(1)` is kill -9, `pause_broker(1)` and
+                                         `continue_broker(1)` are SIGSTOP and SIGCONT
+    kafka.start_broker(1)                it runs again, with its data
+    kafka.create_topic("a", {0: [0, 1, 2]}, {"min.insync.replicas": "2"})
+    kafka.produce("a", partition=0, total_bytes=1 << 20)
+    kafka.wait_until(lambda: ..., "what is awaited")
+    kafka.client                         kafka-python's KafkaAdminClient, to look behind the code under test
+
+Each broker has two log directories. Brokers start in about 4 s; start them from the main thread, because they end
+with the thread that started them.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import AlterConfigOp, ConfigResource
+from kafka.errors import KafkaError
+
+from plimsoll.kafka.brokers.messages import UnregisterBrokerRequest
+from tests.e2e.ports import lasting_port
+from tests.e2e.timeouts import PATIENCE_S
+from tests.kube.http.authorities import CertificateAuthority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from tests.e2e.kafka.kafka_program import KafkaProgram
+
+CONTROLLER: Final = 100
+FIRST_BROKERS: Final = (0, 1, 2)
+RACKS: Final = 3
+LOG_DIRS: Final = ("data-0", "data-1")
+SECURE_USER: Final = "plimsoll"
+SECURE_PASSWORD: Final = "not-a-secret-in-tests"
+_THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
+_STOP_S: Final = 30
+
+_CONTROLLER_PROPERTIES: Final = """\
+process.roles=controller
+node.id={node}
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+listeners=CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT
+log.dirs={directory}/data-0
+"""
+_BROKER_PROPERTIES: Final = """\
+process.roles=broker
+node.id={node}
+broker.rack={rack}
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL
+listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
+user_{user}="{password}";
+listener.name.secure.ssl.keystore.type=PEM
+listener.name.secure.ssl.keystore.location={key_store}
+log.dirs={log_dirs}
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+offsets.topic.replication.factor=3
+offsets.topic.num.partitions=3
+transaction.state.log.replication.factor=3
+transaction.state.log.num.partitions=3
+num.network.threads=2
+num.io.threads=4
+log.segment.bytes=16777216
+log.index.size.max.bytes=1048576
+log.cleaner.dedupe.buffer.size=4194304
+replica.fetch.wait.max.ms=100
+auto.create.topics.enable=false
+auto.leader.rebalance.enable=false
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class NodeProcess:
+    """A controller or broker. Its directory holds a lock: two processes on one directory corrupt its log."""
+
+    def __init__(self, program: KafkaProgram, directory: Path) -> None:
+        self._program = program
+        self.directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock: IO[str] | None = None
+        self.dump_archive: Path | None = None
+        """Where to write the class-data archive when the process ends."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        assert not self.is_running, f"{self.directory} has a running process"
+        self._lock = (self.directory / "lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._program.build_command(
+                    "kafka.Kafka", str(self.directory / "server.properties"), dump_archive=self.dump_archive
+                ),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the process, by SIGKILL where the signal does not end it in time."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._process.wait()
+        self._process = None
+        assert self._lock is not None
+        self._lock.close()
+
+    def read_log(self) -> str:
+        """The end of what the process wrote."""
+        path = self.directory / "log"
+        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
+
+
+class RealKafka:
+    """A cluster. See the module's documentation for its use."""
+
+    def __init__(self, program: KafkaProgram, directory: Path) -> None:
+        self._program = program
+        self._directory = directory
+        self._controller_port = lasting_port()
+        self.cluster_id = _make_id()
+        self._controller = NodeProcess(program, directory / "controller")
+        self._brokers: dict[int, NodeProcess] = {}
+        self._ports: dict[int, tuple[int, int]] = {}
+        self._client: KafkaAdminClient | None = None
+        self.ca_file = directory / "ca.pem"
+        self._key_store = directory / "key-store.pem"
+
+    def start(self, brokers: Sequence[int] = FIRST_BROKERS) -> None:
+        """Start the controller and brokers, and wait until all brokers are registered and serve."""
+        self._write_certificates()
+        self._format_controller()
+        self._controller.start()
+        for broker in brokers:
+            self._launch(broker)
+        self._wait_for(brokers)
+
+    def close(self) -> None:
+        """Stop all processes: brokers first, because they hang without a controller."""
+        self._close_client()
+        for node in self._brokers.values():
+            node.stop(signal.SIGKILL)
+        self._controller.stop(signal.SIGKILL)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self._ports[broker][0]}" for broker in self.running)
+
+    @property
+    def secure_bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self._ports[broker][1]}" for broker in self.running)
+
+    @property
+    def running(self) -> list[int]:
+        """The brokers whose process runs, by id."""
+        return [broker for broker, node in sorted(self._brokers.items()) if node.is_running]
+
+    @property
+    def client(self) -> KafkaAdminClient:
+        if self._client is None:
+            self._client = KafkaAdminClient(
+                bootstrap_servers=self.bootstrap.split(","), request_timeout_ms=20_000, reconnect_backoff_max_ms=500
+            )
+        return self._client
+
+    def find_log_dirs(self, broker: int) -> tuple[str, ...]:
+        """The paths of a broker's log directories."""
+        return tuple(str(self._brokers[broker].directory / name) for name in LOG_DIRS)
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker and wait until it serves."""
+        self._launch(broker)
+        self._wait_for([broker])
+
+    def stop_broker(self, broker: int) -> None:
+        self._brokers[broker].stop()
+
+    def kill_broker(self, broker: int) -> None:
+        self._brokers[broker].stop(signal.SIGKILL)
+
+    def pause_broker(self, broker: int) -> None:
+        """Leave the process without processor time: its connections stay open and nothing answers."""
+        self._brokers[broker].send(signal.SIGSTOP)
+
+    def continue_broker(self, broker: int) -> None:
+        self._brokers[broker].send(signal.SIGCONT)
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        partitions: int = 1,
+        replication_factor: int = 3,
+    ) -> None:
+        """Create a topic and wait until each partition has a leader."""
+        options: dict[str, Any] = {"configs": dict(settings or {})}
+        if assignment is None:
+            options |= {"num_partitions": partitions, "replication_factor": replication_factor}
+        else:
+            options["assignments"] = {number: list(brokers) for number, brokers in assignment.items()}
+        self.client.create_topics({name: options}, wait_for_metadata=True)
+
+    def produce(self, topic: str, *, partition: int = 0, total_bytes: int, record_bytes: int = 100_000) -> None:
+        """Write records that do not compress, acknowledged by all in-sync replicas."""
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap.split(","), acks="all", max_request_size=4 << 20, batch_size=1 << 20
+        )
+        try:
+            for _ in range(max(1, total_bytes // record_bytes)):
+                producer.send(topic, bytes(record_bytes), partition=partition)
+            producer.flush(timeout=PATIENCE_S)
+        finally:
+            producer.close()
+
+    def list_replicas(self, topic: str) -> dict[int, list[int]]:
+        """The replicas of each partition of a topic."""
+        [found] = self.client.describe_topics([topic])
+        return {partition["partition_index"]: partition["replica_nodes"] for partition in found["partitions"]}
+
+    def wait_until(self, is_met: Callable[[], object], what: str, *, within_s: float = PATIENCE_S) -> None:
+        """Wait for something that comes about in its own time."""
+        until = time.monotonic() + within_s
+        while not is_met():
+            assert time.monotonic() < until, f"did not come about: {what}"
+            time.sleep(0.05)
+
+    def make_as_new(self) -> None:
+        """Undo what tests did: see the module's documentation."""
+        if stopped := [broker for broker in FIRST_BROKERS if broker not in self.running]:
+            for broker in stopped:
+                self._launch(broker)
+            self._wait_for(stopped)
+        if moving := self.client.list_partition_reassignments():
+            self.client.alter_partition_reassignments(dict.fromkeys(moving))
+        self._delete_topics()
+        for broker in [broker for broker in self._brokers if broker not in FIRST_BROKERS]:
+            self._forget(broker)
+        self._delete_broker_settings()
+
+    def _delete_topics(self) -> None:
+        names = [name for name in self.client.list_topics() if not name.startswith("__")]
+        if names:
+            self.client.delete_topics(names)
+            self.wait_until(lambda: not set(names) & set(self.client.list_topics()), "the topics are deleted")
+
+    def _delete_broker_settings(self) -> None:
+        for broker in FIRST_BROKERS:
+            changes = dict.fromkeys(_THROTTLED, (AlterConfigOp.DELETE, None))
+            self.client.alter_configs([ConfigResource("broker", str(broker), changes)], raise_on_unknown=False)
+
+    def _forget(self, broker: int) -> None:
+        """Stop a broker, remove its registration, and its data."""
+        node = self._brokers.pop(broker)
+        node.stop(signal.SIGKILL)
+        self._unregister(broker)
+        shutil.rmtree(node.directory)
+        del self._ports[broker]
+
+    def _unregister(self, broker: int) -> None:
+        manager = self.client._manager
+        manager.run(manager.send, UnregisterBrokerRequest(broker_id=broker))
+
+    def _launch(self, broker: int) -> None:
+        if broker not in self._brokers:
+            self._prepare(broker)
+        self._brokers[broker].start()
+
+    def _prepare(self, broker: int) -> None:
+        directory = self._directory / f"broker-{broker}"
+        directory.mkdir()
+        self._ports[broker] = (lasting_port(), lasting_port())
+        for name in LOG_DIRS:
+            (directory / name).mkdir()
+            meta = f"version=1\ncluster.id={self.cluster_id}\nnode.id={broker}\ndirectory.id={_make_id()}\n"
+            (directory / name / "meta.properties").write_text(meta)
+        text = _BROKER_PROPERTIES.format(
+            node=broker,
+            rack=f"rack-{broker % RACKS}",
+            controller_port=self._controller_port,
+            port=self._ports[broker][0],
+            secure_port=self._ports[broker][1],
+            user=SECURE_USER,
+            password=SECURE_PASSWORD,
+            key_store=self._key_store,
+            log_dirs=",".join(str(directory / name) for name in LOG_DIRS),
+        )
+        (directory / "server.properties").write_text(text)
+        self._brokers[broker] = NodeProcess(self._program, directory)
+
+    def _format_controller(self) -> None:
+        directory = self._controller.directory
+        directory.mkdir()
+        properties = directory / "server.properties"
+        properties.write_text(
+            _CONTROLLER_PROPERTIES.format(node=CONTROLLER, controller_port=self._controller_port, directory=directory)
+        )
+        tool = self._program.build_command(
+            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(properties), "--standalone"
+        )
+        done = subprocess.run(tool, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _write_certificates(self) -> None:
+        authority = CertificateAuthority()
+        pair = authority.issue("127.0.0.1", "localhost")
+        self.ca_file.write_bytes(authority.pem)
+        self._key_store.write_bytes(pair.key_pem + pair.certificate_pem)
+
+    def _wait_for(self, brokers: Iterable[int]) -> None:
+        """Wait until the brokers serve, and make a client that knows them."""
+        for broker in brokers:
+            self.wait_until(partial(self._is_listening, broker), f"broker {broker} listens")
+        self._close_client()
+        for broker in brokers:
+            self.wait_until(partial(self._is_registered, broker), f"broker {broker} is registered")
+        self._close_client()
+
+    def _is_listening(self, broker: int) -> bool:
+        for node in (self._controller, self._brokers[broker]):
+            assert node.is_running, f"{node.directory.name} ended: {node.read_log()}"
+        with socket.socket() as trying:
+            return trying.connect_ex(("127.0.0.1", self._ports[broker][0])) == 0
+
+    def _is_registered(self, broker: int) -> bool:
+        with contextlib.suppress(KafkaError):
+            nodes = self.client.describe_cluster()["brokers"]
+            return any(node["broker_id"] == broker and not node["is_fenced"] for node in nodes)
+        return False
+
+    def _close_client(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def make_archive(program: KafkaProgram, directory: Path) -> None:
+    """Write the class-data archive, from the classes that a broker loads by its start and a few requests."""
+    cluster = RealKafka(program, directory)
+    scratch = program.archive.with_suffix(f".{uuid.uuid4().hex}")
+    try:
+        cluster._prepare(0)
+        cluster._brokers[0].dump_archive = scratch
+        cluster.start([0])
+        cluster.create_topic("archive", {0: [0]})
+        cluster.produce("archive", total_bytes=1000)
+        cluster._close_client()
+        cluster.stop_broker(0)
+        if scratch.exists():
+            scratch.rename(program.archive)
+    finally:
+        cluster.close()
+        scratch.unlink(missing_ok=True)
+
+
+def _make_id() -> str:
+    """A cluster or directory id: 22 characters, none of the reserved ones, which begin with a dash or are all zero."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
