@@ -191,7 +191,7 @@ async def watched(body: dict[str, Any], watchers: int) -> float:
     async def follow(number: int) -> int:
         size = seen = 0
         while seen < EVENTS:
-            batch = await watches[number].next_batch()
+            batch = await watches[number].wait_for_batch()
             seen += len(batch)
             size += sum(len(event.wire) for event in batch)
         return size

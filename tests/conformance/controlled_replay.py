@@ -15,13 +15,13 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.components import Components
 from plimsoll.local.controller_manager.services import (
-    disruption_services,
-    garbage_collector_services,
-    namespace_services,
-    pod_gc_services,
+    build_disruption_services,
+    build_garbage_collector_services,
+    build_namespace_services,
+    build_pod_gc_services,
 )
-from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from tests.conformance.recordings import RecordedExchange
 
 _PARTS = (
-    replica_set_services,
-    deployment_services,
-    garbage_collector_services,
-    namespace_services,
-    disruption_services,
-    pod_gc_services,
+    build_replica_set_services,
+    build_deployment_services,
+    build_garbage_collector_services,
+    build_namespace_services,
+    build_disruption_services,
+    build_pod_gc_services,
 )
 
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from tests.conformance.fuzzing import ALLOWED_5XX
 from tests.conformance.known_differences import KNOWN_DIFFERENCES
 from tests.conformance.recordings import API_SERVER_GROUPS, by_id, golden
@@ -34,7 +34,7 @@ def written(page: str) -> str:
 
 def _served() -> str:
     by_version: dict[str, list[str]] = {}
-    for resource in builtin_resources():
+    for resource in list_builtin_resources():
         by_version.setdefault(resource.api_version, []).append(resource.kind)
     rows = [f"| {version} | {', '.join(sorted(kinds))} |" for version, kinds in by_version.items()]
     return "\n".join(("| group and version | kinds |", "|---|---|", *rows, ""))

@@ -9,7 +9,7 @@ from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
@@ -40,7 +40,7 @@ async def embedded_server(clock: Clock, *, driver: Driver | None = None) -> Embe
     authorizer = RbacAuthorizer.build(store)
     server = Server(
         store=store,
-        registry=ResourceRegistry(builtin_resources()),
+        registry=ResourceRegistry(list_builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.build(

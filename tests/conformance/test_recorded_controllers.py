@@ -14,7 +14,7 @@ import pytest
 
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
 from plimsoll.local.controller_manager.node_lifecycle.health import NodeGracePeriods
-from plimsoll.local.controller_manager.services import disruption_services, namespace_services
+from plimsoll.local.controller_manager.services import build_disruption_services, build_namespace_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.local.controller_manager.builders import NODES, NodeLifecycleCluster
@@ -181,7 +181,7 @@ def test_a_node_that_reports_again_is_as_recorded(world: NodeLifecycleCluster):
 
 def test_budgets_are_counted_as_recorded():
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    with LocalClusterHarness(disruption_services) as world:
+    with LocalClusterHarness(build_disruption_services) as world:
         spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "nobody"}}}
         world.made(budgets, {"metadata": {"name": "none"}, "spec": spec})
         world.run.settle()
@@ -191,7 +191,7 @@ def test_budgets_are_counted_as_recorded():
 
 
 def test_a_namespace_held_by_a_finalizer_says_so_as_recorded():
-    with LocalClusterHarness(namespace_services) as world:
+    with LocalClusterHarness(build_namespace_services) as world:
         base = world.namespace("delete-ns")
         world.made(f"{base}/configmaps", {"metadata": {"name": "h", "finalizers": ["ex.com/hold"]}})
         world.ask("DELETE", base)

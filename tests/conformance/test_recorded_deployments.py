@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.controller_manager.services import disruption_services
+from plimsoll.local.controller_manager.services import build_disruption_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
@@ -46,7 +46,7 @@ class _RecordedDeployment(LocalClusterHarness):
     """Tells the recorded stories and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:
-        super().__init__(lambda parts: [*both(parts), *disruption_services(parts)])
+        super().__init__(lambda parts: [*both(parts), *build_disruption_services(parts)])
         self.run.advance_to(RECORDED_DAY)
         self.answers: dict[str, Any] = {}
 

@@ -10,16 +10,16 @@ from structlog.testing import capture_logs
 from plimsoll.local.components import KUBELET, SCHEDULER
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import (
-    garbage_collector_services,
-    namespace_services,
-    node_lifecycle_services,
-    pod_gc_services,
+    build_garbage_collector_services,
+    build_namespace_services,
+    build_node_lifecycle_services,
+    build_pod_gc_services,
 )
-from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
-from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import build_daemon_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ReportedLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
@@ -50,7 +50,12 @@ class WholeCluster(LocalClusterHarness):
 
     def _services(self, components: Components) -> list[Service]:
         liveness = ReportedLiveness(clock=self.run.clock)
-        workloads = (deployment_services, stateful_set_services, daemon_set_services, job_services)
+        workloads = (
+            build_deployment_services,
+            build_stateful_set_services,
+            build_daemon_set_services,
+            build_job_services,
+        )
         made = [service for services_of in workloads for service in services_of(components)]
         kubelet = Kubelet(
             components.component("kubelet", manager=KUBELET),
@@ -61,11 +66,11 @@ class WholeCluster(LocalClusterHarness):
         scheduler = Scheduler(components.component("default-scheduler", manager=SCHEDULER), SchedulerSettings())
         return [
             *made,
-            *replica_set_services(components),
-            *namespace_services(components),
-            *garbage_collector_services(components),
-            *pod_gc_services(components, PodGcSettings()),
-            *node_lifecycle_services(components, liveness),
+            *build_replica_set_services(components),
+            *build_namespace_services(components),
+            *build_garbage_collector_services(components),
+            *build_pod_gc_services(components, PodGcSettings()),
+            *build_node_lifecycle_services(components, liveness),
             *kubelet.services(),
             scheduler.service(),
         ]

@@ -17,17 +17,17 @@ from plimsoll.local.cloud.controller import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import (
-    disruption_services,
-    garbage_collector_services,
-    namespace_services,
-    node_lifecycle_services,
-    pod_gc_services,
+    build_disruption_services,
+    build_garbage_collector_services,
+    build_namespace_services,
+    build_node_lifecycle_services,
+    build_pod_gc_services,
 )
-from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
-from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import build_daemon_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
@@ -48,14 +48,14 @@ CLOUD: Final = "plimsoll-cloud"
 """Whom the cloud writes as."""
 
 _WORKLOADS: Final = (
-    deployment_services,
-    stateful_set_services,
-    daemon_set_services,
-    job_services,
+    build_deployment_services,
+    build_stateful_set_services,
+    build_daemon_set_services,
+    build_job_services,
 )
 _UPKEEP: Final = (
-    disruption_services,
-    namespace_services,
+    build_disruption_services,
+    build_namespace_services,
     volume_services,
     endpoint_services,
 )
@@ -124,13 +124,13 @@ class LocalCluster:
 
     def _controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
-        garbage = garbage_collector_services(self.components, spared_owners=self._spared_owners)
-        sets = replica_set_services(self.components, patience_s=self._settings.patience_s)
-        return [*made, *sets, *garbage, *pod_gc_services(self.components, self._settings.pod_collection)]
+        garbage = build_garbage_collector_services(self.components, spared_owners=self._spared_owners)
+        sets = build_replica_set_services(self.components, patience_s=self._settings.patience_s)
+        return [*made, *sets, *garbage, *build_pod_gc_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:
         if self._settings.plays_nodes:
-            return [*self.kubelet.services(), *node_lifecycle_services(self.components, self._liveness)]
+            return [*self.kubelet.services(), *build_node_lifecycle_services(self.components, self._liveness)]
         pods = self.kubelet.pods.controller
         return [Service(name=pods.name, run=pods.run)]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from plimsoll.local.apiserver.data_directory import DataDirectory
-from plimsoll.local.apiserver.transport.certificates import server_certificates
+from plimsoll.local.apiserver.transport.certificates import load_server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listener import Listener
 from plimsoll.runtime.clocks import RealClock
@@ -124,9 +124,14 @@ class RunningServer(NamedTuple):
 @asynccontextmanager
 async def serving(application: Handler, directory: Path, limits: Limits | None = None) -> AsyncIterator[RunningServer]:
     clock = RealClock()
-    certificates = server_certificates(DataDirectory(directory), host="127.0.0.1", now=clock.now())
+    certificates = load_server_certificates(DataDirectory(directory), host="127.0.0.1", now=clock.now())
     listener = Listener(
-        application, host="127.0.0.1", port=0, tls=certificates.tls(), limits=limits or Limits(), clock=clock
+        application,
+        host="127.0.0.1",
+        port=0,
+        tls=certificates.build_ssl_context(),
+        limits=limits or Limits(),
+        clock=clock,
     )
     port = listener.listen()
     task = asyncio.create_task(listener.serve())

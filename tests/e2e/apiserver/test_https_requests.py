@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.local.apiserver.data_directory import DataDirectory
-from plimsoll.local.apiserver.transport.certificates import server_certificates
+from plimsoll.local.apiserver.transport.certificates import load_server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.web.serving import CannotListen, bind_socket
@@ -80,7 +80,7 @@ async def test_text_of_clients_makes_no_headers(tmp_path: Path):
 
 
 async def test_a_client_with_another_authority_refuses_the_server(tmp_path: Path):
-    other = server_certificates(DataDirectory(tmp_path / "other"), host="127.0.0.1", now=RealClock().now())
+    other = load_server_certificates(DataDirectory(tmp_path / "other"), host="127.0.0.1", now=RealClock().now())
     async with serving(FakeApplication(), tmp_path / "ours") as server:
         with pytest.raises(ssl.SSLCertVerificationError):
             await server._replace(ca_pem=other.ca_pem).connected()

@@ -18,7 +18,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.local.apiserver.routing import attributes_of
+from plimsoll.local.apiserver.routing import read_attributes
 from tests.e2e.externalgrpc.authorities import CertificateAuthority
 from tests.e2e.kubeconfigs import read_access
 from tests.e2e.timeouts import PATIENCE_S
@@ -44,7 +44,7 @@ class ProxiedRequest(NamedTuple):
     @property
     def attributes(self) -> Attributes:
         """What rules are asked about."""
-        return attributes_of(User(name="anybody"), Request.build(self.method, self.url))
+        return read_attributes(User(name="anybody"), Request.build(self.method, self.url))
 
 
 class Answer(NamedTuple):

@@ -63,7 +63,7 @@ class Backup(NamedTuple):
 
     @classmethod
     def of(cls, store: Store) -> Backup:
-        stored = [item for resource in store.resources() for item in store.list(resource).items]
+        stored = [item for resource in store.list_resources() for item in store.list(resource).items]
         rows = (Row(item.revision, *item.key, item.data) for item in stored)
         return cls(tuple(sorted(rows)), store.revision)
 
@@ -190,7 +190,7 @@ class WidgetCluster:
         """Name → uid, version, size: what the server holds."""
         listed = {}
         for stored in self.store.list("ex.com/widgets").items:
-            body = stored.body()
+            body = stored.decode_body()
             listed[stored.name] = (body["metadata"]["uid"], str(stored.revision), body["spec"]["size"])
         return listed
 

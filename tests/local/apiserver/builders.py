@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, build_administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.http_types import Request, Response
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
@@ -55,7 +55,7 @@ def new_server(clock: Clock, *, driver: Driver | None = None) -> Server:
     people = {ADMIN: build_administrator(), GUEST: User(name="guest", groups=("system:authenticated",))}
     return Server(
         store=store,
-        registry=ResourceRegistry(builtin_resources()),
+        registry=ResourceRegistry(list_builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.build(

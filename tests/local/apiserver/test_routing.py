@@ -4,12 +4,12 @@ import pytest
 
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.http_types import Request, Response
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
-from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
+from plimsoll.local.apiserver.routing import ResourceRoute, read_attributes, route
 from plimsoll.local.apiserver.status_errors import StatusError
 
-CATALOGUE = ResourceRegistry(builtin_resources())
+CATALOGUE = ResourceRegistry(list_builtin_resources())
 
 
 def custom(group: str, plural: str, *, namespaced: bool) -> ServedResource:
@@ -130,7 +130,7 @@ def test_what_a_resource_cannot_do_is_not_allowed(method: str, path: str):
 
 def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
     request = Request.build("GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp")
-    attributes = attributes_of(User(name="u"), request)
+    attributes = read_attributes(User(name="u"), request)
     assert (attributes.verb, attributes.resource, attributes.namespace, attributes.name) == ("list", "pods", "x", "p")
 
 
@@ -148,14 +148,14 @@ def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
 def test_roles_for_a_namespace_are_looked_up_in_itself_and_below_another_in_that_one(
     path: str, namespace: str, name: str
 ):
-    attributes = attributes_of(User(name="u"), Request.build("GET", path))
+    attributes = read_attributes(User(name="u"), Request.build("GET", path))
     assert (attributes.resource, attributes.namespace, attributes.name) == ("namespaces", namespace, name)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/api/v1/watch/pods", "/api/v1/watch/namespaces/x/pods/p"])
 def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: str, path: str):
-    assert attributes_of(User(name="u"), Request.build(method, path)).verb == "watch"
+    assert read_attributes(User(name="u"), Request.build(method, path)).verb == "watch"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: s
     ],
 )
 def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str, is_served: bool):
-    registry = ResourceRegistry(builtin_resources())
+    registry = ResourceRegistry(list_builtin_resources())
     registry.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
     found = route(registry, Request.build("GET", path))
     assert isinstance(found, ResourceRoute) is is_served
@@ -177,6 +177,6 @@ def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str,
 
 
 def test_rules_are_asked_about_resources_nobody_serves():
-    attributes = attributes_of(User(name="u"), Request.build("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
+    attributes = read_attributes(User(name="u"), Request.build("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
     assert (attributes.group, attributes.resource, attributes.name) == ("foo.example.com", "bars", "b")
     assert attributes.is_resource_request

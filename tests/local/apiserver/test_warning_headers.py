@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plimsoll.local.apiserver.warning_headers import warning_headers
+from plimsoll.local.apiserver.warning_headers import build_warning_headers
 from tests.local.apiserver.builders import ApiServerHarness
 
 
 def texts(*warnings: str) -> list[str]:
-    return [value.removeprefix('299 - "').removesuffix('"') for _, value in warning_headers(warnings)]
+    return [value.removeprefix('299 - "').removesuffix('"') for _, value in build_warning_headers(warnings)]
 
 
 def test_each_warning_comes_once_and_in_order():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
-from plimsoll.local.controller_manager.services import node_lifecycle_services, pod_gc_services
+from plimsoll.local.controller_manager.services import build_node_lifecycle_services, build_pod_gc_services
 from plimsoll.local.liveness import ReportedLiveness
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
@@ -34,8 +34,8 @@ class NodeLifecycleCluster(LocalClusterHarness):
     def _built(self, components: Components) -> Sequence[Service]:
         self.liveness = ReportedLiveness(clock=self.run.clock)
         return [
-            *node_lifecycle_services(components, self.liveness, self._lifecycle),
-            *pod_gc_services(components, self._collection),
+            *build_node_lifecycle_services(components, self.liveness, self._lifecycle),
+            *build_pod_gc_services(components, self._collection),
         ]
 
     # ---- what there is

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.controller_manager.services import (
-    disruption_services,
-    namespace_services,
-    node_lifecycle_services,
+    build_disruption_services,
+    build_namespace_services,
+    build_node_lifecycle_services,
 )
 from plimsoll.local.liveness import ReportedLiveness
 from tests.faults import CrashAfter
@@ -73,14 +73,14 @@ def test_a_namespace_is_emptied_and_let_go():
         assert world.ask("GET", HERE).status == 404
         assert world.ask("GET", f"{HERE}/configmaps").body["items"] == []
 
-    assert swept(namespace_services, story) > 20
+    assert swept(build_namespace_services, story) > 20
 
 
 def test_pods_of_a_silent_node_are_told_and_leave():
     def parts(components: Any) -> Any:
         liveness = ReportedLiveness(clock=components._clock)
         liveness.report_alive("good")
-        return [*node_lifecycle_services(components, liveness), *disruption_services(components)]
+        return [*build_node_lifecycle_services(components, liveness), *build_disruption_services(components)]
 
     def story(world: CrashingCluster) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.controller_manager.garbage_collector.controller import GarbageCollector
-from plimsoll.local.controller_manager.services import garbage_collector_services, node_lifecycle_services
+from plimsoll.local.controller_manager.services import build_garbage_collector_services, build_node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
 from plimsoll.runtime.services import Service
 from tests.faults import LateWatches
@@ -50,7 +50,7 @@ def is_leaving(world: LocalClusterHarness, name: str = "p") -> bool:
 
 def test_pods_that_were_orphaned_stay_while_the_collector_still_sees_their_owner_in_them():
     late = LateWatches()
-    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(build_garbage_collector_services, through=late.wrap) as world:
         made_pod(world, made_owner(world))
         late.hold("pods")
         world.ask("DELETE", f"{CONFIG_MAPS}/owner?propagationPolicy=Orphan")
@@ -64,7 +64,7 @@ def test_pods_that_were_orphaned_stay_while_the_collector_still_sees_their_owner
 
 def test_a_pod_that_changed_unseen_still_goes_with_its_owner():
     late = LateWatches()
-    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(build_garbage_collector_services, through=late.wrap) as world:
         made_pod(world, made_owner(world))
         late.hold("pods")
         world.ask("PATCH", f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}}, content=MERGE)
@@ -77,7 +77,7 @@ def test_a_pod_that_changed_unseen_still_goes_with_its_owner():
 
 def test_an_owner_the_cache_does_not_show_yet_keeps_its_pods():
     late = LateWatches()
-    with LocalClusterHarness(garbage_collector_services, through=late.wrap) as world:
+    with LocalClusterHarness(build_garbage_collector_services, through=late.wrap) as world:
         late.hold("configmaps")
         made_pod(world, made_owner(world))
         world.run.advance_by(5)
@@ -120,7 +120,7 @@ class NodeLeaseCluster(LocalClusterHarness):
         super().__init__(self._built, **more)
 
     def _built(self, parts: Components) -> list[Service]:
-        return node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=self.run.clock))
+        return build_node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=self.run.clock))
 
     def nodes(self, *names: str) -> None:
         for name in names:

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.components import KUBELET, SCHEDULER
-from plimsoll.local.controller_manager.services import garbage_collector_services
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.services import build_garbage_collector_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.instances import OPERATOR
@@ -77,9 +77,9 @@ class LocalTidbCluster(CrashingLocalCluster):
         )
         self.tidb = SimulatedTidb(components, speed=self._speed)
         return [
-            *stateful_set_services(components),
+            *build_stateful_set_services(components),
             *volume_services(components),
-            *garbage_collector_services(components),
+            *build_garbage_collector_services(components),
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.service(),
             *self.tidb.services(),

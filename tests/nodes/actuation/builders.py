@@ -18,7 +18,7 @@ from plimsoll.kube.informer import Informer
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings, controllers
 from plimsoll.local.components import KUBELET, Components
-from plimsoll.local.controller_manager.services import disruption_services
+from plimsoll.local.controller_manager.services import build_disruption_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ReportedLiveness
 from plimsoll.nodes.actuation.cleanup import TaintCleaner
@@ -76,7 +76,7 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
     listed: tuple[Any, ...] = (kubelet.pods.controller, *clouds)
     working = [Service(name=controller.name, run=controller.run) for controller in listed]
-    budgets = disruption_services(parts)
+    budgets = build_disruption_services(parts)
     return [*parts.services(), *working, *budgets]
 
 

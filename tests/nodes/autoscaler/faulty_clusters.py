@@ -169,7 +169,7 @@ class FaultyCluster(World):
 
         def decide(found: Stored | None) -> Put:
             assert found is not None
-            body = found.body()
+            body = found.decode_body()
             change(body)
             return Put(body)
 

@@ -242,7 +242,7 @@ class AuditedCluster(World):
 
         def decide(found: Stored | None) -> Put:
             assert found is not None
-            body = found.body()
+            body = found.decode_body()
             change(body)
             return Put(body)
 

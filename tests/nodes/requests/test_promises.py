@@ -100,7 +100,7 @@ def print_row(ended: FinishedScenario, name: str) -> dict[str, Any]:
     asked = request(name, {"t": 8})
     status = {"conditions": of["conditions"], "provisioningClassDetails": of["details"]}
     body = {**asked, "status": status, "metadata": {**asked["metadata"], "creationTimestamp": "2026-01-01T00:00:00Z"}}
-    cells = printer.cells(body, datetime(2026, 1, 1, 0, 5, tzinfo=UTC))
+    cells = printer.build_cells(body, datetime(2026, 1, 1, 0, 5, tzinfo=UTC))
     columns = [column for column in printer.columns if not column["priority"]]
     return {column["name"]: cell for column, cell in zip(columns, cells, strict=False)}
 

@@ -17,10 +17,10 @@ from plimsoll.local.apiserver.bootstrap.install import install_bootstrap_objects
 from plimsoll.local.apiserver.crds import lifecycle
 from plimsoll.local.apiserver.handlers.dispatch import build_context, dispatch
 from plimsoll.local.apiserver.http_types import Response
-from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
+from plimsoll.local.apiserver.routing import ResourceRoute, read_attributes, route
 from plimsoll.local.apiserver.storage import StorageError, TooLarge
-from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
-from plimsoll.local.apiserver.warning_headers import warning_headers
+from plimsoll.local.apiserver.strategies.field_labels import build_reader, list_selectable
+from plimsoll.local.apiserver.warning_headers import build_warning_headers
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.auth_types import Attributes
@@ -39,7 +39,7 @@ class Application:
         self._has_started = False
         self._starting = asyncio.Lock()
         for resource in server.registry:
-            server.store.select_fields(resource.stored_as, reader(selectable(resource).items()))
+            server.store.select_fields(resource.stored_as, build_reader(list_selectable(resource).items()))
         lifecycle.restore(server)
 
     async def start(self) -> None:
@@ -71,13 +71,13 @@ class Application:
             _log.error("apiserver.request_failed", method=request.method, path=request.path, stack=stack)
             answered = presentation.encode_error(request, status_errors.internal_error("unexpected error"))
         if warnings:
-            answered = answered._replace(headers=(*answered.headers, *warning_headers(warnings)))
+            answered = answered._replace(headers=(*answered.headers, *build_warning_headers(warnings)))
         return answered
 
     async def _handle(self, request: Request, warnings: list[str]) -> Response:
         server = self.server
         user = server.authenticator.authenticate(request)
-        self._authorize(attributes_of(user, request))
+        self._authorize(read_attributes(user, request))
         routed = route(server.registry, request)
         if isinstance(routed, ResourceRoute):
             call = build_context(request, routed, user)

@@ -53,7 +53,7 @@ class EventExpiry:
         """What is there at the start: as old as it says, and at most as old as lets it go at once."""
         now, now_s = self._clock.now(), self._clock.monotonic_s()
         present = [
-            (stored.key, _Written(stored.revision, now_s - _compute_age_s(stored.body(), now)))
+            (stored.key, _Written(stored.revision, now_s - _compute_age_s(stored.decode_body(), now)))
             for stored in self._store.list(EVENTS).items
         ]
         self._written = dict(sorted(present, key=lambda pair: pair[1].at_s))
@@ -64,7 +64,7 @@ class EventExpiry:
             await self._expire()
             alarm = self._set_alarm(changes)
             try:
-                batch = await changes.next_batch()
+                batch = await changes.wait_for_batch()
             except Expired:
                 return
             finally:

@@ -56,7 +56,7 @@ class _Address(NamedTuple):
     is_nested: bool
 
 
-def resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
+def parse_resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
     """Group, version and the further segments of a path to a resource; none for every other path."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 2 and parts[0] == "api":
@@ -66,20 +66,20 @@ def resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
     return None
 
 
-def asks_to_watch(request: Request) -> bool:
+def is_watch(request: Request) -> bool:
     """Whether a request to read is for a watch: by its parameter, or by the deprecated path `/api/v1/watch/…`."""
-    found = resource_path(request.path)
+    found = parse_resource_path(request.path)
     return _has_watch_parameter(request) or (found is not None and _is_watch_path(found[2]))
 
 
-def attributes_of(user: User, request: Request) -> Attributes:
+def read_attributes(user: User, request: Request) -> Attributes:
     """The attributes for authorisation, read from the path alone: a forbidden request must not reveal what exists."""
     found = _parse_address(request.path)
     if found is None:
         verb = request.method.lower()
         return Attributes(user=user, verb=verb, path=request.path, is_resource_request=False)
     group, version, address = found
-    name, verb = address.name, _verb(address, request)
+    name, verb = address.name, _determine_verb(address, request)
     if verb in {"list", "watch", "deletecollection"} and not name:
         name = _find_selected_name(request)
     return Attributes(
@@ -95,7 +95,7 @@ def attributes_of(user: User, request: Request) -> Attributes:
     )
 
 
-def _verb(address: _Address, request: Request) -> str:
+def _determine_verb(address: _Address, request: Request) -> str:
     if address.watches:
         return "watch"
     if address.rest:
@@ -126,7 +126,7 @@ def route(registry: ResourceRegistry, request: Request) -> ResourceRoute | Respo
     if found is None:
         return None
     group, version, address = found
-    if group and group not in registry.groups():
+    if group and group not in registry.list_groups():
         return PAGE_NOT_FOUND
     resource = registry.find(group, version, address.plural)
     if resource is None or _is_misplaced(resource, address):
@@ -141,21 +141,21 @@ def _route(resource: ServedResource, address: _Address, request: Request) -> Res
     if subresource and address.watches:
         raise status_errors.unknown_resource()
     if subresource:
-        part = resource.subresource(subresource)
+        part = resource.find_subresource(subresource)
         if part is None:
             if resource.is_custom:
                 raise status_errors.not_found(address.name, group=resource.group, resource=resource.plural)
             raise status_errors.unknown_resource()
         allowed: Sequence[str] = part.verbs
     else:
-        allowed = resource.verbs if address.name else _of_collection(resource, address)
-    verb = _verb(address, request)
+        allowed = resource.verbs if address.name else _list_collection_verbs(resource, address)
+    verb = _determine_verb(address, request)
     if verb not in allowed or (address.watches and request.method not in _READING_METHODS):
         raise status_errors.method_not_allowed()
     return ResourceRoute(resource, address.namespace, address.name, subresource, verb)
 
 
-def _of_collection(resource: ServedResource, address: _Address) -> Sequence[str]:
+def _list_collection_verbs(resource: ServedResource, address: _Address) -> Sequence[str]:
     """A namespaced resource is read in all namespaces at once, but written in one."""
     if resource.namespaced and not address.namespace:
         return [verb for verb in resource.verbs if verb in {"list", "watch", "get"}]
@@ -175,11 +175,11 @@ def _is_watch_path(segments: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=256)
 def _parse_address(path: str) -> tuple[str, str, _Address] | None:
     """Group, version and address of a path to a resource. Every request asks twice, and many go to few places."""
-    found = resource_path(path)
-    return None if found is None else (found[0], found[1], _address(found[2]))
+    found = parse_resource_path(path)
+    return None if found is None else (found[0], found[1], _read_segments(found[2]))
 
 
-def _address(segments: tuple[str, ...]) -> _Address:
+def _read_segments(segments: tuple[str, ...]) -> _Address:
     watches = _is_watch_path(segments)
     if watches:
         segments = segments[1:]

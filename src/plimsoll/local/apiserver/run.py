@@ -26,12 +26,12 @@ from plimsoll.local.apiserver.bootstrap.namespace_defaults import NamespaceDefau
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.event_expiry import DEFAULT_TTL_S, EventExpiry
 from plimsoll.local.apiserver.long_work import LongWork, start_worker_threads
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Durability, HistoryLimits, SqliteDriver, Store
-from plimsoll.local.apiserver.transport.certificates import server_certificates
-from plimsoll.local.apiserver.transport.kubeconfig import kubeconfig, url_of
+from plimsoll.local.apiserver.transport.certificates import load_server_certificates
+from plimsoll.local.apiserver.transport.kubeconfig import build_kubeconfig, build_url
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listener import Listener, raise_descriptor_limit
 from plimsoll.runtime.services import RestartPolicy, Service
@@ -85,7 +85,7 @@ class Serving:
     ready: Ready
 
 
-async def no_services(_serving: Serving) -> Sequence[Service]:
+async def build_no_services(_serving: Serving) -> Sequence[Service]:
     """Only the server."""
     return ()
 
@@ -106,7 +106,7 @@ def build_application(
     tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
     server = Server(
         store=store,
-        registry=ResourceRegistry(builtin_resources()),
+        registry=ResourceRegistry(list_builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.build(
@@ -126,7 +126,7 @@ async def run(
     clock: Clock,
     entropy: Entropy,
     on_ready: Callable[[Ready], None],
-    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = no_services,
+    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = build_no_services,
     on_supervised: Callable[[Supervisor], None] = lambda _supervisor: None,
 ) -> None:
     """Serve until cancelled. Raises, before anything is served, what keeps it from being so.
@@ -134,7 +134,7 @@ async def run(
     The services that `beside` gives are started after the server and stopped before it. `on_supervised` gets the
     supervisor of them all, which knows the state of each.
     """
-    users = _users_of(settings.token_file)
+    users = _load_users(settings.token_file)
     directory = DataDirectory(settings.data)
     if settings.fresh:
         directory.forget_objects()
@@ -146,7 +146,7 @@ async def run(
     ):
         # From here on the directory is ours alone.
         token = directory.load_admin_token(entropy)
-        certificates = server_certificates(directory, host=settings.host, now=clock.now())
+        certificates = load_server_certificates(directory, host=settings.host, now=clock.now())
         credentials = Credentials(
             users={**users, token: build_administrator()},
             signing_key=directory.load_signing_key(entropy),
@@ -156,14 +156,14 @@ async def run(
             store, clock=clock, entropy=entropy, credentials=credentials, long_work=LongWork(threads)
         )
         raise_descriptor_limit()
-        tls = certificates.tls()
+        tls = certificates.build_ssl_context()
         listener = Listener(
             application, host=settings.host, port=settings.port, tls=tls, limits=settings.limits, clock=clock
         )
         try:
-            url = url_of(settings.host, listener.listen())
+            url = build_url(settings.host, listener.listen())
             await application.start()
-            content = kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
+            content = build_kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
             ready = Ready(url=url, kubeconfig=directory.write_kubeconfig(content))
             more = await beside(Serving(application=application, token=token, ready=ready))
             on_ready(ready)
@@ -171,7 +171,7 @@ async def run(
             services = [
                 Service(name="certificate-renewal", run=renewal.run),
                 Service(name="event-expiry", run=EventExpiry(application.server, ttl_s=settings.event_ttl_s).run),
-                Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
+                Service(name="namespace-contents", run=_build_namespace_defaults(application, credentials).run),
                 Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
                 *more,
             ]
@@ -183,7 +183,7 @@ async def run(
             listener.close()
 
 
-def _users_of(token_file: Path | None) -> dict[str, User]:
+def _load_users(token_file: Path | None) -> dict[str, User]:
     if token_file is None:
         return {}
     try:
@@ -195,7 +195,7 @@ def _users_of(token_file: Path | None) -> dict[str, User]:
     return read_token_file(text, path=str(token_file))
 
 
-def _namespace_contents(application: Application, credentials: Credentials) -> NamespaceDefaults:
+def _build_namespace_defaults(application: Application, credentials: Credentials) -> NamespaceDefaults:
     return NamespaceDefaults(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
 
@@ -214,7 +214,7 @@ class CertificateRenewal:
             self.renew_if_due()
 
     def renew_if_due(self) -> bool:
-        certificates = server_certificates(self._directory, host=self._host, now=self._clock.now())
+        certificates = load_server_certificates(self._directory, host=self._host, now=self._clock.now())
         if certificates.renewed:
             certificates.load_into(self._tls)
             log.info("certificate.renewed", file=str(certificates.certificate_file))

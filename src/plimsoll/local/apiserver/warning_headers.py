@@ -12,15 +12,15 @@ _MOST_IN_ALL: Final = 4 * 1024
 _MOST_WHEN_CUT: Final = 256
 
 
-def warning_headers(warnings: Iterable[str]) -> list[tuple[str, str]]:
+def build_warning_headers(warnings: Iterable[str]) -> list[tuple[str, str]]:
     """One header per different warning, in order."""
     texts = [text for text in dict.fromkeys(warnings) if text]
     if sum(map(len, texts)) > _MOST_IN_ALL:
-        texts = _cut(texts)
+        texts = _truncate(texts)
     return [("Warning", f"299 - {_quote(text)}") for text in texts]
 
 
-def _cut(texts: list[str]) -> list[str]:
+def _truncate(texts: list[str]) -> list[str]:
     """The first warnings, each cut, up to and with the one that passes the limit.
 
     kube-apiserver cuts once a warning does not fit; it keeps all those up to that warning, which may be more.

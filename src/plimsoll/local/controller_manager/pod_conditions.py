@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import PodCondition
 
 
-def pod_condition(pod: Pod, type_: str) -> PodCondition | None:
+def find_pod_condition(pod: Pod, type_: str) -> PodCondition | None:
     return next((condition for condition in pod.status.conditions if condition.type == type_), None)
 
 
@@ -45,7 +45,7 @@ async def mark_disruption_target(
         "observedGeneration": pod.metadata.generation,
         "lastTransitionTime": format_time(now),
     }
-    known = pod_condition(pod, "DisruptionTarget")
+    known = find_pod_condition(pod, "DisruptionTarget")
     status: dict[str, Any] = {}
     if known is None or (known.status, known.reason, known.message) != ("True", reason, message):
         # A strategic patch puts what is new first, unless it says where: a real controller writes at the end.

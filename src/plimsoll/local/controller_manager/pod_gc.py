@@ -15,7 +15,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on, states_in
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.pod_conditions import is_finished, mark_disruption_target
-from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, list_pods_on_node
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 
@@ -40,13 +40,13 @@ class PodGcSettings(Value, frozen=True):
     kept_finished: int = 12_500
 
 
-def excess_finished_pods(finished: Sequence[Pod], kept: int) -> list[Pod]:
+def select_excess_finished_pods(finished: Sequence[Pod], kept: int) -> list[Pod]:
     """The finished pods to delete so that `kept` are left, the oldest first."""
     excess = len(finished) - kept
-    return sorted(finished, key=_age)[:excess] if excess > 0 else []
+    return sorted(finished, key=_get_age_key)[:excess] if excess > 0 else []
 
 
-def _age(pod: Pod) -> tuple[str, str, str]:
+def _get_age_key(pod: Pod) -> tuple[str, str, str]:
     metadata = pod.metadata
     return str(metadata.creation_timestamp), metadata.namespace, metadata.name
 
@@ -64,15 +64,15 @@ class PodGarbageCollector:
         index_pods_by_node(self._pods)
         self._pods.add_index(_FINISHED_INDEX, lambda pod: [True] if is_finished(pod) else [])
         self.controller: Controller[str] = Controller(
-            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._missing_nodes
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._list_missing_nodes
         )
         enqueue_on(self._nodes, self.controller, lambda change: (change.key.name,))
-        enqueue_on(self._pods, self.controller, self._of_pod)
+        enqueue_on(self._pods, self.controller, self._list_keys_of_pod)
 
     async def reconcile(self, name: str) -> Done | Again:
         if name == FINISHED:
-            return await self._let_finished_go()
-        if self._nodes.cache.get(name) is not None or not pods_on(self._pods, name):
+            return await self._delete_excess_finished_pods()
+        if self._nodes.cache.get(name) is not None or not list_pods_on_node(self._pods, name):
             self._missing_since.pop(name, None)
             return Done()
         now_s = self._clock.monotonic_s()
@@ -82,7 +82,7 @@ class PodGarbageCollector:
         if await self._is_there(name):
             self._missing_since.pop(name, None)
             return Done()
-        pods = pods_on(self._pods, name)
+        pods = list_pods_on_node(self._pods, name)
         for pod in pods:
             await self._collect(pod)
         return Done(summary=f"collected {len(pods)} pods: the node no longer exists")
@@ -100,8 +100,9 @@ class PodGarbageCollector:
         ):
             await self._delete(pod)
 
-    async def _let_finished_go(self) -> Done:
-        excess = excess_finished_pods(self._pods.cache.by_index(_FINISHED_INDEX, True), self._settings.kept_finished)  # noqa: FBT003 -- an index value
+    async def _delete_excess_finished_pods(self) -> Done:
+        finished = self._pods.cache.by_index(_FINISHED_INDEX, True)  # noqa: FBT003 -- an index value
+        excess = select_excess_finished_pods(finished, self._settings.kept_finished)
         for pod in excess:
             await self._delete(pod)
         return Done(summary=f"let {len(excess)} finished pods go" if excess else "")
@@ -113,11 +114,11 @@ class PodGarbageCollector:
 
     # ---- pods that a change concerns
 
-    def _missing_nodes(self) -> list[str]:
+    def _list_missing_nodes(self) -> list[str]:
         names = dict.fromkeys(pod.spec.node_name for pod in self._pods.cache if pod.spec.node_name)
         return [*(name for name in names if self._nodes.cache.get(name) is None), FINISHED]
 
-    def _of_pod(self, change: Change[Pod]) -> Iterable[str]:
+    def _list_keys_of_pod(self, change: Change[Pod]) -> Iterable[str]:
         states: list[Any] = states_in(change)
         if not states:
             return ()

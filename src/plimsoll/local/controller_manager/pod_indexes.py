@@ -17,24 +17,24 @@ _BY_LABEL: Final = "upkeep: pods by label"
 
 
 def index_pods_by_node(pods: Informer[Pod]) -> None:
-    """Have pods found by `pods_on`; asked for again, it is there already."""
+    """Have pods found by `list_pods_on_node`; asked for again, it is there already."""
     with suppress(InvalidInput):
         pods.add_index(_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
 
 
-def pods_on(pods: Informer[Pod], node_name: str) -> list[Pod]:
+def list_pods_on_node(pods: Informer[Pod], node_name: str) -> list[Pod]:
     """The pods bound to a node, in the order of their names."""
     found = pods.cache.by_index(_BY_NODE, node_name)
     return sorted(found, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
 
 
 def index_pods_by_label(pods: Informer[Pod]) -> None:
-    """Have pods found by `pods_matching`."""
+    """Have pods found by `list_matching_pods`."""
     with suppress(InvalidInput):
         pods.add_index(_BY_LABEL, lambda pod: [(pod.metadata.namespace, *pair) for pair in pod.metadata.labels.items()])
 
 
-def pods_matching(pods: Informer[Pod], namespace: str, selector: LabelSelector) -> list[Pod]:
+def list_matching_pods(pods: Informer[Pod], namespace: str, selector: LabelSelector) -> list[Pod]:
     """The pods of a namespace with such labels, in the order of their names."""
     exact = ((requirement.key, selector.get_exact_value(requirement.key)) for requirement in selector)
     pair = next(((key, value) for key, value in exact if value is not None), None)

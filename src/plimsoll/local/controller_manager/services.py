@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.local.liveness import Liveness
 
 
-def node_lifecycle_services(
+def build_node_lifecycle_services(
     components: Components, liveness: Liveness, settings: NodeLifecycleSettings | None = None
 ) -> list[Service]:
     """Conditions and taints of silent nodes, and what NoExecute taints do to pods."""
@@ -34,31 +34,35 @@ def node_lifecycle_services(
         components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
     )
     eviction = TaintEvictionController(components.component(taint_eviction.NAME))
-    return [_service(lifecycle.controller), _service(eviction.controller)]
+    return [_build_service(lifecycle.controller), _build_service(eviction.controller)]
 
 
-def pod_gc_services(components: Components, settings: PodGcSettings | None = None) -> list[Service]:
+def build_pod_gc_services(components: Components, settings: PodGcSettings | None = None) -> list[Service]:
     """Pods of nodes that no longer exist."""
     part = PodGarbageCollector(components.component(pod_gc.NAME), settings or PodGcSettings())
-    return [_service(part.controller)]
+    return [_build_service(part.controller)]
 
 
-def disruption_services(components: Components) -> list[Service]:
+def build_disruption_services(components: Components) -> list[Service]:
     """The status of disruption budgets."""
-    return [_service(DisruptionController(components.component(disruption_budgets.NAME)).controller)]
+    return [_build_service(DisruptionController(components.component(disruption_budgets.NAME)).controller)]
 
 
-def garbage_collector_services(components: Components, *, spared_owners: Container[str] = frozenset()) -> list[Service]:
+def build_garbage_collector_services(
+    components: Components, *, spared_owners: Container[str] = frozenset()
+) -> list[Service]:
     """Objects go with their owners, but not with those that are spared (by uid)."""
     part = GarbageCollector(components.component(garbage_collection.NAME), spared_owners=spared_owners)
     return [Service(name=garbage_collection.NAME, run=part.run)]
 
 
-def namespace_services(components: Components, settings: NamespaceControllerSettings | None = None) -> list[Service]:
+def build_namespace_services(
+    components: Components, settings: NamespaceControllerSettings | None = None
+) -> list[Service]:
     """Namespaces that are deleted are emptied."""
     part = NamespaceController(components.component(namespace_deletion.NAME), settings or NamespaceControllerSettings())
-    return [_service(part.controller)]
+    return [_build_service(part.controller)]
 
 
-def _service(controller: Controller[Any]) -> Service:
+def _build_service(controller: Controller[Any]) -> Service:
     return Service(name=controller.name, run=controller.run)

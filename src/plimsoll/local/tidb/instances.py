@@ -14,7 +14,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import ready_since
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import get_ready_since
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: st
         address=f"{host}:{CLIENT_PORTS[component]}",
         is_base=not cluster.is_heterogeneous,
         is_ready=is_pod_ready(pod) and not is_leaving,
-        since=ready_since(pod),
+        since=get_ready_since(pod),
         labels=read_server_labels(component, spec.config),
         cpu_cores=_amount(spec, "cpu"),
         capacity_bytes=int(_amount(spec, "storage")),

@@ -31,7 +31,7 @@ class RequestHistory:
     async def run(self) -> None:
         with self._store.watch(REQUESTS) as changes:
             async for event in changes:
-                body = event.object.body()
+                body = event.object.decode_body()
                 known_as = f"{event.object.key.namespace}/{event.object.key.name}"
                 self._take(known_as, (body.get("status") or {}).get("conditions") or [])
 

@@ -92,7 +92,7 @@ class Seeder:
         key = Key(resource.stored_as, namespace, metadata["name"])
         is_new = self._server.store.get(key) is None
         body = prepare_for_server(manifest, namespace=namespace, uid_of=self._uid_of)
-        if "status" in manifest and resource.subresource("status") is None:
+        if "status" in manifest and resource.find_subresource("status") is None:
             body["status"] = manifest["status"]
         try:
             await self._client.call(self._build_apply(resource, key, body, manager=manager))
@@ -159,7 +159,11 @@ class Seeder:
     async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
         """Of a kind with a definition the server is asked; of the others `manifest_entries` has seen to it."""
         status = manifest.get("status")
-        if status is None or resource.subresource("status") is None or is_builtin(resource.api_version, resource.kind):
+        if (
+            status is None
+            or resource.find_subresource("status") is None
+            or is_builtin(resource.api_version, resource.kind)
+        ):
             return
         calls = self._client.calls
         path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
@@ -170,7 +174,7 @@ class Seeder:
         )
 
     def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
-        resource = self._server.registry.of_kind(manifest["apiVersion"], manifest["kind"])
+        resource = self._server.registry.find_kind(manifest["apiVersion"], manifest["kind"])
         if resource is None:
             raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
         return resource
@@ -205,7 +209,7 @@ class Seeder:
         if resource is None:
             return ""
         found = self._server.store.get(Key(resource.stored_as, namespace if resource.namespaced else "", name))
-        return "" if found is None else str(found.body()["metadata"]["uid"])
+        return "" if found is None else str(found.decode_body()["metadata"]["uid"])
 
     def _note_owners(self, body: Json, namespace: str) -> None:
         for owner in body["metadata"].get("ownerReferences") or ():
@@ -221,8 +225,8 @@ class Seeder:
         def decide(found: Stored | None) -> Decision:
             if found is None:
                 return Keep()
-            body = found.body()
-            before = found.body()
+            body = found.decode_body()
+            before = found.decode_body()
             if is_new and uid:
                 body["metadata"]["uid"] = uid
             if metadata.get("creationTimestamp"):
@@ -240,7 +244,7 @@ class Seeder:
     async def _copy(self, first: Stored, names: Sequence[str]) -> None:
         bodies: list[Json] = []
         for name in names:
-            body = first.body()
+            body = first.decode_body()
             body["metadata"] |= {"name": name, "uid": self._entropy.generate_uid()}
             bodies.append(body)
 

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.admission import AdmissionAttributes as Attempt
 from plimsoll.local.apiserver.auth_types import Attributes, Decision, User
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store, Stored
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 ANYBODY = User(name="somebody", groups=("system:masters",))
-CATALOGUE = ResourceRegistry(builtin_resources())
+CATALOGUE = ResourceRegistry(list_builtin_resources())
 
 
 class ObjectExists(Exception):
@@ -64,7 +64,7 @@ class AdmissionHarness:
         whole = default(deepcopy(obj))
         stored = await self.store.update(key_of(whole), lambda _current: Put(whole))
         assert stored is not None
-        return stored.body()
+        return stored.decode_body()
 
     async def furnish(self, namespace: str = "ns", *, phase: str = "Active") -> None:
         """A namespace as a pod needs it."""
@@ -99,7 +99,7 @@ class AdmissionHarness:
         stored = self.store.get(key_of(obj))
         assert stored is not None
         whole = default(deepcopy(obj))
-        attempt = attempt_of("UPDATE", whole, old=stored.body(), **details)
+        attempt = attempt_of("UPDATE", whole, old=stored.decode_body(), **details)
         await self.admission.mutate(attempt)
         await self.admission.validate(attempt)
         for _ in range(pauses):
@@ -114,7 +114,7 @@ class AdmissionHarness:
     def get(self, api_version: str, kind: str, name: str, namespace: str = "ns") -> Json:
         stored = self.store.get(key_of(an(api_version, kind, name, namespace=namespace)))
         assert stored is not None
-        return stored.body()
+        return stored.decode_body()
 
 
 def in_world(
@@ -137,7 +137,7 @@ def refused(story: Callable[[AdmissionHarness], Awaitable[Any]]) -> Json:
 
 
 def served(api_version: str, kind: str) -> ServedResource:
-    found = CATALOGUE.of_kind(api_version, kind)
+    found = CATALOGUE.find_kind(api_version, kind)
     assert found is not None
     return found
 

@@ -165,7 +165,7 @@ def test_what_a_server_left_half_done_is_finished_by_the_next(world: ApiServerHa
     store = world.server.store
     crd = store.get(Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com"))
     assert crd is not None
-    unsettled = {**crd.body(), "status": {"storedVersions": ["v1"]}}
+    unsettled = {**crd.decode_body(), "status": {"storedVersions": ["v1"]}}
     world.run.run_until(store.update(crd.key, lambda _: Put(unsettled)))
     world.server.registry.serve("widgets.ex.com", ())
     world.application = Application(world.server)
@@ -221,7 +221,7 @@ def test_a_definition_with_a_webhook_that_is_there_already_can_be_changed(world:
     key = Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com")
 
     def with_webhook(found: Any) -> Put:
-        body = found.body()
+        body = found.decode_body()
         return Put({**body, "spec": {**body["spec"], "conversion": WEBHOOK}})
 
     world.run.run_until(world.server.store.update(key, with_webhook))

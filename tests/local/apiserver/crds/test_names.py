@@ -93,7 +93,7 @@ def test_one_that_an_older_server_established_is_withdrawn_at_the_start(world: A
     key = Key("apiextensions.k8s.io/customresourcedefinitions", "", f"clusterrolebindings.{GROUP}")
     stored = world.server.store.get(key)
     assert stored is not None
-    body = {**stored.body()}
+    body = {**stored.decode_body()}
     body["status"] = build_accepted_names_status({**body, "status": {}}, [], now="2026-01-01T00:00:00Z")
     assert conditions(body)["Established"][0] == "True"
     world.run.run_until(world.server.store.update(key, lambda _: Put(body)))

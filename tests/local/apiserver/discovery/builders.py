@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from plimsoll.local.apiserver.discovery import handle_discovery
 from plimsoll.local.apiserver.http_types import Request, Response
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from tests.local.apiserver.presentation.recordings import FIXTURES, custom_resources
 
@@ -25,7 +25,7 @@ ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/
 
 
 def server_with(*definitions: Json, problem: str = "") -> Server:
-    registry = ResourceRegistry(builtin_resources())
+    registry = ResourceRegistry(list_builtin_resources())
     for definition in definitions:
         serve(registry, definition)
     clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(problem=problem)

@@ -121,7 +121,7 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(
         if not disturbed and attempt.operation == "UPDATE":
             disturbed.append(1)
             other = store.list("configmaps").items[0]
-            body = other.body()
+            body = other.decode_body()
             body["data"]["theirs"] = "1"
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)

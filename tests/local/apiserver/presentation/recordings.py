@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource, Subresource
 
 Json = dict[str, Any]
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "kubernetes"
 NOW = datetime(2026, 11, 15, 4, 30, 0, tzinfo=UTC)
-CATALOGUE = ResourceRegistry(builtin_resources())
+CATALOGUE = ResourceRegistry(list_builtin_resources())
 
 
 def golden(file: str) -> dict[str, Json]:

@@ -17,7 +17,7 @@ def row(kind: str, **content: Any) -> dict[str, Any]:
     group, _, bare = kind.rpartition("/")
     printer = BuiltinPrinter(group, bare)
     metadata = {"name": "x", "creationTimestamp": ago(hours=2), **content.pop("metadata", {})}
-    cells = printer.cells({"metadata": metadata, **content}, NOW)
+    cells = printer.build_cells({"metadata": metadata, **content}, NOW)
     return dict(zip([column["name"] for column in printer.columns], cells, strict=True))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.presentation.durations import human, since
+from plimsoll.local.apiserver.presentation.durations import format_duration, format_since
 from tests.local.apiserver.presentation.recordings import NOW, ago
 
 MINUTE, HOUR, DAY, YEAR = 60, 3_600, 86_400, 31_536_000
@@ -48,7 +48,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("seconds", "expected"), TABLE)
 def test_human_duration(seconds: float, expected: str):
-    assert human(timedelta(seconds=seconds)) == expected
+    assert format_duration(timedelta(seconds=seconds)) == expected
 
 
 _UNITS = {"y": YEAR, "d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
@@ -67,7 +67,7 @@ def _read(text: str) -> int:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(min_value=0, max_value=200 * YEAR))
 def test_what_is_said_is_true_and_not_off_by_more_than_a_seventh(seconds: int):
-    said = _read(human(timedelta(seconds=seconds)))
+    said = _read(format_duration(timedelta(seconds=seconds)))
     assert said <= seconds
     assert seconds - said <= seconds / 7
 
@@ -76,16 +76,16 @@ def test_what_is_said_is_true_and_not_off_by_more_than_a_seventh(seconds: int):
 @given(st.integers(min_value=0, max_value=YEAR * 20), st.integers(min_value=0, max_value=YEAR * 20))
 def test_a_longer_time_is_never_said_to_be_shorter(item: int, other: int):
     short, long = sorted((item, other))
-    assert _read(human(timedelta(seconds=short))) <= _read(human(timedelta(seconds=long)))
+    assert _read(format_duration(timedelta(seconds=short))) <= _read(format_duration(timedelta(seconds=long)))
 
 
 @pytest.mark.parametrize(
     "stamp", [None, "", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01", 5, "0001-01-01T00:00:00Z"]
 )
 def test_no_time_is_unknown(stamp: object):
-    assert since(stamp, NOW) == "<unknown>"
+    assert format_since(stamp, NOW) == "<unknown>"
 
 
 @pytest.mark.parametrize("stamp", [ago(seconds=90), "2026-11-15T04:28:30.000000Z", "2026-11-15T06:28:30+02:00"])
 def test_times_are_read_in_every_form_that_objects_have(stamp: str):
-    assert since(stamp, NOW) == "90s"
+    assert format_since(stamp, NOW) == "90s"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.apiserver.presentation.pod_rows import pod_cells, row_conditions
+from plimsoll.local.apiserver.presentation.pod_rows import build_pod_cells, build_row_conditions
 from tests.local.apiserver.presentation.recordings import NOW, ago
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ def pod(*containers: Json, phase: str = "Running", init: list[Json] | None = Non
 
 def cells(obj: Json) -> dict[str, Any]:
     names = ("name", "ready", "status", "restarts", "age", "ip", "node", "nominated", "gates")
-    return dict(zip(names, pod_cells(obj, NOW), strict=True))
+    return dict(zip(names, build_pod_cells(obj, NOW), strict=True))
 
 
 INIT_SPEC = {"initContainers": [{"name": "i0"}, {"name": "i1"}]}
@@ -149,8 +149,8 @@ def test_readiness_gates():
 
 @pytest.mark.parametrize(("phase", "reason"), [("Succeeded", "Succeeded"), ("Failed", "Failed")])
 def test_a_row_of_an_ended_pod_says_so(phase: str, reason: str):
-    assert [row_condition["reason"] for row_condition in row_conditions(pod(phase=phase))] == [reason]
+    assert [row_condition["reason"] for row_condition in build_row_conditions(pod(phase=phase))] == [reason]
 
 
 def test_a_row_of_a_running_pod_says_nothing():
-    assert row_conditions(pod(RUNNING)) == []
+    assert build_row_conditions(pod(RUNNING)) == []

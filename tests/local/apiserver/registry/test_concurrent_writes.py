@@ -161,7 +161,7 @@ def test_a_patch_lands_although_somebody_writes_past_the_handlers_more_than_ten_
         if number is not None:
             other = store.get(Key("configmaps", "here", "a"))
             assert other is not None
-            body = other.body()
+            body = other.decode_body()
             body["data"]["theirs"] = str(number)
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)

@@ -85,7 +85,7 @@ def just_before_the_write(world: ApiServerHarness, key: Key, change: Callable[[d
         await real(attempt)
 
         def decide(current: Any) -> Any:
-            return change(current.body())
+            return change(current.decode_body())
 
         await world.server.store.update(key, decide)
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.request.json import _read_closely, read_json
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.interface import Decoded
 from tests.local.apiserver.builders import MERGE, STRATEGIC, ApiServerHarness, deployment, pod
@@ -38,7 +38,7 @@ def world() -> Iterator[ApiServerHarness]:
 
 
 def strategy(kind: str) -> BuiltinStrategy:
-    return BuiltinStrategy(next(resource for resource in builtin_resources() if resource.kind == kind))
+    return BuiltinStrategy(next(resource for resource in list_builtin_resources() if resource.kind == kind))
 
 
 def made_from_template(**spec: Any) -> dict[str, Any]:
@@ -111,9 +111,9 @@ def test_objects_of_one_template_are_owned_alike():
         value = {**made_from_template(**spec), "status": {}}
         return ownership.update(None, value, manager="m", now=NOW)["metadata"]["managedFields"]
 
-    kept = strategy("Pod").field_manager("")
+    kept = strategy("Pod").get_field_manager("")
     for spec in ({}, {"nodeName": "n"}, {}, {"nodeName": "n"}):
-        assert owned(spec, ownership=kept) == owned(spec, ownership=strategy("Pod").field_manager(""))
+        assert owned(spec, ownership=kept) == owned(spec, ownership=strategy("Pod").get_field_manager(""))
 
 
 @pytest.mark.parametrize("content", [MERGE, STRATEGIC])

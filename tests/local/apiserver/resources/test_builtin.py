@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ServedResource
 
 DISCOVERY = Path(__file__).parents[3] / "fixtures" / "kubernetes" / "discovery"
-SERVED = tuple(builtin_resources())
+SERVED = tuple(list_builtin_resources())
 
 
 def recorded(resource: ServedResource) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import list_builtin_resources
 from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 
-BUILTIN = tuple(builtin_resources())
+BUILTIN = tuple(list_builtin_resources())
 
 
 def custom(group: str, plural: str, *, version: str = "v1", stored_as: str = "") -> ServedResource:

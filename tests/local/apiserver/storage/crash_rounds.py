@@ -88,7 +88,7 @@ def body(store: Store, name: str) -> dict[str, Any] | None:
     found = store.get(Key("pods", "default", name))
     if found is None:
         return None
-    read = found.body()
+    read = found.decode_body()
     assert read["metadata"].pop("resourceVersion") == str(found.revision)
     return read
 

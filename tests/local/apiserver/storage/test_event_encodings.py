@@ -22,7 +22,7 @@ def test_the_object_of_a_deletion_is_counted_and_dropped():
 
 def test_more_than_the_bound_is_given_out_all_the_same():
     event = deleted(EncodingCache(10))
-    assert event.object.body()["metadata"]["resourceVersion"] == "3"
+    assert event.object.decode_body()["metadata"]["resourceVersion"] == "3"
     assert event.wire.startswith(b'{"type":"DELETED"')
     event.keep_encoding("name", b"web" * 10)
     assert event.get_encoding("name") is None

@@ -70,7 +70,7 @@ async def test_objects_revisions_and_history_are_there_after_a_restart(tmp_path:
         assert (store.revision, names(store.list("pods").items)) == (5, ["default/a"])
         assert names(store.list("pods", ListQuery(at=3)).items) == ["default/a", "default/b"]
         with store.watch("pods", since=2, matches=lambda stored: stored.labels.get("w") == "1") as watch:
-            assert (await anext(watch)).object.body()["metadata"]["labels"] == {"w": "1"}
+            assert (await anext(watch)).object.decode_body()["metadata"]["labels"] == {"w": "1"}
         with store.watch("pods", since=2) as watch:
             told = [await anext(watch) for _ in range(3)]
         assert [(event.type.value, event.object.name, event.revision) for event in told] == [
@@ -97,14 +97,14 @@ async def test_history_on_disk_keeps_to_the_same_limits(tmp_path: Path):
     async with opened("sqlite", tmp_path, limits=HistoryLimits(changes_per_resource=20)) as store:
         for number in range(300):
             await put(store, "a", number=number)
-        oldest = store.oldest("pods")
+        oldest = store.get_oldest_revision("pods")
     assert row_count(tmp_path) <= 21
     async with opened("sqlite", tmp_path) as store:
-        assert store.oldest("pods") == oldest
+        assert store.get_oldest_revision("pods") == oldest
         with store.watch("pods", since=oldest) as watch:
             assert (await anext(watch)).type == "MODIFIED"
     async with opened("sqlite", tmp_path, limits=HistoryLimits(changes_per_resource=5)) as store:
-        assert store.revision - store.oldest("pods") <= 5
+        assert store.revision - store.get_oldest_revision("pods") <= 5
     assert row_count(tmp_path) <= 6
 
 

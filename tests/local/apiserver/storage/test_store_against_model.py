@@ -116,7 +116,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def keep(self, key: Key) -> None:
         kept = self.loop.run_until_complete(self.store.update(key, lambda _: Keep()))
-        assert (kept.body() if kept else None) == self.model.state(key.resource).get(key.path)
+        assert (kept.decode_body() if kept else None) == self.model.state(key.resource).get(key.path)
 
     @rule(chosen=st.lists(keys, min_size=2, max_size=3, unique=True), details=bodies)
     def put_together(self, chosen: list[Key], details: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
         revision = max(1, self.store.revision - back)
         self.store.compact(revision)
         for resource in ("pods", "apps/deployments"):
-            assert self.store.oldest(resource) >= revision
+            assert self.store.get_oldest_revision(resource) >= revision
 
     @rule()
     def let_history_age(self) -> None:
@@ -175,10 +175,10 @@ class StoreMachine(RuleBasedStateMachine):
                 page = self.store.list(resource, query, matches=selected if selecting else None)
             except Compacted:
                 assert at is not None
-                assert at < self.store.oldest(resource)
+                assert at < self.store.get_oldest_revision(resource)
                 return
-            assert at is None or at >= self.store.oldest(resource)
-            found |= {stored.key.path: stored.body() for stored in page.items}
+            assert at is None or at >= self.store.get_oldest_revision(resource)
+            found |= {stored.key.path: stored.decode_body() for stored in page.items}
             start = page.next
             assert page.revision == (at or self.store.revision)
             if start is not None and not selecting:
@@ -197,9 +197,9 @@ class StoreMachine(RuleBasedStateMachine):
         try:
             watch = self.store.watch(resource, namespace=namespace, since=since, matches=matches)
         except Compacted:
-            assert since < self.store.oldest(resource)
+            assert since < self.store.get_oldest_revision(resource)
             return
-        assert since >= self.store.oldest(resource)
+        assert since >= self.store.get_oldest_revision(resource)
         self.followers.append(WatchFollower(watch, resource, namespace, selecting, since, []))
 
     @rule(resource=resources, namespace=st.none() | namespaces)
@@ -208,7 +208,7 @@ class StoreMachine(RuleBasedStateMachine):
         with self.store.watch(resource, namespace=namespace) as watch:
             for body in expected.values():
                 event = self.loop.run_until_complete(asyncio.wait_for(anext(watch), 10))
-                assert (event.type, event.object.body()) == ("ADDED", body)
+                assert (event.type, event.object.decode_body()) == ("ADDED", body)
             assert watch.initial_left == 0
             assert watch.revision == self.store.revision
 
@@ -224,7 +224,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
         while len(follower.told) < len(expected):
             event = self.loop.run_until_complete(asyncio.wait_for(anext(follower.watch), 10))
-            follower.told.append(ModelEvent(event.type.value, event.revision, event.object.body()))
+            follower.told.append(ModelEvent(event.type.value, event.revision, event.object.decode_body()))
             assert follower.told == expected[: len(follower.told)]
             assert follower.watch.revision >= event.revision
         assert follower.watch.revision == self.store.revision

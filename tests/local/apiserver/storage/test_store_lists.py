@@ -43,7 +43,7 @@ async def test_resources_do_not_mix_and_an_unknown_one_is_empty(driver: str, tmp
         await put(store, "a", resource="apps/deployments")
         assert store.list("pods").items == ()
         assert store.list("pods").revision == store.revision
-        assert store.resources() == ("apps/deployments",)
+        assert store.list_resources() == ("apps/deployments",)
 
 
 async def test_pages_tell_where_to_go_on_and_how_much_is_left(driver: str, tmp_path: Path):
@@ -91,7 +91,7 @@ async def test_pages_at_one_revision_are_one_consistent_list(driver: str, tmp_pa
             ["default/p4"],
         ]
         page = store.list("pods", ListQuery(limit=1, at=then, start="default/p2"))
-        assert page.items[0].body()["spec"] == {}
+        assert page.items[0].decode_body()["spec"] == {}
         assert (page.revision, page.remaining) == (then, 2)
 
 

@@ -40,7 +40,7 @@ async def test_reads_leave_nothing_behind(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         assert store.count("x.example/nothing") == 0
         assert store.list("x.example/nothing", ListQuery(limit=1)).items == ()
-        assert store.oldest("x.example/nothing") == 0
+        assert store.get_oldest_revision("x.example/nothing") == 0
         store.select_fields("x.example/nothing", lambda _body: {})
         assert held(store) == set()
 
@@ -89,7 +89,7 @@ async def test_nobody_resumes_across_what_was_forgotten(driver: str, tmp_path: P
         clock.elapsed_s = AGE_S + 1
         await put(store, "a")
         assert held(store) == {"pods"}
-        assert store.oldest("x.example/gone") == deletion
+        assert store.get_oldest_revision("x.example/gone") == deletion
         with pytest.raises(Compacted):
             store.watch("x.example/gone", since=deletion - 1)
         with store.watch("x.example/gone", since=deletion) as watch:
@@ -122,7 +122,7 @@ async def test_a_watcher_of_an_empty_resource_outlives_its_history(driver: str, 
     clock = StoppedClock()
     async with opened(driver, tmp_path, limits=SHORT, clock=clock) as store:
         with store.watch("x.example/gone", since=1) as watch:
-            waiting = asyncio.create_task(watch.next_batch())
+            waiting = asyncio.create_task(watch.wait_for_batch())
             await come_and_go(store, "x.example/gone")
             told = [(event.type.value, event.revision) for event in await waiting]
             clock.elapsed_s = AGE_S + 1
@@ -131,7 +131,7 @@ async def test_a_watcher_of_an_empty_resource_outlives_its_history(driver: str, 
             assert held(store) == {"pods", "x.example/gone"}
             back = await put(store, "b", resource="x.example/gone")
             while not told or told[-1][1] < back.revision:
-                told += [(event.type.value, event.revision) for event in await watch.next_batch()]
+                told += [(event.type.value, event.revision) for event in await watch.wait_for_batch()]
         assert told == [("ADDED", 2), ("DELETED", 3), ("ADDED", back.revision)]
 
 
@@ -163,8 +163,8 @@ async def test_the_oldest_changes_go_first_whosever_they_are(driver: str, tmp_pa
         for resource in ("early", "late"):
             for _ in range(12):
                 await put(store, "a", resource=resource, text="x" * 1_000)
-        assert store.oldest("early") > 1
-        assert store.oldest("late") == 0
+        assert store.get_oldest_revision("early") > 1
+        assert store.get_oldest_revision("late") == 0
         assert store.count("early") == store.count("late") == 1
 
 

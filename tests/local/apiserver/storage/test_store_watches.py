@@ -69,9 +69,9 @@ async def test_leaving_a_selector_is_deleted_and_entering_it_is_added(driver: st
             await put(store, "a", labels={"w": "2"}, out="1")
             left, entered, changed = [await anext(watch) for _ in range(3)]
         assert [short(left), short(entered), short(changed)] == ["DELETED a 3", "ADDED a 5", "MODIFIED a 6"]
-        assert left.object.body()["metadata"]["labels"] == {"w": "1"}
-        assert left.object.body()["metadata"]["resourceVersion"] == "3"
-        assert entered.object.body()["spec"] == {"out": "1"}
+        assert left.object.decode_body()["metadata"]["labels"] == {"w": "1"}
+        assert left.object.decode_body()["metadata"]["resourceVersion"] == "3"
+        assert entered.object.decode_body()["spec"] == {"out": "1"}
 
 
 async def test_deleting_what_is_out_of_sight_is_not_told(driver: str, tmp_path: Path):
@@ -94,7 +94,7 @@ async def test_an_event_is_encoded_once_for_all_watchers(driver: str, tmp_path: 
         first.keep_encoding("names", b"a")
         assert second.get_encoding("names") == b"a"
         frame = msgspec.json.decode(first.wire)
-        assert frame == {"type": "ADDED", "object": first.object.body()}
+        assert frame == {"type": "ADDED", "object": first.object.decode_body()}
         assert first.wire.endswith(b"}\n")
 
 
@@ -125,7 +125,7 @@ async def test_a_slow_watcher_is_ended_and_slows_nobody(driver: str, tmp_path: P
             assert (await anext(quick)).revision == number + 2
         with pytest.raises(Expired) as gone:
             await told(slow, 1_000)
-        assert gone.value.oldest == store.oldest("pods")
+        assert gone.value.oldest == store.get_oldest_revision("pods")
         with pytest.raises(StopAsyncIteration):
             await anext(slow)
 
@@ -162,7 +162,7 @@ async def test_progress_never_runs_ahead_of_what_was_delivered(driver: str, tmp_
 async def test_closing_a_watch_ends_the_task_that_waits_for_it(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         watch = store.watch("pods")
-        waiting = asyncio.create_task(watch.next_batch())
+        waiting = asyncio.create_task(watch.wait_for_batch())
         await asyncio.sleep(0)
         watch.close()
         with pytest.raises(StopAsyncIteration):
@@ -172,7 +172,7 @@ async def test_closing_a_watch_ends_the_task_that_waits_for_it(driver: str, tmp_
 async def test_a_cancelled_wait_loses_no_event(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         with store.watch("pods", since=1) as watch:
-            waiting = asyncio.create_task(watch.next_batch())
+            waiting = asyncio.create_task(watch.wait_for_batch())
             await asyncio.sleep(0)
             writing = asyncio.create_task(put(store, "a"))
             waiting.cancel()
@@ -187,7 +187,7 @@ async def test_batches_hold_whatever_is_at_hand_in_order(driver: str, tmp_path: 
                 await put(store, f"p{number}")
             seen: list[int] = []
             while len(seen) < 600:
-                seen += [event.revision for event in await watch.next_batch()]
+                seen += [event.revision for event in await watch.wait_for_batch()]
             assert seen == list(range(2, 602))
 
 
@@ -197,14 +197,14 @@ async def test_history_keeps_to_its_limits_of_count_bytes_and_age(driver: str, t
     async with opened(driver, tmp_path, limits=limits, clock=clock) as store:
         for number in range(150):
             await put(store, f"p{number}")
-        assert 100 >= store.revision - store.oldest("pods") >= 80
+        assert 100 >= store.revision - store.get_oldest_revision("pods") >= 80
         for _ in range(50):
             await put(store, "large", text="x" * 2_000)
-        assert 10 >= store.revision - store.oldest("pods") >= 7
+        assert 10 >= store.revision - store.get_oldest_revision("pods") >= 7
         clock.elapsed_s = 601
         await put(store, "p0")
-        assert store.oldest("pods") == store.revision - 1
-        assert store.oldest("nodes") == 0
+        assert store.get_oldest_revision("pods") == store.revision - 1
+        assert store.get_oldest_revision("nodes") == 0
 
 
 async def test_what_a_bookmark_may_say_never_goes_back(driver: str, tmp_path: Path):

@@ -51,8 +51,8 @@ async def test_deleting_gives_the_last_object_under_the_revision_of_the_deletion
         gone = await remove(store, "a")
         assert gone is not None
         assert gone.revision == store.revision == written.revision + 1
-        assert gone.body() == {**written.body(), "metadata": gone.body()["metadata"]}
-        assert gone.body()["metadata"]["resourceVersion"] == str(gone.revision)
+        assert gone.decode_body() == {**written.decode_body(), "metadata": gone.decode_body()["metadata"]}
+        assert gone.decode_body()["metadata"]["resourceVersion"] == str(gone.revision)
         assert store.get(key("a")) is None
 
 
@@ -82,7 +82,7 @@ async def test_an_object_that_cannot_be_encoded_costs_no_revision(driver: str, t
 
 
 def count_one_up(current: Stored | None) -> Put:
-    count = current.body()["spec"]["count"] if current is not None else 0
+    count = current.decode_body()["spec"]["count"] if current is not None else 0
     return Put(pod("counter", count=count + 1))
 
 
@@ -91,7 +91,7 @@ async def test_concurrent_updates_of_one_object_lose_nothing(driver: str, tmp_pa
         await asyncio.gather(*(store.update(key("counter"), count_one_up) for _ in range(200)))
         counter = store.get(key("counter"))
         assert counter is not None
-        assert counter.body()["spec"]["count"] == 200
+        assert counter.decode_body()["spec"]["count"] == 200
 
 
 async def test_a_cancelled_writer_neither_undoes_its_write_nor_blocks_the_next(driver: str, tmp_path: Path):
@@ -104,7 +104,10 @@ async def test_a_cancelled_writer_neither_undoes_its_write_nor_blocks_the_next(d
         last = await store.update(key("counter"), count_one_up)
         assert last is not None
         acknowledged = sum(isinstance(outcome, Stored) for outcome in outcomes)
-        assert last.body()["spec"]["count"] in {acknowledged + 1, acknowledged + 2}  # the first one was under way
+        assert last.decode_body()["spec"]["count"] in {
+            acknowledged + 1,
+            acknowledged + 2,
+        }  # the first one was under way
 
 
 async def test_several_objects_change_together_and_are_seen_together(driver: str, tmp_path: Path):
@@ -160,7 +163,7 @@ async def test_nothing_is_visible_before_it_is_acknowledged_or_after(driver: str
 async def test_a_closed_store_refuses_writes_and_ends_its_watches(driver: str, tmp_path: Path):
     async with opened(driver, tmp_path) as store:
         watch = store.watch("pods")
-        waiting = asyncio.create_task(watch.next_batch())
+        waiting = asyncio.create_task(watch.wait_for_batch())
         await asyncio.sleep(0)
         await store.aclose()
         with pytest.raises(StopAsyncIteration):

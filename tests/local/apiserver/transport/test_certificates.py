@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.storage import StoreCorrupt
-from plimsoll.local.apiserver.transport.certificates import Certificates, server_certificates
+from plimsoll.local.apiserver.transport.certificates import Certificates, load_server_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def directory(tmp_path: Path) -> DataDirectory:
 
 
 def made(directory: DataDirectory, *, host: str = "127.0.0.1", now: datetime = NOW) -> Certificates:
-    return server_certificates(directory, host=host, now=now)
+    return load_server_certificates(directory, host=host, now=now)
 
 
 def authority(certificates: Certificates) -> x509.Certificate:
@@ -135,7 +135,7 @@ def test_half_a_pair_is_made_again(directory: DataDirectory, lost: str):
     again = made(directory)
     assert again.renewed
     shown(again).verify_directly_issued_by(authority(again))
-    again.tls()
+    again.build_ssl_context()
 
 
 def test_a_key_of_another_certificate_is_noticed(directory: DataDirectory, tmp_path: Path):
@@ -145,7 +145,7 @@ def test_a_key_of_another_certificate_is_noticed(directory: DataDirectory, tmp_p
     directory.write_secret("server.key", other.read_secret("server.key") or b"")
     again = made(directory)
     assert again.renewed
-    again.tls()
+    again.build_ssl_context()
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "server.crt", "server.key"])
@@ -157,14 +157,14 @@ def test_a_damaged_file_is_named_with_what_to_do(directory: DataDirectory, name:
 
 
 def test_tls_is_1_2_or_newer_and_speaks_http_1_1_only(directory: DataDirectory):
-    context = made(directory).tls()
+    context = made(directory).build_ssl_context()
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     assert handshake(context, ssl.create_default_context(cadata=made(directory).ca_pem.decode())) == "http/1.1"
 
 
 def test_a_client_of_another_authority_refuses_it(directory: DataDirectory, tmp_path: Path):
     other = made(DataDirectory(tmp_path / "other"))
-    context = made(directory).tls()
+    context = made(directory).build_ssl_context()
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(context, ssl.create_default_context(cadata=other.ca_pem.decode()))
 

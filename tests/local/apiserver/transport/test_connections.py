@@ -24,7 +24,7 @@ def world() -> Iterator[VirtualRun]:
 
 def test_it_runs_out_at_the_deadline_and_only_once(world: VirtualRun):
     ends: list[float] = []
-    MovingDeadline(world.loop, lambda: ends.append(world.loop.time())).until(5.0)
+    MovingDeadline(world.loop, lambda: ends.append(world.loop.time())).set_deadline(5.0)
     world.advance_by(4.9)
     assert ends == []
     world.advance_by(100)
@@ -36,7 +36,7 @@ def test_the_last_deadline_counts(world: VirtualRun, deadlines: list[float | Non
     ends: list[float] = []
     patience = MovingDeadline(world.loop, lambda: ends.append(world.loop.time()))
     for deadline in deadlines:
-        patience.until(deadline)
+        patience.set_deadline(deadline)
     world.advance_by(100)
     assert ends == [9.0]
 
@@ -45,8 +45,8 @@ def test_the_last_deadline_counts(world: VirtualRun, deadlines: list[float | Non
 def test_nothing_comes_after_the_end(world: VirtualRun, deadline: float | None):
     ends: list[float] = []
     patience = MovingDeadline(world.loop, lambda: ends.append(0.0))
-    patience.until(3.0)
-    patience.until(deadline)
+    patience.set_deadline(3.0)
+    patience.set_deadline(deadline)
     patience.end()
     world.advance_by(100)
     assert ends == []
@@ -68,7 +68,7 @@ def test_it_runs_out_exactly_when_a_deadline_passes_unmoved(steps: list[tuple[in
             if ends != expected:
                 break
             deadline = None if allowed is None else run.loop.time() + allowed
-            patience.until(deadline)
+            patience.set_deadline(deadline)
         assert ends == expected
 
 

@@ -5,11 +5,11 @@ import base64
 import pytest
 import yaml
 
-from plimsoll.local.apiserver.transport.kubeconfig import kubeconfig, url_of
+from plimsoll.local.apiserver.transport.kubeconfig import build_kubeconfig, build_url
 
 
 def test_one_context_called_plimsoll_joins_cluster_and_user():
-    config = yaml.safe_load(kubeconfig(url="https://127.0.0.1:6443", ca_pem=b"PEM", token="secret"))
+    config = yaml.safe_load(build_kubeconfig(url="https://127.0.0.1:6443", ca_pem=b"PEM", token="secret"))
     assert config["current-context"] == "plimsoll"
     (context,), (cluster,), (user,) = config["contexts"], config["clusters"], config["users"]
     assert context["name"] == "plimsoll"
@@ -21,7 +21,7 @@ def test_one_context_called_plimsoll_joins_cluster_and_user():
 
 @pytest.mark.parametrize("token", ["0777", "y", "1e3", "-starts-oddly", "~"])
 def test_tokens_stay_text_however_they_look(token: str):
-    assert yaml.safe_load(kubeconfig(url="u", ca_pem=b"", token=token))["users"][0]["user"]["token"] == token
+    assert yaml.safe_load(build_kubeconfig(url="u", ca_pem=b"", token=token))["users"][0]["user"]["token"] == token
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_tokens_stay_text_however_they_look(token: str):
     ],
 )
 def test_the_url_is_one_that_a_client_can_reach(host: str, url: str):
-    assert url_of(host, 6443) == url
+    assert build_url(host, 6443) == url

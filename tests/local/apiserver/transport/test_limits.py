@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.status_errors import StatusError
-from plimsoll.local.apiserver.transport.limits import InFlight, Limits, PriorityLevel, priority_level_of
+from plimsoll.local.apiserver.transport.limits import InFlight, Limits, PriorityLevel, find_priority_level
 
 
 def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one") -> Request:
@@ -40,7 +40,7 @@ def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one")
     ],
 )
 def test_requests_are_counted_by_kind(method: str, url: str, lane: PriorityLevel):
-    assert priority_level_of(asked(method, url)) is lane
+    assert find_priority_level(asked(method, url)) is lane
 
 
 def test_the_defaults_are_those_of_kube_apiserver():

@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.authentication import build_administrator
 from plimsoll.local.apiserver.data_directory import DataDirectory
 from plimsoll.local.apiserver.run import CertificateRenewal, Credentials, build_application
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
-from plimsoll.local.apiserver.transport.certificates import server_certificates
+from plimsoll.local.apiserver.transport.certificates import load_server_certificates
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 from plimsoll.runtime.entropy import SeededEntropy
 from plimsoll.runtime.virtual_run import VirtualRun
@@ -68,7 +68,7 @@ def test_two_servers_with_the_same_seed_answer_alike():
 def test_a_server_that_runs_on_gets_the_next_certificate_in_time(tmp_path: Path):
     directory = DataDirectory(tmp_path)
     with VirtualRun() as run:
-        first = server_certificates(directory, host="127.0.0.1", now=run.clock.now())
+        first = load_server_certificates(directory, host="127.0.0.1", now=run.clock.now())
         shown = first.certificate_file.read_bytes()
         tls = CountingContext()
         run.spawn(CertificateRenewal(directory, host="127.0.0.1", tls=tls, clock=run.clock).run())
@@ -77,7 +77,7 @@ def test_a_server_that_runs_on_gets_the_next_certificate_in_time(tmp_path: Path)
         run.advance_by(10 * 86_400)
         assert tls.loads == 1
         assert first.certificate_file.read_bytes() != shown
-        assert server_certificates(directory, host="127.0.0.1", now=run.clock.now()).ca_pem == first.ca_pem
+        assert load_server_certificates(directory, host="127.0.0.1", now=run.clock.now()).ca_pem == first.ca_pem
 
 
 class CountingContext(ssl.SSLContext):

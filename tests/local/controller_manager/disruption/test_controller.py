@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.disruption.allowed_disruptions import status_of
-from plimsoll.local.controller_manager.services import disruption_services
+from plimsoll.local.controller_manager.disruption.allowed_disruptions import compute_status
+from plimsoll.local.controller_manager.services import build_disruption_services
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
 from plimsoll.objects.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
@@ -49,7 +49,7 @@ def test_disruptions_allowed_are_what_counting_by_hand_gives(
     )
     budget = PodDisruptionBudget(spec=spec, status=PodDisruptionBudgetStatus(disrupted_pods=granted))
 
-    status, book = status_of(budget, pods, scale, NOW)
+    status, book = compute_status(budget, pods, scale, NOW)
 
     expected = len(pods) if is_minimum and isinstance(amount, int) else scale
     share = Fraction(int(amount[:-1]), 100) * expected if isinstance(amount, str) else Fraction(amount)
@@ -70,7 +70,7 @@ def test_disruptions_allowed_are_what_counting_by_hand_gives(
 
 class DisruptionCluster(LocalClusterHarness):
     def __init__(self) -> None:
-        super().__init__(disruption_services)
+        super().__init__(build_disruption_services)
 
     def budget(self, name: str = "b", **spec: Any) -> None:
         selector = {"matchLabels": {"app": "w"}}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.garbage_collector.decisions import DeleteObject, OwnerState, RemoveOwners, plan
-from plimsoll.local.controller_manager.services import garbage_collector_services
+from plimsoll.local.controller_manager.services import build_garbage_collector_services
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
@@ -64,7 +64,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
 
 class GarbageCollectorCluster(LocalClusterHarness):
     def __init__(self, **more: Any) -> None:
-        super().__init__(garbage_collector_services, **more)
+        super().__init__(build_garbage_collector_services, **more)
 
     def thing(self, name: str, *owners: dict[str, Any], base: str = CONFIG_MAPS, **more: Any) -> dict[str, Any]:
         """A config map with owners, given as reference to be named by others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.controller_manager.services import namespace_services
+from plimsoll.local.controller_manager.services import build_namespace_services
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
 
@@ -13,7 +13,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def emptying() -> LocalClusterHarness:
-    return LocalClusterHarness(namespace_services)
+    return LocalClusterHarness(build_namespace_services)
 
 
 def delete(world: LocalClusterHarness) -> None:

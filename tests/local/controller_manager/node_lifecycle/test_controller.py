@@ -7,7 +7,7 @@ import pytest
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
 from plimsoll.local.controller_manager.node_lifecycle.health import NodeGracePeriods
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
-from plimsoll.local.controller_manager.services import node_lifecycle_services
+from plimsoll.local.controller_manager.services import build_node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
 from tests.local.apiserver.builders import MERGE
 from tests.local.controller_manager.builders import NODES, NodeLifecycleCluster
@@ -294,7 +294,7 @@ def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not
     ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
     with LocalClusterHarness(
-        lambda parts: node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
+        lambda parts: build_node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
     ) as world:
         for name in ("good", "bad"):
             world.made(NODES, {"metadata": {"name": name}})

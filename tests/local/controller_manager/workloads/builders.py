@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import build_daemon_set_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from plimsoll.objects.api.meta import format_time
 from tests.faults import CrashAfter
 from tests.local.apiserver.builders import MERGE
@@ -34,9 +34,9 @@ NODES = "/api/v1/nodes"
 
 def all_sets(components: Components) -> Sequence[Service]:
     return [
-        *stateful_set_services(components),
-        *daemon_set_services(components),
-        *job_services(components),
+        *build_stateful_set_services(components),
+        *build_daemon_set_services(components),
+        *build_job_services(components),
     ]
 
 

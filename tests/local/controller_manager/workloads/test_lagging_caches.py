@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import build_daemon_set_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from tests.local.controller_manager.workloads.builders import (
     APPS,
     JOBS,
@@ -36,7 +36,7 @@ def _slow_to_adopt(owner: str) -> SlowPort:
 
 def test_a_replica_set_that_adopts_while_its_pods_come_in_makes_none_twice():
     slow = _slow_to_adopt("/replicasets/r")
-    with ReplicaSetCluster(replica_set_services, through=slow.wrap) as world:
+    with ReplicaSetCluster(build_replica_set_services, through=slow.wrap) as world:
         world.made(PODS, _orphan("stray", "a"))
         world.run.advance_by(10)
         world.made(SETS, replica_set(replicas=3))
@@ -47,7 +47,7 @@ def test_a_replica_set_that_adopts_while_its_pods_come_in_makes_none_twice():
 
 def test_a_daemon_set_that_adopts_while_its_pods_come_in_makes_none_twice():
     slow = _slow_to_adopt("/daemonsets/d")
-    with WorkloadCluster(daemon_set_services, through=slow.wrap) as world:
+    with WorkloadCluster(build_daemon_set_services, through=slow.wrap) as world:
         for name in ("a", "b", "c"):
             world.make(NODES, node(name))
             world.patch(f"{NODES}/{name}", {"spec": {"taints": None}})
@@ -63,7 +63,7 @@ def test_a_daemon_set_that_adopts_while_its_pods_come_in_makes_none_twice():
 
 def test_a_daemon_set_waits_until_it_sees_its_pods():
     slow = SlowPort(late_s=3)
-    with WorkloadCluster(daemon_set_services, through=slow.wrap) as world:
+    with WorkloadCluster(build_daemon_set_services, through=slow.wrap) as world:
         world.make(NODES, node("a"))
         world.patch(f"{NODES}/a", {"spec": {"taints": None}})
         world.make(f"{APPS}/daemonsets", daemon_set())
@@ -75,7 +75,7 @@ def test_a_daemon_set_waits_until_it_sees_its_pods():
 
 def test_a_stateful_set_that_adopts_while_its_pods_come_in_makes_none_twice():
     slow = _slow_to_adopt("/statefulsets/s")
-    with WorkloadCluster(stateful_set_services, through=slow.wrap) as world:
+    with WorkloadCluster(build_stateful_set_services, through=slow.wrap) as world:
         world.make(PODS, _orphan("s-0", "s"))
         world.run.advance_by(10)
         world.make(f"{APPS}/statefulsets", stateful_set(replicas=3, podManagementPolicy="Parallel"))
@@ -88,7 +88,7 @@ def test_a_stateful_set_that_adopts_while_its_pods_come_in_makes_none_twice():
 
 def test_a_job_waits_until_it_sees_its_pods():
     slow = SlowPort(late_s=3)
-    with WorkloadCluster(job_services, through=slow.wrap) as world:
+    with WorkloadCluster(build_job_services, through=slow.wrap) as world:
         world.make(JOBS, job(parallelism=2, completions=2))
         world.run.advance_by(1)
         world.patch(f"{JOBS}/j", {"spec": {"activeDeadlineSeconds": 600}})
@@ -98,7 +98,7 @@ def test_a_job_waits_until_it_sees_its_pods():
 
 def test_a_job_made_anew_while_the_old_ones_pods_are_let_go_is_seen_at_once():
     slow = SlowPort(slow=("PATCH", "/stray"), takes_s=5)
-    with WorkloadCluster(job_services, through=slow.wrap) as world:
+    with WorkloadCluster(build_job_services, through=slow.wrap) as world:
         old = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "old", "controller": True}
         stray = _orphan("stray", "j")
         stray["metadata"].update(ownerReferences=[old], finalizers=["batch.kubernetes.io/job-tracking"])
@@ -111,7 +111,7 @@ def test_a_job_made_anew_while_the_old_ones_pods_are_let_go_is_seen_at_once():
 
 def test_an_owner_that_was_deleted_unseen_adopts_nothing():
     late = SlowPort(late="replicasets", late_s=3)
-    with ReplicaSetCluster(replica_set_services, through=late.wrap) as world:
+    with ReplicaSetCluster(build_replica_set_services, through=late.wrap) as world:
         world.made(SETS, replica_set(replicas=1))
         world.run.advance_by(10)
         world.ask("DELETE", f"{SETS}/r", {"propagationPolicy": "Background"})

@@ -10,7 +10,7 @@ import yaml
 from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.http_types import Request
-from plimsoll.local.apiserver.routing import attributes_of
+from plimsoll.local.apiserver.routing import read_attributes
 from plimsoll.nodes.model.call_outcomes import Done
 from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
@@ -39,7 +39,7 @@ class RecordingTransport:
 
         class Through:
             async def send(self, call: Call) -> Response:
-                found = attributes_of(User(name="anybody"), Request.build(call.method, call.path))
+                found = read_attributes(User(name="anybody"), Request.build(call.method, call.path))
                 noting.asked.append(found)
                 reply: Response = await transport.send(call)
                 return reply

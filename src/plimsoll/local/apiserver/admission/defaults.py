@@ -78,7 +78,9 @@ class DefaultStorageClass:
                 spec["storageClassName"] = name
 
     def _default(self) -> str | None:
-        metadatas = [stored.body()["metadata"] for stored in self._store.list("storage.k8s.io/storageclasses").items]
+        metadatas = [
+            stored.decode_body()["metadata"] for stored in self._store.list("storage.k8s.io/storageclasses").items
+        ]
         defaults = [metadata for metadata in metadatas if _is_default(metadata.get("annotations") or {})]
         newest = max((default.get("creationTimestamp", "") for default in defaults), default="")
         names = (default["name"] for default in defaults if default.get("creationTimestamp", "") == newest)

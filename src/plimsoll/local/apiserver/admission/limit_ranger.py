@@ -57,7 +57,7 @@ class LimitRanger:
 
     def _limit_ranges(self, namespace: str) -> Iterator[Json]:
         for stored in self._store.list("limitranges", ListQuery(namespace=namespace)).items:
-            yield stored.body()
+            yield stored.decode_body()
 
 
 def find_pod_problems(pod: Json, limits: list[Json]) -> list[str]:

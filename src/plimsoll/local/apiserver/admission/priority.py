@@ -76,7 +76,7 @@ class Priority:
             stored = self._store.get(Key(_CLASSES, "", name))
             if stored is None:
                 raise forbidden(attempt, f"no PriorityClass with name {name} was found")
-            return stored.body()
+            return stored.decode_body()
         default = self._default()
         if default is None:
             return _NO_CLASS
@@ -86,6 +86,8 @@ class Priority:
     def _default(self) -> Json | None:
         """Of several that came to be default, the lowest."""
         defaults = [
-            stored.body() for stored in self._store.list(_CLASSES).items if _decoder.decode(stored.data).is_default
+            stored.decode_body()
+            for stored in self._store.list(_CLASSES).items
+            if _decoder.decode(stored.data).is_default
         ]
         return min(defaults, key=lambda body: body.get("value", 0), default=None)

@@ -32,8 +32,8 @@ async def write_status(store: Store, key: Key, status_of: Callable[[Json], Json]
     def change(current: Stored | None) -> Decision:
         if current is None:
             return Keep()
-        before = current.body()
-        status = status_of(current.body())
+        before = current.decode_body()
+        status = status_of(current.decode_body())
         if status == before.get("status"):
             return Keep()
         return Put(

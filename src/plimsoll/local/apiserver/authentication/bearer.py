@@ -94,7 +94,7 @@ class TokenAuthenticator:
         def find(kind: str, namespace: str, name: str) -> Json | None:
             resource = _RESOURCES.get(kind, "serviceaccounts")
             found = store.get(Key(resource, "" if kind == "Node" else namespace, name))
-            return None if found is None else found.body()
+            return None if found is None else found.decode_body()
 
         def find_service_account(namespace: str, name: str) -> Json | None:
             return find("ServiceAccount", namespace, name)

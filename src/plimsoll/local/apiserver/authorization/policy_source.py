@@ -78,7 +78,7 @@ class StoredPolicies:
                 place = (resource, stored.key.path)
                 known = self._compiled.get(place)
                 if known is None or known[0] != stored.revision:
-                    body = stored.body()
+                    body = stored.decode_body()
                     known = (
                         stored.revision,
                         (Role.from_object(body) if resource in ROLES else Binding.from_object(body)),

@@ -36,7 +36,7 @@ async def create_missing(server: Server, objects: Iterable[Json]) -> None:
 
 
 def _find_key(server: Server, obj: Json) -> tuple[Key, Json]:
-    resource = server.registry.of_kind(obj["apiVersion"], obj["kind"])
+    resource = server.registry.find_kind(obj["apiVersion"], obj["kind"])
     assert resource is not None, f"{obj['kind']} is not served"
     metadata = {
         **obj["metadata"],

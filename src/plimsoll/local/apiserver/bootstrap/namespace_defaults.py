@@ -27,7 +27,7 @@ class NamespaceDefaults:
     async def run(self) -> None:
         with self._server.store.watch("namespaces") as namespaces:
             async for event in namespaces:
-                if event.type is EventType.ADDED and not _is_going(event.object.body()):
+                if event.type is EventType.ADDED and not _is_going(event.object.decode_body()):
                     await self._fill(event.object.key.name)
 
     async def _fill(self, namespace: str) -> None:

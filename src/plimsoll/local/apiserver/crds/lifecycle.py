@@ -30,7 +30,7 @@ from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.context import RequestContext
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored, compute_encoded_size
-from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, with_condition
+from plimsoll.local.apiserver.strategies.crd_deletion import CLEANUP, TERMINATING, set_condition
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _DELETED_AT_ONCE: Final = 500
 def restore(server: Server) -> None:
     """Serve what the stored definitions define."""
     for stored in server.store.list(DEFINITIONS).items:
-        serve(server, stored.body())
+        serve(server, stored.decode_body())
 
 
 async def resume(server: Server) -> None:
@@ -116,14 +116,14 @@ async def _update_serving(server: Server, name: str) -> None:
     if stored is None:
         stop_serving(server, name)
         return
-    body = stored.body()
+    body = stored.decode_body()
     if body["metadata"].get("deletionTimestamp"):
         await compile_and_serve(server, body, size_bytes=len(stored.data))
         await _finish(server, name, body)
         return
     group = body["spec"]["group"]
     others = [
-        item.body()
+        item.decode_body()
         for item in server.store.list(DEFINITIONS).items
         if item.name != name and item.name.partition(".")[2] == group
     ]
@@ -177,14 +177,14 @@ async def _write_status(server: Server, name: str, status_of: Callable[[Json], J
     def decide(current: Stored | None) -> Decision:
         if current is None:
             return Keep()
-        before = current.body()
+        before = current.decode_body()
         status = status_of(before)
         if status == before.get("status"):
             return Keep()
         return Put(_build_field_manager().update(before, {**before, "status": status}, manager=_MANAGER, now=now))
 
     result = await server.store.update(Key(DEFINITIONS, "", name), decide)
-    return None if result is None else result.body()
+    return None if result is None else result.decode_body()
 
 
 def _build_field_manager() -> FieldManager:
@@ -208,7 +208,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
         "reason": "InstanceDeletionInProgress",
         "message": "CustomResource deletion is in progress",
     }
-    await _write_status(server, name, lambda current: with_condition(current.get("status") or {}, in_progress))
+    await _write_status(server, name, lambda current: set_condition(current.get("status") or {}, in_progress))
     resource = await server.long_work.run(compute_encoded_size(body), partial(build_stored_resource, body))
     # What lies under a built-in resource's name was never this definition's.
     is_reserved = any(
@@ -222,7 +222,7 @@ async def _finish(server: Server, name: str, body: Json) -> None:
     def decide(current: Stored | None) -> Decision:
         if current is None or (not is_reserved and server.store.count(resource.stored_as)):
             return Keep()
-        definition = current.body()
+        definition = current.decode_body()
         left = [finalizer for finalizer in definition["metadata"].get("finalizers") or [] if finalizer != CLEANUP]
         if not left:
             return Delete()
@@ -245,7 +245,7 @@ async def _delete_all(server: Server, resource: ServedResource) -> None:
     while True:
         page = server.store.list(resource.stored_as, ListQuery(start=start, limit=_DELETED_AT_ONCE))
         for stored in page.items:
-            if stored.body()["metadata"].get("deletionTimestamp"):
+            if stored.decode_body()["metadata"].get("deletionTimestamp"):
                 # Wait for a write that is on its way: it may be the one that lets the object go.
                 await server.store.update(stored.key, lambda _: Keep())
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.strategies.crd_deletion import with_condition
+from plimsoll.local.apiserver.strategies.crd_deletion import set_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,14 +33,14 @@ def build_accepted_names_status(
         named = _build_condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
     else:
         named = _build_condition("NamesAccepted", "False", conflict, now=now)
-    status = with_condition(status, named)
+    status = set_condition(status, named)
     if _is_established(status) and not is_reserved(names, builtin):
         return status
     if conflict is None:
         why = ("InitialNamesAccepted", "the initial names have been accepted")
-        return with_condition(status, _build_condition("Established", "True", why, now=now))
+        return set_condition(status, _build_condition("Established", "True", why, now=now))
     why = ("NotAccepted", "not all names are accepted")
-    return with_condition(status, _build_condition("Established", "False", why, now=now))
+    return set_condition(status, _build_condition("Established", "False", why, now=now))
 
 
 def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:

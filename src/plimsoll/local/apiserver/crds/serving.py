@@ -20,7 +20,7 @@ from plimsoll.local.apiserver.resources.registry import (
     get_compiled,
 )
 from plimsoll.local.apiserver.storage import compute_encoded_size
-from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
+from plimsoll.local.apiserver.strategies.field_labels import build_reader, list_selectable
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.version_priority import priority
 
@@ -47,8 +47,8 @@ def serve(server: Server, definition: Json, compiled: CompiledDefinition | None 
     resources = _list_served_versions(definition, compiled)
     server.registry.serve(name, resources)
     if resources:
-        fields = {path: absent for resource in resources for path, absent in selectable(resource).items()}
-        server.store.select_fields(resources[0].stored_as, reader(fields.items()))
+        fields = {path: absent for resource in resources for path, absent in list_selectable(resource).items()}
+        server.store.select_fields(resources[0].stored_as, build_reader(fields.items()))
     if before is not None and before.compiled is not compiled:
         server.crd_tasks.end_watches(name)
 

@@ -16,7 +16,7 @@ from plimsoll.local.apiserver.discovery.openapi_documents import build_address
 from plimsoll.local.apiserver.discovery.server_version import build_version_info
 from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Response
 from plimsoll.local.apiserver.presentation.encoding import encode
-from plimsoll.local.apiserver.presentation.negotiation import Clause, MediaForm, clauses, not_acceptable
+from plimsoll.local.apiserver.presentation.negotiation import Clause, MediaForm, not_acceptable, parse_clauses
 from plimsoll.local.apiserver.status_errors import method_not_allowed, unknown_resource
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _answer_resources(request: Request, published: DocumentCache, group: str, ve
 def _negotiate_form(request: Request, *, aggregated_too: bool = False) -> str:
     """`json`, `yaml` or, for `/api` and `/apis`, `aggregated v2`: the first that the Accept header allows."""
     header = request.get_header("accept")
-    for clause in clauses(header) if header.strip() else clauses("*/*"):
+    for clause in parse_clauses(header) if header.strip() else parse_clauses("*/*"):
         form = _find_clause_form(clause)
         if form is not None and (aggregated_too or not form.startswith(_AGGREGATED)):
             return form
@@ -129,7 +129,7 @@ def _answer_plain(request: Request, value: Any) -> Response:
 
 
 def _answer_openapi(server: Server, request: Request, published: DocumentCache, name: str) -> Response:
-    if not any(clause.covers(JSON) for clause in clauses(request.get_header("accept") or "*/*")):
+    if not any(clause.covers(JSON) for clause in parse_clauses(request.get_header("accept") or "*/*")):
         return Response(status=406, body=b"", content_type=TEXT)
     if not name:
         # A real server lets Go guess the type of the index, and Go guesses text.

@@ -9,7 +9,7 @@ from plimsoll.local.apiserver.handlers.get_list import find_page
 from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.registry.deletion import delete_object
 from plimsoll.local.apiserver.request.options import delete_options, list_options, read_delete_options
-from plimsoll.local.apiserver.request.responses import form_of, list_response, object_response
+from plimsoll.local.apiserver.request.responses import build_object_response, list_response, negotiate_form
 from plimsoll.local.apiserver.status_errors import StatusError
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ Json = dict[str, Any]
 
 
 async def delete(server: Server, call: RequestContext) -> Response:
-    form_of(call)
+    negotiate_form(call)
     body, status = await delete_object(server, call, await _read_options(server, call))
     if body.get("kind") == "Status":
         return Response.from_json(body, status=status)
-    return await object_response(server, call, body, status=status)
+    return await build_object_response(server, call, body, status=status)
 
 
 async def _read_options(server: Server, call: RequestContext) -> Json:
@@ -33,7 +33,7 @@ async def _read_options(server: Server, call: RequestContext) -> Json:
 
 async def delete_collection(server: Server, call: RequestContext) -> Response:
     """Delete every object that a list with the same options would return, one after the other."""
-    form_of(call)
+    negotiate_form(call)
     options = await _read_options(server, call)
     read_delete_options(options)
     page = await find_page(server, call, list_options(call.request, watch=False))

@@ -10,12 +10,12 @@ from plimsoll.local.apiserver.handlers import create, delete, get_list, patch, w
 from plimsoll.local.apiserver.handlers.patch import APPLY_PATCH
 from plimsoll.local.apiserver.handlers.subresources import handle_subresource
 from plimsoll.local.apiserver.http_types import Response
-from plimsoll.local.apiserver.request.bodies import media_type, read_object
+from plimsoll.local.apiserver.request.bodies import read_media_type, read_object
 from plimsoll.local.apiserver.request.context import RequestContext
-from plimsoll.local.apiserver.request.options import write_options
-from plimsoll.local.apiserver.request.responses import object_response
+from plimsoll.local.apiserver.request.options import read_write_options
+from plimsoll.local.apiserver.request.responses import build_object_response
 from plimsoll.local.apiserver.reviews.review import review
-from plimsoll.local.apiserver.strategies.custom import custom_strategy
+from plimsoll.local.apiserver.strategies.custom import get_custom_strategy
 from plimsoll.local.apiserver.subresources import binding
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def build_context(request: Request, route: ResourceRoute, user: User) -> Request
     """The context of a request, with its options read and validated."""
     warnings: list[str] = []
     if route.resource.is_custom:
-        deprecation = custom_strategy(route.resource).deprecation_warning
+        deprecation = get_custom_strategy(route.resource).deprecation_warning
         warnings += [deprecation] if deprecation else []
     if route.verb not in _WRITES:
         return RequestContext(
             request, route, user, dry_run=False, field_manager="", field_validation="Warn", warnings=warnings
         )
-    options = write_options(request, route.verb, is_apply=media_type(request) == APPLY_PATCH)
+    options = read_write_options(request, route.verb, is_apply=read_media_type(request) == APPLY_PATCH)
     return RequestContext(
         request,
         route,
@@ -69,7 +69,7 @@ async def _dispatch_verb(server: Server, call: RequestContext) -> Response:
         return await handle_subresource(server, call)
     if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
         body = await _read(server, call, kind=call.resource.kind, api_version=call.resource.api_version)
-        return await object_response(server, call, review(server, call, body), status=201)
+        return await build_object_response(server, call, review(server, call, body), status=201)
     if call.resource.stored_as == "bindings":
         body = await _read(server, call, kind="Binding", api_version="v1")
         return Response.from_json(await binding.bind(server, call, body), status=201)

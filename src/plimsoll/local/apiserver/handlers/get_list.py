@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.registry.identity import key_of
+from plimsoll.local.apiserver.registry.identity import build_key
 from plimsoll.local.apiserver.request.continue_tokens import NEWEST, ContinueToken, decode_token, encode_token
 from plimsoll.local.apiserver.request.options import list_options, parse_revision
-from plimsoll.local.apiserver.request.responses import build_stored_response, form_of, list_response
+from plimsoll.local.apiserver.request.responses import build_stored_response, list_response, negotiate_form
 from plimsoll.local.apiserver.request.selectors import build_matcher
 from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead, select_from
 
@@ -39,21 +39,21 @@ _TOO_OLD_TO_CONTINUE: Final = (
 
 
 async def get(server: Server, call: RequestContext) -> Response:
-    form_of(call)
+    negotiate_form(call)
     resource_version = call.request.get_parameter("resourceVersion") or ""
     if resource_version:
         number = parse_revision(resource_version)
         if isinstance(number, str):
             raise status_errors.unexpected(f'resourceVersion: Invalid value: "{resource_version}": {number}')
         await wait_for_revision(server, number)
-    stored = server.store.get(key_of(call))
+    stored = server.store.get(build_key(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
     return await build_stored_response(server, call, stored)
 
 
 async def list_objects(server: Server, call: RequestContext) -> Response:
-    form_of(call)
+    negotiate_form(call)
     options = list_options(call.request, watch=False)
     page = await find_page(server, call, options)
     return await list_response(server, call, page.items, _build_metadata(page, call))

@@ -20,12 +20,12 @@ from plimsoll.local.apiserver.patches.results import PatchRefused
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object, change_or_create_object
 from plimsoll.local.apiserver.registry.identity import check_identity
-from plimsoll.local.apiserver.request.bodies import MOST_STRICT_PROBLEMS, media_type, unknown_format
+from plimsoll.local.apiserver.request.bodies import MOST_STRICT_PROBLEMS, read_media_type, unknown_format
 from plimsoll.local.apiserver.request.json import NotJson, Read, read_json
-from plimsoll.local.apiserver.request.responses import form_of, object_response
+from plimsoll.local.apiserver.request.responses import build_object_response, negotiate_form
 from plimsoll.local.apiserver.request.yaml import read_yaml
 from plimsoll.local.apiserver.strategies.interface import Undecodable
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.json_values import Refused, take_over
@@ -51,7 +51,7 @@ _sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
 async def patch(server: Server, call: RequestContext) -> Response:
-    form_of(call)
+    negotiate_form(call)
     media = patch_media(call)
     if media == APPLY_PATCH:
         return await _apply(server, call)
@@ -66,12 +66,12 @@ async def patch(server: Server, call: RequestContext) -> Response:
 
     obj = await change_object(server, call, apply_to, subresource=call.subresource)
     call.warnings[:0] = noted
-    return await object_response(server, call, obj)
+    return await build_object_response(server, call, obj)
 
 
 def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
     """The format of the patch; `is_of_custom` overrides whether a custom object is patched."""
-    media = media_type(call.request)
+    media = read_media_type(call.request)
     if media not in _ALL:
         raise status_errors.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
     custom = call.resource.is_custom if is_of_custom is None else is_of_custom
@@ -105,7 +105,7 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
     # the patch did not touch has none.
     typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
     value = {name: item if current.get(name) is item else _sort(item) for name, item in sorted(typed.items())}
-    decoded = strategy_of(call.resource).decode_changed(value, current)
+    decoded = find_strategy(call.resource).decode_changed(value, current)
     if isinstance(decoded, Undecodable):
         problem = _format_converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
         raise refusal(problem)
@@ -166,9 +166,9 @@ def _does_not_decode(shown: str, problem: str) -> status_errors.StatusError:
 
 async def _apply(server: Server, call: RequestContext) -> Response:
     applied = await server.long_work.run(call.work_bytes, partial(read_applied, call))
-    strategy = strategy_of(call.resource)
+    strategy = find_strategy(call.resource)
     force = is_forced(call)
-    ownership = strategy.field_manager(call.subresource)
+    ownership = strategy.get_field_manager(call.subresource)
 
     def merge(current: Json | None) -> Json:
         _check_name(call, applied)
@@ -185,13 +185,13 @@ async def _apply(server: Server, call: RequestContext) -> Response:
 
     if call.subresource:
         obj = await change_object(server, call, merge, subresource=call.subresource, is_tracked=False)
-        return await object_response(server, call, obj)
+        return await build_object_response(server, call, obj)
 
     def build_new() -> Json:
         return _build_new(call, applied, merge)
 
     obj, status = await change_or_create_object(server, call, merge, build_new, is_tracked=False)
-    return await object_response(server, call, obj, status=status)
+    return await build_object_response(server, call, obj, status=status)
 
 
 def is_forced(call: RequestContext) -> bool:

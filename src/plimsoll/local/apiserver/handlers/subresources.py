@@ -14,9 +14,9 @@ from plimsoll.local.apiserver.handlers import create, get_list, patch
 from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_subresource
 from plimsoll.local.apiserver.http_types import Response
 from plimsoll.local.apiserver.patches.results import PatchRefused
-from plimsoll.local.apiserver.registry.identity import key_of
+from plimsoll.local.apiserver.registry.identity import build_key
 from plimsoll.local.apiserver.request.bodies import read_object
-from plimsoll.local.apiserver.request.responses import object_response
+from plimsoll.local.apiserver.request.responses import build_object_response
 from plimsoll.local.apiserver.reviews.token_requests import create_token
 from plimsoll.local.apiserver.subresources import binding, eviction, finalize, scale
 
@@ -37,7 +37,7 @@ async def handle_subresource(server: Server, call: RequestContext) -> Response:
     if part in {"resize", "ephemeralcontainers"}:
         if call.verb == "get":
             return await get_list.get(server, call)
-        return await object_response(server, call, await change_pod_subresource(server, call))
+        return await build_object_response(server, call, await change_pod_subresource(server, call))
     if part == "log":
         raise _no_logs(server, call)
     body = await _read_body(server, call)
@@ -52,7 +52,7 @@ async def handle_subresource(server: Server, call: RequestContext) -> Response:
 
 
 async def _read_body(server: Server, call: RequestContext) -> Json:
-    part = call.resource.subresource(call.subresource)
+    part = call.resource.find_subresource(call.subresource)
     assert part is not None
     group, version = part.group or call.resource.group, part.version or call.resource.version
     api_version = f"{group}/{version}" if group else version
@@ -90,10 +90,10 @@ async def _scale(server: Server, call: RequestContext) -> Json:
 
 def _no_logs(server: Server, call: RequestContext) -> status_errors.StatusError:
     """Logs come from a node's kubelet, and there is none behind this server."""
-    stored = server.store.get(key_of(call))
+    stored = server.store.get(build_key(call))
     if stored is None:
         return status_errors.not_found(call.name, group="", resource="pods")
-    node = stored.body().get("spec", {}).get("nodeName")
+    node = stored.decode_body().get("spec", {}).get("nodeName")
     if not node:
         return status_errors.bad_request(f"pod {call.name} does not have a host assigned")
     # The real server looks for the node among the pods when it says that it is not there.

@@ -18,9 +18,9 @@ from plimsoll.local.apiserver.crds.serving import find_served_version
 from plimsoll.local.apiserver.handlers.get_list import read_selectors, select_matching, wait_for_revision
 from plimsoll.local.apiserver.http_types import JSON, Response
 from plimsoll.local.apiserver.request.options import ListOptions, list_options, parse_revision
-from plimsoll.local.apiserver.request.responses import form_of
+from plimsoll.local.apiserver.request.responses import negotiate_form
 from plimsoll.local.apiserver.storage import Compacted, Expired, ListQuery
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -43,7 +43,7 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 async def watch(server: Server, call: RequestContext) -> Response:
-    form = form_of(call, watch=True)
+    form = negotiate_form(call, watch=True)
     options = list_options(call.request, watch=True)
     matches = await read_selectors(server, call, options)
     if call.name:
@@ -99,7 +99,7 @@ class _WatchStream:
     ) -> None:
         self._server = server
         self._resource = call.resource
-        self._strategy = strategy_of(call.resource)
+        self._strategy = find_strategy(call.resource)
         self._form = form
         self._options = options
         self._stream = stream
@@ -166,7 +166,7 @@ class _WatchStream:
         if self._options.bookmarks:
             wakes_s = min(wakes_s, self._next_bookmark_s, *self._last_bookmarks_s)
         self._set_alarm(wakes_s)
-        return await stream.next_batch() or None
+        return await stream.wait_for_batch() or None
 
     def _set_alarm(self, wakes_s: float) -> None:
         """One timer from bookmark to bookmark, not one for every batch."""
@@ -227,7 +227,7 @@ class _WatchStream:
         return _encoder.encode({"type": kind, "object": self._present(stored)}) + b"\n"
 
     def _present(self, stored: Stored) -> Json:
-        return self._strategy.present(stored.body())
+        return self._strategy.present(stored.decode_body())
 
     def _encode_bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         metadata: Json = {"resourceVersion": str(revision)}

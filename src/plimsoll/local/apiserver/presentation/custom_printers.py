@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.local.apiserver.presentation.builtin_printers import describe_column
-from plimsoll.local.apiserver.presentation.durations import instant, since
-from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, items, text, whole
+from plimsoll.local.apiserver.presentation.durations import format_since, parse_timestamp
+from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, get_int, get_items, get_text
 from plimsoll.local.apiserver.presentation.json_paths import InvalidJsonPath, JsonPath, parse
 from plimsoll.objects.schema import go_text
 
@@ -32,8 +32,8 @@ class CustomPrinter:
     rows_when_empty: list[Any] | None = None
 
     def __init__(self, definition: Json, version: str) -> None:
-        named = (item for item in items(definition, "spec", "versions") if item.get("name") == version)
-        written = items(next(named, {}), "additionalPrinterColumns")
+        named = (item for item in get_items(definition, "spec", "versions") if item.get("name") == version)
+        written = get_items(next(named, {}), "additionalPrinterColumns")
         if not written:
             age = {
                 "name": "Age",
@@ -42,7 +42,7 @@ class CustomPrinter:
                 "description": describe_column("creationTimestamp"),
             }
             written = [age]
-        self._columns = [_Column(text(item, "type"), parse(text(item, "jsonPath"))) for item in written]
+        self._columns = [_Column(get_text(item, "type"), parse(get_text(item, "jsonPath"))) for item in written]
         name = {
             "name": "Name",
             "type": "string",
@@ -50,28 +50,28 @@ class CustomPrinter:
             "description": describe_column("name"),
             "priority": 0,
         }
-        self.columns: list[Json] = [name, *(_definition(item) for item in written)]
+        self.columns: list[Json] = [name, *(_build_definition(item) for item in written)]
 
-    def cells(self, obj: Json, now: datetime) -> list[Any]:
-        return [text(obj, "metadata", "name"), *(_cell(column, obj, now) for column in self._columns)]
+    def build_cells(self, obj: Json, now: datetime) -> list[Any]:
+        return [get_text(obj, "metadata", "name"), *(_build_cell(column, obj, now) for column in self._columns)]
 
-    def conditions(self, _obj: Json) -> list[dict[str, str]]:
+    def build_conditions(self, _obj: Json) -> list[dict[str, str]]:
         return []
 
 
-def _definition(written: Json) -> Json:
-    path = text(written, "jsonPath")
+def _build_definition(written: Json) -> Json:
+    path = get_text(written, "jsonPath")
     return {
-        "name": text(written, "name"),
-        "type": text(written, "type"),
-        "format": text(written, "format"),
-        "description": text(written, "description")
+        "name": get_text(written, "name"),
+        "type": get_text(written, "type"),
+        "format": get_text(written, "format"),
+        "description": get_text(written, "description")
         or f"Custom resource definition column (in JSONPath format): {path}",
-        "priority": whole(written, "priority"),
+        "priority": get_int(written, "priority"),
     }
 
 
-def _cell(column: _Column, obj: Json, now: datetime) -> Any:
+def _build_cell(column: _Column, obj: Json, now: datetime) -> Any:
     found = [] if isinstance(column.path, InvalidJsonPath) else column.path.find(obj)
     if not found:
         return None
@@ -103,4 +103,4 @@ def _as_age(value: Any, now: datetime) -> str | None:
         return None
     if value in {"", "null"}:
         return UNKNOWN
-    return "<invalid>" if instant(value) is None else since(value, now)
+    return "<invalid>" if parse_timestamp(value) is None else format_since(value, now)

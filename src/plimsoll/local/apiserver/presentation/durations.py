@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, value
+from plimsoll.local.apiserver.presentation.field_access import UNKNOWN, Json, get_value
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 # Go's zero time: what an absent timestamp is read as.
@@ -18,7 +18,7 @@ ZERO: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LONGEST: Final = timedelta(microseconds=(2**63 - 1) // 1000)
 
 
-def instant(stamp: Any) -> datetime | None:
+def parse_timestamp(stamp: Any) -> datetime | None:
     """A timestamp of an object; None for what is absent, zero or no timestamp."""
     if not isinstance(stamp, str) or not _RFC3339.fullmatch(stamp):
         return None
@@ -29,18 +29,18 @@ def instant(stamp: Any) -> datetime | None:
     return None if found == ZERO else found
 
 
-def since(stamp: Any, now: datetime) -> str:
+def format_since(stamp: Any, now: datetime) -> str:
     """The age of a timestamp."""
-    found = instant(stamp)
-    return UNKNOWN if found is None else human(now - found)
+    found = parse_timestamp(stamp)
+    return UNKNOWN if found is None else format_duration(now - found)
 
 
-def age(obj: Json, now: datetime) -> str:
+def format_age(obj: Json, now: datetime) -> str:
     """The age of an object."""
-    return since(value(obj, "metadata", "creationTimestamp"), now)
+    return format_since(get_value(obj, "metadata", "creationTimestamp"), now)
 
 
-def human(span: timedelta) -> str:
+def format_duration(span: timedelta) -> str:
     """A duration with the precision people care for at its size; a clock that is two seconds ahead is forgiven."""
     seconds = int(min(span, _LONGEST) / timedelta(seconds=1))
     if seconds < -1:
@@ -49,27 +49,27 @@ def human(span: timedelta) -> str:
         return f"{max(seconds, 0)}s"
     minutes, hours = seconds // 60, seconds // 3600
     if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
+        return _format_two_units(minutes, "m", seconds % 60, "s")
     if minutes < 3 * 60:
         return f"{minutes}m"
     if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
+        return _format_two_units(hours, "h", minutes % 60, "m")
     if hours < 48:
         return f"{hours}h"
-    return _in_days(hours)
+    return _format_days(hours)
 
 
-def _in_days(hours: int) -> str:
+def _format_days(hours: int) -> str:
     days = hours // 24
     if days < 8:
-        return _two(days, "d", hours % 24, "h")
+        return _format_two_units(days, "d", hours % 24, "h")
     if hours < 24 * 365 * 2:
         return f"{days}d"
     years = days // 365
     if hours < 24 * 365 * 8:
-        return _two(years, "y", days % 365, "d")
+        return _format_two_units(years, "y", days % 365, "d")
     return f"{years}y"
 
 
-def _two(large: int, unit: str, small: int, smaller_unit: str) -> str:
+def _format_two_units(large: int, unit: str, small: int, smaller_unit: str) -> str:
     return f"{large}{unit}{small}{smaller_unit}" if small else f"{large}{unit}"

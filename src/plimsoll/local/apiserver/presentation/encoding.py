@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.apiserver.http_types import Response
-from plimsoll.local.apiserver.presentation.negotiation import MediaForm, media_of_errors
-from plimsoll.local.apiserver.presentation.tables import META_GROUP, build_partial, build_table, printer_for, version_of
-from plimsoll.local.apiserver.presentation.yaml_encoding import yaml_body
+from plimsoll.local.apiserver.presentation.negotiation import MediaForm, choose_error_media
+from plimsoll.local.apiserver.presentation.tables import (
+    META_GROUP,
+    build_partial,
+    build_table,
+    build_version_metadata,
+    find_printer,
+)
+from plimsoll.local.apiserver.presentation.yaml_encoding import encode_yaml
 from plimsoll.local.apiserver.status_errors import StatusError, failure
 
 if TYPE_CHECKING:
@@ -37,11 +43,11 @@ def encode_list(
 ) -> bytes:
     """A list. `metadata` is the list's own: resourceVersion, continue, remainingItemCount."""
     if form.kind == "table":
-        return encode(form, build_table(form, items, metadata, printer_for(resource), now=now))
+        return encode(form, build_table(form, items, metadata, find_printer(resource), now=now))
     if form.kind == "partial":
         if not form.of_list:
             asked = "you requested PartialObjectMetadata, but the requested object is a list"
-            raise _unfitting(f"{asked} ({_go_type(resource, resource.list_kind)})")
+            raise _unfitting(f"{asked} ({_get_go_type(resource, resource.list_kind)})")
         listed = {"kind": "PartialObjectMetadataList", "apiVersion": f"{META_GROUP}/{form.version}"}
         return encode(form, {**listed, "metadata": metadata, "items": [build_partial(form, item) for item in items]})
     whole = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -57,7 +63,9 @@ def encode_event(
     """One line of a watch. Only the first event of a watch as tables brings the columns."""
     shown = obj
     if form.kind == "table" and not _is_status(obj):
-        shown = build_table(form, [obj], version_of(obj), printer_for(resource), now=now, with_columns=with_columns)
+        shown = build_table(
+            form, [obj], build_version_metadata(obj), find_printer(resource), now=now, with_columns=with_columns
+        )
     elif form.kind == "partial" and not _is_status(obj):
         shown = build_partial(form, obj)
     return _ENCODER.encode({"type": event_type, "object": shown}) + b"\n"
@@ -65,7 +73,7 @@ def encode_event(
 
 def encode_error(request: Request, refusal: StatusError) -> Response:
     """An error Status in the media type of the request."""
-    form = media_of_errors(request)
+    form = choose_error_media(request)
     body = encode(form, refusal.status)
     return Response(status=refusal.code, body=body, content_type=form.content_type, headers=refusal.headers)
 
@@ -73,7 +81,7 @@ def encode_error(request: Request, refusal: StatusError) -> Response:
 def encode(form: MediaForm, value: Any) -> bytes:
     """A JSON value as JSON, pretty JSON or YAML."""
     if form.media == "yaml":
-        return yaml_body(value)
+        return encode_yaml(value)
     if form.pretty:
         return msgspec.json.format(_ENCODER.encode(value), indent=2)
     return _ENCODER.encode(value) + b"\n"
@@ -83,10 +91,10 @@ def _transform(form: MediaForm, obj: Json, resource: ServedResource, *, now: dat
     if form.kind == "object" or _is_status(obj):
         return obj
     if form.kind == "table":
-        return build_table(form, [obj], version_of(obj), printer_for(resource), now=now)
+        return build_table(form, [obj], build_version_metadata(obj), find_printer(resource), now=now)
     if form.of_list:
         asked = "you requested PartialObjectMetadataList, but the requested object is not a list"
-        raise _unfitting(f"{asked} ({_go_type(resource, resource.kind)})")
+        raise _unfitting(f"{asked} ({_get_go_type(resource, resource.kind)})")
     return build_partial(form, obj)
 
 
@@ -98,7 +106,7 @@ def _unfitting(message: str) -> StatusError:
     return failure(406, "NotAcceptable", message)
 
 
-def _go_type(resource: ServedResource, kind: str) -> str:
+def _get_go_type(resource: ServedResource, kind: str) -> str:
     """The name of the type behind a kind, which the message of a real server contains."""
     if resource.is_custom:
         return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"

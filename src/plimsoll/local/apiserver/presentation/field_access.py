@@ -15,7 +15,7 @@ UNSET = "<unset>"
 UNKNOWN = "<unknown>"
 
 
-def value(obj: Any, *path: str) -> Any:
+def get_value(obj: Any, *path: str) -> Any:
     """The value at a path of field names, None where a step is missing or no object."""
     for name in path:
         if not isinstance(obj, dict):
@@ -24,49 +24,49 @@ def value(obj: Any, *path: str) -> Any:
     return obj
 
 
-def name_of(obj: Json) -> str:
-    return text(obj, "metadata", "name")
+def get_name(obj: Json) -> str:
+    return get_text(obj, "metadata", "name")
 
 
-def text(obj: Any, *path: str) -> str:
-    found = value(obj, *path)
+def get_text(obj: Any, *path: str) -> str:
+    found = get_value(obj, *path)
     return found if isinstance(found, str) else ""
 
 
-def whole(obj: Any, *path: str) -> int:
-    found = value(obj, *path)
+def get_int(obj: Any, *path: str) -> int:
+    found = get_value(obj, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
-def flag(obj: Any, *path: str) -> bool:
-    return value(obj, *path) is True
+def get_flag(obj: Any, *path: str) -> bool:
+    return get_value(obj, *path) is True
 
 
-def mapping(obj: Any, *path: str) -> Json:
-    found = value(obj, *path)
+def get_mapping(obj: Any, *path: str) -> Json:
+    found = get_value(obj, *path)
     return found if isinstance(found, dict) else {}
 
 
-def items(obj: Any, *path: str) -> list[Json]:
+def get_items(obj: Any, *path: str) -> list[Json]:
     """A list of objects; entries that are none are left out."""
-    found = value(obj, *path)
+    found = get_value(obj, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def texts(obj: Any, *path: str) -> list[str]:
-    found = value(obj, *path)
+def get_texts(obj: Any, *path: str) -> list[str]:
+    found = get_value(obj, *path)
     return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
 
 def count(obj: Any, *path: str) -> int:
     """How many entries a list or a map has."""
-    found = value(obj, *path)
+    found = get_value(obj, *path)
     return len(found) if isinstance(found, list | dict) else 0
 
 
-def amount(obj: Any, *path: str) -> str:
+def format_amount(obj: Any, *path: str) -> str:
     """A quantity in its canonical form; 0 where there is none, as Go's zero value prints."""
-    found = value(obj, *path)
+    found = get_value(obj, *path)
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         return "0"
     try:
@@ -75,34 +75,34 @@ def amount(obj: Any, *path: str) -> str:
         return str(found)
 
 
-def labels(pairs: Json) -> str:
+def format_labels(pairs: Json) -> str:
     """A map of labels: `a=1,b=2`, sorted."""
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs)) or NONE
 
 
-def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error>") -> str:
+def format_selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error>") -> str:
     """A label selector with expressions in the syntax that `kubectl -l` takes."""
-    written = mapping(obj, *path)
+    written = get_mapping(obj, *path)
     try:
         parts = [
             build_requirement(key, Operator.EQUALS, (str(item),))
-            for key, item in mapping(written, "matchLabels").items()
+            for key, item in get_mapping(written, "matchLabels").items()
         ]
         parts += [
-            parse_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
-            for item in items(written, "matchExpressions")
+            parse_requirement(get_text(item, "key"), get_text(item, "operator"), get_texts(item, "values"))
+            for item in get_items(written, "matchExpressions")
         ]
     except InvalidSelector:
         return unreadable
     return str(LabelSelector(parts)) or empty
 
 
-def condition(obj: Json, kind: str) -> Json | None:
+def find_condition(obj: Json, kind: str) -> Json | None:
     """The first condition of that type in the status."""
-    return next((item for item in items(obj, "status", "conditions") if item.get("type") == kind), None)
+    return next((item for item in get_items(obj, "status", "conditions") if item.get("type") == kind), None)
 
 
-def first_few(parts: list[str], *, most: int = 3, total: int | None = None) -> str:
+def join_first(parts: list[str], *, most: int = 3, total: int | None = None) -> str:
     """`a,b,c + 2 more...`."""
     shown = ",".join(parts[:most])
     number = len(parts) if total is None else total

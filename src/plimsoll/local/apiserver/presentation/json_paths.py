@@ -118,7 +118,7 @@ def parse(text: str) -> JsonPath | InvalidJsonPath:
     at = 0
     while at < len(bare):
         token = _TOKEN.match(bare, at)
-        step = None if token is None else _step(token)
+        step = None if token is None else _parse_step(token)
         if token is None or step is None:
             return InvalidJsonPath(f"unrecognized text at {bare[at : at + 40]!r}")
         steps.append(step)
@@ -126,7 +126,7 @@ def parse(text: str) -> JsonPath | InvalidJsonPath:
     return JsonPath(tuple(steps))
 
 
-def _step(token: re.Match[str]) -> Step | None:
+def _parse_step(token: re.Match[str]) -> Step | None:
     if token["deep"] is not None:
         return RecursiveNode(token["deep"])
     if token["field"] is not None:
@@ -137,12 +137,12 @@ def _step(token: re.Match[str]) -> Step | None:
 def _parse_bracket(inside: str) -> Step | None:
     if inside == "*":
         return WildcardNode()
-    parts = _comma_separated(inside)
+    parts = _split_at_commas(inside)
     names = [_QUOTED.fullmatch(part) for part in parts]
     if all(names):
         unquoted = tuple(_unescape(name[1] if name[1] is not None else name[2]) for name in names if name)
         return FieldNode(unquoted[0]) if len(unquoted) == 1 else UnionNode(unquoted)
-    places = [_place(part) for part in parts]
+    places = [_parse_slice(part) for part in parts]
     return (
         None
         if any(place is None for place in places)
@@ -150,13 +150,13 @@ def _parse_bracket(inside: str) -> Step | None:
     )
 
 
-def _comma_separated(inside: str) -> list[str]:
+def _split_at_commas(inside: str) -> list[str]:
     without_quotes = _QUOTED.sub(lambda found: "x" * len(found[0]), inside)
     cuts = [-1, *(at for at, character in enumerate(without_quotes) if character == ","), len(inside)]
     return [inside[start + 1 : end].strip() for start, end in itertools.pairwise(cuts)]
 
 
-def _place(part: str) -> slice | None:
+def _parse_slice(part: str) -> slice | None:
     if len(part) > 3 * _LONGEST_NUMBER:
         return None
     if re.fullmatch(r"-?\d+", part, re.ASCII):
@@ -178,11 +178,11 @@ def _parse_filter(inside: str) -> FilterNode | None:
         return None
     if not found["sign"]:
         return None if rest else FilterNode(left)
-    right = _literal(rest)
+    right = _parse_literal(rest)
     return None if right is None else FilterNode(left, found["sign"], right)
 
 
-def _literal(written: str) -> Any:
+def _parse_literal(written: str) -> Any:
     quoted = _QUOTED.fullmatch(written)
     if quoted is not None:
         return _unescape(quoted[1] if quoted[1] is not None else quoted[2])
@@ -205,30 +205,30 @@ def _take(step: Step, values: list[Any]) -> Iterator[Any]:
         elif isinstance(step, UnionNode):
             yield from (value[name] for name in step.names if isinstance(value, dict) and name in value)
         elif isinstance(step, WildcardNode):
-            yield from _children(value)
+            yield from _list_children(value)
         elif isinstance(step, ArrayNode):
             yield from (item for place in step.places if isinstance(value, list) for item in value[place])
         elif isinstance(step, RecursiveNode):
-            yield from _below(value, step.name)
+            yield from _find_below(value, step.name)
         else:
-            yield from (child for child in _children(value) if _passes(step, child))
+            yield from (child for child in _list_children(value) if _passes(step, child))
 
 
-def _children(value: Any) -> list[Any]:
+def _list_children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [value[key] for key in sorted(value)]
     return value if isinstance(value, list) else []
 
 
-def _below(root: Any, name: str) -> Iterator[Any]:
+def _find_below(root: Any, name: str) -> Iterator[Any]:
     waiting = [root]
     while waiting:
         value = waiting.pop()
         if name == "*":
-            yield from _children(value)
+            yield from _list_children(value)
         elif isinstance(value, dict) and name in value:
             yield value[name]
-        waiting.extend(reversed(_children(value)))
+        waiting.extend(reversed(_list_children(value)))
 
 
 def _passes(step: FilterNode, item: Any) -> bool:

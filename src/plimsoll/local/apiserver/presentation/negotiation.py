@@ -86,16 +86,16 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaFo
     return msgspec.structs.replace(form, include_object=_read_include_object(request))
 
 
-def media_of_errors(request: Request) -> MediaForm:
+def choose_error_media(request: Request) -> MediaForm:
     """Errors are never tables; where the header allows nothing they are JSON."""
     header = request.get_header("accept")
-    form = next((candidate for candidate in _candidates(header) if candidate.kind == "object"), MediaForm())
+    form = next((candidate for candidate in _list_candidates(header) if candidate.kind == "object"), MediaForm())
     return msgspec.structs.replace(form, pretty=_is_pretty(request, header))
 
 
-def clauses(header: str) -> list[Clause]:
+def parse_clauses(header: str) -> list[Clause]:
     """The media ranges, the preferred first: by quality, then the more specific, then as written."""
-    parsed = [clause for part in header[:_LONGEST_HEADER].split(",") if (clause := _clause(part)) is not None]
+    parsed = [clause for part in header[:_LONGEST_HEADER].split(",") if (clause := _parse_clause(part)) is not None]
     return sorted(
         parsed, key=lambda clause: (-clause.quality, clause.media_type.startswith("*"), clause.media_type.endswith("*"))
     )
@@ -106,7 +106,7 @@ def not_acceptable(media_types: tuple[str, ...]) -> Exception:
     return failure(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
 
 
-def _clause(part: str) -> Clause | None:
+def _parse_clause(part: str) -> Clause | None:
     written, *rest = part.strip().split(";")
     media_type = written.strip()
     if media_type == "*":
@@ -120,14 +120,14 @@ def _clause(part: str) -> Clause | None:
         if not sign or "=" in value or not value:
             continue
         if name.strip() == "q":
-            quality = _quality(value)
+            quality = _parse_quality(value)
         else:
             parameters[name.strip()] = value.strip()
     kind, _, subtype = media_type.partition("/")
     return Clause(f"{kind.strip()}/{subtype.strip()}", parameters, quality)
 
 
-def _quality(text: str) -> float:
+def _parse_quality(text: str) -> float:
     """A number; Go reads anything else as 0."""
     try:
         quality = float(text)
@@ -146,7 +146,7 @@ def _is_known_at_all(header: str) -> bool:
 
 def _is_protobuf_only(header: str) -> bool:
     """A request that kube-apiserver would serve and this server does not: the error must not list protobuf."""
-    return any(clause.media_type == PROTOBUF and "as" not in clause.parameters for clause in clauses(header))
+    return any(clause.media_type == PROTOBUF and "as" not in clause.parameters for clause in parse_clauses(header))
 
 
 def _nothing_known(*, watch: bool) -> Exception:
@@ -156,21 +156,21 @@ def _nothing_known(*, watch: bool) -> Exception:
 
 
 def _choose(header: str) -> MediaForm | None:
-    return next(iter(_candidates(header)), None)
+    return next(iter(_list_candidates(header)), None)
 
 
-def _candidates(header: str) -> list[MediaForm]:
+def _list_candidates(header: str) -> list[MediaForm]:
     if not header.strip():
         return [MediaForm()]
     return [
         form
-        for clause in clauses(header)
+        for clause in parse_clauses(header)
         for media_type in _MEDIA
-        if clause.covers(media_type) and (form := _form(clause, media_type)) is not None
+        if clause.covers(media_type) and (form := _match_form(clause, media_type)) is not None
     ]
 
 
-def _form(clause: Clause, media_type: str) -> MediaForm | None:
+def _match_form(clause: Clause, media_type: str) -> MediaForm | None:
     asked = clause.parameters
     if asked.get("stream", "watch") != "watch":
         return None
@@ -186,7 +186,7 @@ def _is_pretty(request: Request, header: str) -> bool:
     asked = request.get_parameter("pretty")
     if asked:
         return asked in _TRUE
-    if header and any(clause.parameters.get("pretty") == "1" for clause in clauses(header)[:1]):
+    if header and any(clause.parameters.get("pretty") == "1" for clause in parse_clauses(header)[:1]):
         return True
     return request.get_header("user-agent").startswith(_READ_BY_PEOPLE)
 

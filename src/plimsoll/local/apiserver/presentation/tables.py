@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from plimsoll.local.apiserver.presentation.builtin_printers import BuiltinPrinter
 from plimsoll.local.apiserver.presentation.custom_printers import CustomPrinter
-from plimsoll.local.apiserver.presentation.field_access import Json, text
+from plimsoll.local.apiserver.presentation.field_access import Json, get_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,19 +30,19 @@ class Printer(Protocol):
     @property
     def columns(self) -> list[Json]: ...
 
-    def cells(self, obj: Json, now: datetime) -> list[Any]: ...
+    def build_cells(self, obj: Json, now: datetime) -> list[Any]: ...
 
-    def conditions(self, obj: Json) -> list[dict[str, str]]: ...
+    def build_conditions(self, obj: Json) -> list[dict[str, str]]: ...
 
 
-def printer_for(resource: ServedResource) -> Printer:
+def find_printer(resource: ServedResource) -> Printer:
     if resource.definition is not None:
         return CustomPrinter(resource.definition, resource.version)
-    return _builtin_printer(resource.group, resource.kind)
+    return _build_builtin_printer(resource.group, resource.kind)
 
 
 @lru_cache(maxsize=512)
-def _builtin_printer(group: str, kind: str) -> BuiltinPrinter:
+def _build_builtin_printer(group: str, kind: str) -> BuiltinPrinter:
     return BuiltinPrinter(group, kind)
 
 
@@ -56,7 +56,7 @@ def build_table(
     with_columns: bool = True,
 ) -> Json:
     """The Table of some objects. Later events of a watch go without the columns."""
-    rows = [_row(form, object_, printer, now) for object_ in objects]
+    rows = [_build_row(form, object_, printer, now) for object_ in objects]
     return {
         "kind": "Table",
         "apiVersion": f"{META_GROUP}/{form.version}",
@@ -76,15 +76,15 @@ def build_partial(form: MediaForm, obj: Json) -> Json:
     }
 
 
-def version_of(obj: Json) -> Json:
+def build_version_metadata(obj: Json) -> Json:
     """The metadata of a table that holds one object."""
-    version = text(obj, "metadata", "resourceVersion")
+    version = get_text(obj, "metadata", "resourceVersion")
     return {"resourceVersion": version} if version else {}
 
 
-def _row(form: MediaForm, obj: Json, printer: Printer, now: datetime) -> Json:
-    row: Json = {"cells": printer.cells(obj, now)}
-    if conditions := printer.conditions(obj):
+def _build_row(form: MediaForm, obj: Json, printer: Printer, now: datetime) -> Json:
+    row: Json = {"cells": printer.build_cells(obj, now)}
+    if conditions := printer.build_conditions(obj):
         row["conditions"] = conditions
     if form.include_object == "Object":
         row["object"] = obj

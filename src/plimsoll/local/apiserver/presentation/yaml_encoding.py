@@ -31,12 +31,12 @@ class _Closing:
         self.event = event
 
 
-def yaml_body(value: Any) -> bytes:
-    text: str = yaml.emit(_events(value), Dumper=yaml.CSafeDumper, allow_unicode=True)
+def encode_yaml(value: Any) -> bytes:
+    text: str = yaml.emit(_generate_events(value), Dumper=yaml.CSafeDumper, allow_unicode=True)
     return text.encode("utf-8", "surrogatepass")
 
 
-def _events(value: Any) -> Iterator[yaml.Event]:
+def _generate_events(value: Any) -> Iterator[yaml.Event]:
     yield yaml.StreamStartEvent()
     yield yaml.DocumentStartEvent(explicit=False)
     waiting: list[Any] = [value]
@@ -54,19 +54,19 @@ def _events(value: Any) -> Iterator[yaml.Event]:
             waiting.append(_Closing(yaml.SequenceEndEvent()))
             waiting.extend(reversed(one))
         else:
-            yield _scalar(one)
+            yield _build_scalar_event(one)
     yield yaml.DocumentEndEvent(explicit=False)
     yield yaml.StreamEndEvent()
 
 
-def _scalar(value: Any) -> yaml.ScalarEvent:
+def _build_scalar_event(value: Any) -> yaml.ScalarEvent:
     if isinstance(value, str):
-        return yaml.ScalarEvent(anchor=None, tag=None, implicit=(True, True), value=value, style=_style(value))
+        return yaml.ScalarEvent(anchor=None, tag=None, implicit=(True, True), value=value, style=_choose_style(value))
     written = "null" if value is None else go_text.plain(value)
     return yaml.ScalarEvent(anchor=None, tag=None, implicit=(True, False), value=written)
 
 
-def _style(text: str) -> str | None:
+def _choose_style(text: str) -> str | None:
     if "\n" in text:
         return "|"
     return None if _reads_as_itself(text) else '"'

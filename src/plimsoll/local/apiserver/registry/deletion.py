@@ -14,11 +14,11 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.admission import AdmissionAttributes
 from plimsoll.local.apiserver.registry.guaranteed_update import present_stored
-from plimsoll.local.apiserver.registry.identity import key_of
+from plimsoll.local.apiserver.registry.identity import build_key
 from plimsoll.local.apiserver.request.options import DeleteOptions, read_delete_options
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import crd_deletion
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -66,22 +66,22 @@ class _Plan(NamedTuple):
 async def delete_object(server: Server, call: RequestContext, options: Json) -> tuple[Json, int]:
     """Delete the object by its DeleteOptions; returns the body and the status code of the response."""
     wanted = read_delete_options(options, dry_run=call.dry_run)
-    async with server.locks.hold(key_of(call)):
+    async with server.locks.hold(build_key(call)):
         return await _delete(server, call, wanted)
 
 
 async def _delete(server: Server, call: RequestContext, wanted: DeleteOptions) -> tuple[Json, int]:
     """Repeat until no other writer was faster; `_check_preconditions` rejects a client that named an old state."""
-    strategy = strategy_of(call.resource)
-    while (stored := server.store.get(key_of(call))) is not None:
+    strategy = find_strategy(call.resource)
+    while (stored := server.store.get(build_key(call))) is not None:
         old = await present_stored(server, strategy, stored)
         _check_preconditions(call, wanted, old)
-        attempt = _attempt(call, old, dry_run=wanted.dry_run)
+        attempt = _build_attributes(call, old, dry_run=wanted.dry_run)
         await server.admission.mutate(attempt)
         await server.admission.validate(attempt)
         plan = plan_deletion(old, wanted, now=server.clock.now())
         try:
-            obj = old if wanted.dry_run else await _carry_out(server, call, plan, old=_Old(stored, old))
+            obj = old if wanted.dry_run else await _apply_plan(server, call, plan, old=_Old(stored, old))
         except _Moved:
             continue
         if not plan.vanishes:
@@ -89,16 +89,16 @@ async def _delete(server: Server, call: RequestContext, wanted: DeleteOptions) -
             return (plan.marked if wanted.dry_run else obj), 202 if is_cascading else 200
         if call.resource.stored_as in _RETURNED:
             return plan.marked, 200
-        return _success(call, old), 200
+        return _build_success(call, old), 200
     raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
 
 
-async def _carry_out(server: Server, call: RequestContext, plan: _Plan, *, old: _Old) -> Json:
+async def _apply_plan(server: Server, call: RequestContext, plan: _Plan, *, old: _Old) -> Json:
     """The object after the write; the old object if it was removed."""
-    strategy = strategy_of(call.resource)
+    strategy = find_strategy(call.resource)
     stored = old.stored
     body = strategy.to_storage(plan.marked)
-    is_marked = plan.marked == old.shown if strategy.is_stored_as_presented else body == stored.body()
+    is_marked = plan.marked == old.shown if strategy.is_stored_as_presented else body == stored.decode_body()
 
     def decide(found: Stored | None) -> Decision:
         if plan.vanishes:
@@ -107,10 +107,12 @@ async def _carry_out(server: Server, call: RequestContext, plan: _Plan, *, old: 
 
     if plan.vanishes and not is_marked:
         # A pod without grace period is marked first, as in kube-apiserver: watchers see it terminating, then deleted.
-        marked = await server.store.update(key_of(call), lambda found: _decide_if_unchanged(found, stored, Put(body)))
+        marked = await server.store.update(
+            build_key(call), lambda found: _decide_if_unchanged(found, stored, Put(body))
+        )
         assert marked is not None
         stored = marked
-    result = await server.store.update(key_of(call), decide)
+    result = await server.store.update(build_key(call), decide)
     assert result is not None
     if plan.vanishes or is_marked:
         return old.shown
@@ -123,7 +125,7 @@ def _decide_if_unchanged(found: Stored | None, stored: Stored, decision: Decisio
     return decision
 
 
-def _attempt(call: RequestContext, old: Json, *, dry_run: bool) -> AdmissionAttributes:
+def _build_attributes(call: RequestContext, old: Json, *, dry_run: bool) -> AdmissionAttributes:
     return AdmissionAttributes(
         operation="DELETE",
         resource=call.resource,
@@ -156,20 +158,20 @@ def plan_deletion(old: Json, wanted: DeleteOptions, *, now: datetime) -> _Plan:
     """The effect of a deletion at this time (pure)."""
     kind = old.get("kind")
     if (old.get("apiVersion"), kind) == ("v1", "Namespace"):
-        return _namespace(old, now=now)
+        return _plan_namespace(old, now=now)
     if crd_deletion.is_definition(old):
         return _Plan(crd_deletion.mark(old, now=now), vanishes=False)
-    finalizers = _finalizers(old["metadata"].get("finalizers") or [], wanted)
+    finalizers = _choose_finalizers(old["metadata"].get("finalizers") or [], wanted)
     if (old.get("apiVersion"), kind) == ("v1", "Pod"):
-        marked = _with_grace(old, _pod_grace_s(old, wanted.grace_period_s), now=now)
+        marked = _mark_deleted(old, _compute_pod_grace_s(old, wanted.grace_period_s), now=now)
     else:
-        marked = _with_grace(old, 0, now=now) if finalizers else old
-    marked = _with_finalizers(marked, finalizers)
+        marked = _mark_deleted(old, 0, now=now) if finalizers else old
+    marked = _set_finalizers(marked, finalizers)
     vanishes = not finalizers and not marked["metadata"].get("deletionGracePeriodSeconds")
     return _Plan(marked, vanishes)
 
 
-def _pod_grace_s(pod: Json, asked: int | None) -> int:
+def _compute_pod_grace_s(pod: Json, asked: int | None) -> int:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     grace = asked if asked is not None else spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S)
     if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
@@ -177,14 +179,14 @@ def _pod_grace_s(pod: Json, asked: int | None) -> int:
     return 1 if grace < 0 else int(grace)
 
 
-def _with_grace(old: Json, grace_s: int, *, now: datetime) -> Json:
+def _mark_deleted(old: Json, grace_s: int, *, now: datetime) -> Json:
     """Mark for deletion. A second deletion can shorten the grace period, never extend it."""
     metadata = dict(old["metadata"])
     if metadata.get("deletionTimestamp"):
         before_s = metadata.get("deletionGracePeriodSeconds", 0)
         if grace_s >= before_s:
             return old
-        began = _began(metadata, before_s, now=now)
+        began = _compute_start(metadata, before_s, now=now)
         metadata["deletionTimestamp"] = format_time(add_seconds(began, grace_s))
     else:
         metadata["deletionTimestamp"] = format_time(add_seconds(now, grace_s))
@@ -194,13 +196,13 @@ def _with_grace(old: Json, grace_s: int, *, now: datetime) -> Json:
     return {**old, "metadata": metadata}
 
 
-def _began(metadata: Json, grace_s: int, *, now: datetime) -> datetime:
+def _compute_start(metadata: Json, grace_s: int, *, now: datetime) -> datetime:
     """When the deletion was asked for; now, if the end of its grace period was beyond the end of time."""
     ends = datetime.fromisoformat(metadata["deletionTimestamp"])
     return now if ends.year == LATEST.year else add_seconds(ends, -grace_s)
 
 
-def _with_finalizers(obj: Json, finalizers: list[str]) -> Json:
+def _set_finalizers(obj: Json, finalizers: list[str]) -> Json:
     if finalizers == (obj["metadata"].get("finalizers") or []):
         return obj
     metadata = {name: value for name, value in obj["metadata"].items() if name != "finalizers"}
@@ -209,7 +211,7 @@ def _with_finalizers(obj: Json, finalizers: list[str]) -> Json:
     return {**obj, "metadata": metadata}
 
 
-def _finalizers(present: list[str], wanted: DeleteOptions) -> list[str]:
+def _choose_finalizers(present: list[str], wanted: DeleteOptions) -> list[str]:
     """The finalizers with those of the garbage collector as the propagation policy asks for them."""
     policy = wanted.propagation
     if wanted.orphan_dependents is not None:
@@ -221,7 +223,7 @@ def _finalizers(present: list[str], wanted: DeleteOptions) -> list[str]:
     return present if own and own[0] in present and len(present) == len(others) + 1 else [*others, *own]
 
 
-def _namespace(old: Json, *, now: datetime) -> _Plan:
+def _plan_namespace(old: Json, *, now: datetime) -> _Plan:
     metadata = dict(old["metadata"])
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = format_time(now)
@@ -230,7 +232,7 @@ def _namespace(old: Json, *, now: datetime) -> _Plan:
     return _Plan(marked, vanishes=not held)
 
 
-def _success(call: RequestContext, old: Json) -> Json:
+def _build_success(call: RequestContext, old: Json) -> Json:
     details = status_errors.build_details(
         call.name, group=call.resource.group, kind=call.resource.plural, uid=old["metadata"]["uid"]
     )

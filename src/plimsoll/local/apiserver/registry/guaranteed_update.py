@@ -18,12 +18,12 @@ from plimsoll.local.apiserver import authorization, status_errors
 from plimsoll.local.apiserver.admission import AdmissionAttributes
 from plimsoll.local.apiserver.apply.field_manager import restore_unchanged_times
 from plimsoll.local.apiserver.long_work import check_size
-from plimsoll.local.apiserver.registry.identity import check_identity, check_revision, key_of, set_namespace
+from plimsoll.local.apiserver.registry.identity import build_key, check_identity, check_revision, set_namespace
 from plimsoll.local.apiserver.registry.parent_checks import create_in_parents
-from plimsoll.local.apiserver.routing import attributes_of
+from plimsoll.local.apiserver.routing import read_attributes
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.interface import Undecodable
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema.json_values import copy, same
 
@@ -67,7 +67,7 @@ async def change_object(
     admission, validation, managedFields and generation follow; `is_tracked` is false where `change` has set
     managedFields itself (apply).
     """
-    async with server.locks.hold(key_of(call)):
+    async with server.locks.hold(build_key(call)):
         changed = await _change_if_present(server, call, change, subresource=subresource, is_tracked=is_tracked)
     if changed is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
@@ -81,12 +81,12 @@ async def change_or_create_object(
 
     If another writer creates or deletes the object in between, it tries again.
     """
-    async with server.locks.hold(key_of(call)):
+    async with server.locks.hold(build_key(call)):
         while True:
             changed = await _change_if_present(server, call, change, subresource="", is_tracked=is_tracked)
             if changed is not None:
                 return changed, 200
-            own = partial(_newly_made, server, call, make, is_tracked=is_tracked)
+            own = partial(_create_missing, server, call, make, is_tracked=is_tracked)
             made = await _create(server, call, await server.long_work.run(call.work_bytes, own))
             if made is not None:
                 return made, 201
@@ -96,8 +96,8 @@ async def _change_if_present(
     server: Server, call: RequestContext, change: Change, *, subresource: str, is_tracked: bool
 ) -> Json | None:
     """Repeat until no other writer was faster; `check_revision` rejects a client that named an old version."""
-    strategy = strategy_of(call.resource)
-    while (stored := server.store.get(key_of(call))) is not None:
+    strategy = find_strategy(call.resource)
+    while (stored := server.store.get(build_key(call))) is not None:
         size_bytes = call.work_bytes + len(stored.data)
         shown = await present_stored(server, strategy, stored)
         current = _Current(stored, shown, size_bytes)
@@ -114,19 +114,19 @@ def _propose(
     server: Server, call: RequestContext, change: Change, shown: Json, *, subresource: str, is_tracked: bool
 ) -> Json:
     """What `change` makes of the object, with managedFields. Reads nothing but its arguments and the clock."""
-    strategy = strategy_of(call.resource)
-    new = _sharing(change(shown), shown)
+    strategy = find_strategy(call.resource)
+    new = _share_unchanged(change(shown), shown)
     check_size(new, call.work_bytes)
     set_namespace(new, call)
     check_identity(new, call)
     check_revision(new, shown, call, allows_unconditional=strategy.allows_unconditional_update)
     if is_tracked and subresource not in _UNTRACKED:
-        ownership = strategy.field_manager(subresource)
+        ownership = strategy.get_field_manager(subresource)
         new = ownership.update(shown, new, manager=call.field_manager, now=server.clock.now())
     return new
 
 
-def _sharing(new: Json, old: Json) -> Json:
+def _share_unchanged(new: Json, old: Json) -> Json:
     """The new object with the old one's own fields where they are the same: from here on, comparing them is free."""
     shared = {name: old[name] if name in old and same(item, old[name]) else item for name, item in new.items()}
     if isinstance(shared.get("metadata"), dict):
@@ -140,16 +140,16 @@ async def _change(
     old, long_work, size_bytes = current.shown, server.long_work, current.size_bytes
     # Admission changes whole objects in place, and never what is written through a subresource.
     given = new if subresource else await long_work.run(size_bytes, partial(copy, new))
-    attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
+    attempt = _build_attributes(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
     admitted = await server.admission.mutate(attempt)
     prepare = partial(_prepare, strategy, new, admitted, old=old, subresource=subresource)
     asked = await long_work.run(size_bytes, prepare)
     allocated = strategy.allocate(asked, old, server.store)
-    judge = partial(_judge_update, call, strategy, allocated, old=old, subresource=subresource)
+    judge = partial(_validate_update, call, strategy, allocated, old=old, subresource=subresource)
     new, is_changed = await long_work.run(size_bytes, judge)
     if not is_changed and not is_ready_for_removal(new):
         return old
-    attempt = _attempt(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
+    attempt = _build_attributes(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
     await server.admission.validate(attempt)
     if call.dry_run:
         return new
@@ -163,7 +163,7 @@ async def _change(
         new = strategy.reallocate(new, old, server.store, asked=asked)
         return Put(strategy.to_storage(new))
 
-    result = await _write(server, server.store.update(key_of(call), decide), attempt=attempt)
+    result = await _write(server, server.store.update(build_key(call), decide), attempt=attempt)
     return _show(server, strategy, new, result)
 
 
@@ -171,11 +171,11 @@ def _prepare(strategy: Strategy, before: Json, admitted: Json, *, old: Json, sub
     return strategy.prepare_update(_redecode(strategy, before, admitted), old, subresource=subresource)
 
 
-def _judge_update(
+def _validate_update(
     call: RequestContext, strategy: Strategy, new: Json, *, old: Json, subresource: str
 ) -> tuple[Json, bool]:
     """The valid object, and whether it differs from the old one. Raises the 422 of an invalid one."""
-    _judge(call, strategy.validate_update(new, old, subresource=subresource), new)
+    _require_valid(call, strategy.validate_update(new, old, subresource=subresource), new)
     new = restore_unchanged_times(old, new)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     return new, not same(new, old)
@@ -183,7 +183,7 @@ def _judge_update(
 
 async def create_object(server: Server, call: RequestContext, value: Json) -> Json:
     """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
-    own = partial(_newly_owned, server, call, value, is_tracked=True)
+    own = partial(_track_new_fields, server, call, value, is_tracked=True)
     value = await server.long_work.run(call.work_bytes, own)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
     if not generates:
@@ -207,20 +207,20 @@ async def create_object(server: Server, call: RequestContext, value: Json) -> Js
 _LONGEST_PREFIX: Final = 58
 
 
-def _newly_made(server: Server, call: RequestContext, make: Callable[[], Json], *, is_tracked: bool) -> Json:
-    return _newly_owned(server, call, make(), is_tracked=is_tracked)
+def _create_missing(server: Server, call: RequestContext, make: Callable[[], Json], *, is_tracked: bool) -> Json:
+    return _track_new_fields(server, call, make(), is_tracked=is_tracked)
 
 
-def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracked: bool) -> Json:
+def _track_new_fields(server: Server, call: RequestContext, value: Json, *, is_tracked: bool) -> Json:
     check_size(value, call.work_bytes)
-    value = _with_identity(server, call, value)
+    value = _assign_identity(server, call, value)
     if not is_tracked:
         return value
-    ownership = strategy_of(call.resource).field_manager("")
+    ownership = find_strategy(call.resource).get_field_manager("")
     return ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
 
 
-def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
+def _assign_identity(server: Server, call: RequestContext, value: Json) -> Json:
     metadata = dict(value.get("metadata") or {})
     metadata["uid"] = server.entropy.generate_uid()
     metadata["creationTimestamp"] = format_time(server.clock.now())
@@ -236,8 +236,8 @@ async def _create(server: Server, call: RequestContext, obj: Json, *, generated:
 
     A `generated` name is set after mutating admission, whose errors name the object by its prefix.
     """
-    strategy = strategy_of(call.resource)
-    attempt = _attempt(call, "CREATE", name=obj["metadata"].get("name") or "", obj=obj)
+    strategy = find_strategy(call.resource)
+    attempt = _build_attributes(call, "CREATE", name=obj["metadata"].get("name") or "", obj=obj)
     obj = await server.admission.mutate(attempt)
     if generated:
         obj["metadata"]["name"] = generated
@@ -246,14 +246,14 @@ async def _create(server: Server, call: RequestContext, obj: Json, *, generated:
     asked = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
-    _judge(call, judgement, obj)
+    _require_valid(call, judgement, obj)
     _check_may_create(server, call)
-    attempt = _attempt(call, "CREATE", name=name, obj=obj)
+    attempt = _build_attributes(call, "CREATE", name=name, obj=obj)
     await server.admission.validate(attempt)
     if obj["metadata"].get("resourceVersion"):
         server.admission.release(attempt)
         raise status_errors.unexpected("resourceVersion should not be set on objects to be created")
-    key = Key(call.resource.stored_as, _namespace(call), name)
+    key = Key(call.resource.stored_as, _get_namespace(call), name)
     if call.dry_run:
         return obj if server.store.get(key) is None else None
 
@@ -280,7 +280,7 @@ def _check_may_create(server: Server, call: RequestContext) -> None:
     """A creation by PUT or apply was authorised for `update` or `patch` so far, and needs `create` as well."""
     if call.verb == "create":
         return
-    attributes = attributes_of(call.user, call.request)
+    attributes = read_attributes(call.user, call.request)
     asked = msgspec.structs.replace(attributes, verb="create")
     decision = server.authorizer.decide(asked)
     if not decision.allowed:
@@ -310,11 +310,11 @@ def is_ready_for_removal(obj: Json) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _namespace(call: RequestContext) -> str:
+def _get_namespace(call: RequestContext) -> str:
     return call.namespace if call.resource.namespaced else ""
 
 
-def _attempt(
+def _build_attributes(
     call: RequestContext,
     operation: Any,
     *,
@@ -344,7 +344,7 @@ def _redecode(strategy: Strategy, before: Json, after: Json) -> Json:
     return after if isinstance(decoded, Undecodable) else decoded.value
 
 
-def _judge(call: RequestContext, judgement: ValidationResult, obj: Json) -> None:
+def _require_valid(call: RequestContext, judgement: ValidationResult, obj: Json) -> None:
     if judgement.errors:
         resource = call.resource
         # Events are validated by the core group whatever the request's group is.
@@ -364,10 +364,10 @@ def _show(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json
 def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool) -> status_errors.StatusError:
     name = obj["metadata"].get("name") or ""
     refusal = status_errors.already_exists(name, group=call.resource.group, resource=call.resource.plural)
-    found = server.store.get(Key(call.resource.stored_as, _namespace(call), name))
+    found = server.store.get(Key(call.resource.stored_as, _get_namespace(call), name))
     if generated:
         refusal.status["message"] += ", the server was not able to generate a unique name for the object"
-    elif found is not None and found.body()["metadata"].get("deletionTimestamp"):
+    elif found is not None and found.decode_body()["metadata"].get("deletionTimestamp"):
         refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
     return refusal
 
@@ -377,4 +377,4 @@ async def present_stored(server: Server, strategy: Strategy, stored: Stored) -> 
     if strategy.is_stored_as_presented:
         return server.store.get_shared_body(stored)
     size_bytes = len(stored.data) + strategy.resource.schema_bytes
-    return await server.long_work.run(size_bytes, lambda: strategy.present(stored.body()))
+    return await server.long_work.run(size_bytes, lambda: strategy.present(stored.decode_body()))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def key_of(call: RequestContext) -> Key:
+def build_key(call: RequestContext) -> Key:
     return Key(call.resource.stored_as, call.namespace if call.resource.namespaced else "", call.name)
 
 

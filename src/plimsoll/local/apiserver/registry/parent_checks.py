@@ -35,7 +35,7 @@ async def create_in_parents(
     server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: AdmissionAttributes
 ) -> Stored | None:
     """`Store.update` for a creation. Raises a StatusError if the namespace or definition is gone or terminating."""
-    parents = _parent_keys(attempt)
+    parents = _list_parent_keys(attempt)
 
     def decide_in_parents(found: Stored | None) -> Decision:
         _check(server, attempt)
@@ -55,7 +55,7 @@ async def create_in_parents(
             return await server.store.update(key, decide_in_parents)
 
 
-def _parent_keys(attempt: AdmissionAttributes) -> list[Key]:
+def _list_parent_keys(attempt: AdmissionAttributes) -> list[Key]:
     """The same order for all requests, so that there is no deadlock."""
     keys = []
     if attempt.resource.is_custom:
@@ -79,7 +79,7 @@ def _check_definition(server: Server, attempt: AdmissionAttributes) -> None:
     assert resource.definition is not None, "a custom resource comes from a definition"
     if str(stored.revision) == resource.definition["metadata"].get("resourceVersion"):
         return  # nothing has changed: spares reading a document that may be large
-    now: Json = stored.body()
+    now: Json = stored.decode_body()
     if now["metadata"].get("deletionTimestamp"):
         raise forbidden(attempt, "create not allowed while custom resource definition is terminating")
     if not any(version["name"] == resource.version and version.get("served") for version in now["spec"]["versions"]):

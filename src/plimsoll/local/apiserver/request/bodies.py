@@ -46,23 +46,23 @@ class Body(Value):
     """The same as one text, where it is not the problems joined: YAML's reader reports in its own way."""
 
 
-def media_type(request: Request) -> str:
+def read_media_type(request: Request) -> str:
     header = request.get_header("content-type")
     # What controllers send, asked twice in every write.
     return JSON if header == JSON else header.partition(";")[0].strip().lower() or JSON
 
 
-def work_bytes(request: Request) -> int:
+def estimate_work_bytes(request: Request) -> int:
     """The size of what the body may grow to: a YAML alias or the copy of a JSON patch makes a short text a long one."""
     body = request.body
-    media = media_type(request)
+    media = read_media_type(request)
     can_grow = (media.endswith("yaml") and b"*" in body) or (media.startswith(_JSON_PATCH) and b"copy" in body)
     return _GROWN_BYTES if can_grow else len(body)
 
 
 def read_object(request: Request, *, kind: str, api_version: str = "") -> Body:
     """The body of a create or update of `kind`; raises the errors for anything that is not an object."""
-    media = media_type(request)
+    media = read_media_type(request)
     if media == JSON:
         return _from_json(request.body, kind=kind)
     if media == YAML:
@@ -83,7 +83,7 @@ def _from_json(text: bytes, *, kind: str) -> Body:
         raise _build_unrecognised_error(
             text, kind=kind, problem=f"couldn't get version/kind; json parse error: {read.problem}"
         )
-    value = _object(read.value, text, kind=kind)
+    value = _require_object(read.value, text, kind=kind)
     return Body(value=value, strict_problems=tuple(f'duplicate field "{path}"' for path in read.duplicates))
 
 
@@ -98,7 +98,7 @@ def _from_yaml(text: bytes, *, kind: str) -> Body:
     lines = tuple(f'line {line}: key "{key}" already set in map' for line, key in read.duplicates)
     listed = "".join(f"\n  {line}" for line in lines)
     return Body(
-        value=_object(taken, text, kind=kind),
+        value=_require_object(taken, text, kind=kind),
         strict_problems=lines,
         strict_error=f"yaml: unmarshal errors:{listed}" if lines else "",
     )
@@ -115,7 +115,7 @@ def _from_protobuf(data: bytes, *, kind: str, api_version: str) -> Body:
     return Body(value=taken)
 
 
-def _object(value: Any, text: bytes, *, kind: str) -> Json:
+def _require_object(value: Any, text: bytes, *, kind: str) -> Json:
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -142,11 +142,11 @@ def build_unrecognised_kind_error(request: Request, *, kind: str) -> status_erro
 
 
 def _build_unrecognised_error(text: bytes, *, kind: str, problem: str) -> status_errors.StatusError:
-    message = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summary(text)})"
+    message = f"the object provided is unrecognized (must be of type {kind}): {problem} ({_summarize(text)})"
     return status_errors.bad_request(message)
 
 
-def _summary(data: bytes) -> str:
+def _summarize(data: bytes) -> str:
     if not data:
         return "<empty>"
     more = " ..." if len(data) > _SUMMARY_BYTES else ""

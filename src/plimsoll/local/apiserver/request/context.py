@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.request.bodies import work_bytes
+from plimsoll.local.apiserver.request.bodies import estimate_work_bytes
 from plimsoll.local.apiserver.routing import ResourceRoute
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RequestContext:
         self.name = route.name
         self.subresource = route.subresource
         self.verb = route.verb
-        self.work_bytes = work_bytes(request) + route.resource.schema_bytes
+        self.work_bytes = estimate_work_bytes(request) + route.resource.schema_bytes
         """The size of what the request makes the server work on, for `LongWork`: its body and its schema."""
         self.form: MediaForm | None = None
         """How the client wants its answer, once it was asked for (`answers.form_of`)."""

@@ -12,7 +12,7 @@ import json
 from typing import Final, NamedTuple
 
 from plimsoll.local.apiserver import status_errors
-from plimsoll.local.apiserver.request.json import go_problem
+from plimsoll.local.apiserver.request.json import describe_like_go
 
 _VERSION: Final = "meta.k8s.io/v1"
 NEWEST: Final = -1
@@ -36,12 +36,12 @@ def decode_token(token: str) -> ContinueToken:
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise _invalid(f"illegal base64 data at input byte {_first_bad(token)}") from error
+        raise _invalid(f"illegal base64 data at input byte {_find_first_bad(token)}") from error
     text = raw.decode("latin-1")
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid(go_problem(text)) from error
+        raise _invalid(describe_like_go(text)) from error
     if not isinstance(content, dict) or content.get("v") != _VERSION:
         raise _invalid("server does not recognize this encoded version")
     revision, start = content.get("rv"), content.get("start")
@@ -58,6 +58,6 @@ def _invalid(problem: str) -> status_errors.StatusError:
     return status_errors.bad_request(f"invalid continue token: continue key is not valid: {problem}")
 
 
-def _first_bad(token: str) -> int:
+def _find_first_bad(token: str) -> int:
     allowed = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     return next((place for place, character in enumerate(token) if character not in allowed), len(token))

@@ -36,11 +36,11 @@ class NotJson(Value):
 
 def read_json(text: bytes) -> Read | NotJson:
     """The value as Kubernetes takes it over: bounded nesting, numbers as Go spells them, the last of two equal keys."""
-    plain = _plain_value(text)
+    plain = _parse_canonical(text)
     return _read_closely(text) if plain is None else Read(value=plain)
 
 
-def _plain_value(text: bytes) -> Any | None:
+def _parse_canonical(text: bytes) -> Any | None:
     """The value of text in the canonical form of our own clients, which needs no further checks; None for any other.
 
     What comes out again letter by letter had no key twice and nothing spelled in an odd way. A tenth of the cost of
@@ -58,22 +58,24 @@ def _plain_value(text: bytes) -> Any | None:
 def _read_closely(text: bytes) -> Read | NotJson:
     counts = _Counting()
     try:
-        value = json.loads(text.decode(errors="replace"), object_pairs_hook=counts.take, parse_constant=_no_constant)
+        value = json.loads(
+            text.decode(errors="replace"), object_pairs_hook=counts.take, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
-        return NotJson(problem=go_problem(text.decode(errors="replace")))
+        return NotJson(problem=describe_like_go(text.decode(errors="replace")))
     taken = take_over(value)
     if isinstance(taken, Refused):
         return NotJson(problem=f"{taken.path}: {taken.problem}" if taken.path else taken.problem)
-    duplicates = _duplicate_paths(value, counts.repeated) if counts.repeated else ()
+    duplicates = _find_duplicate_paths(value, counts.repeated) if counts.repeated else ()
     return Read(value=taken, duplicates=duplicates)
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
 # Go keeps 1.0 as a whole number: floats are read closely.
-_decoder: Final = msgspec.json.Decoder(float_hook=_no_constant)
+_decoder: Final = msgspec.json.Decoder(float_hook=_refuse_constant)
 
 
 class _Repeated(NamedTuple):
@@ -99,7 +101,7 @@ class _Counting:
         return made
 
 
-def _duplicate_paths(value: Any, repeated: dict[int, _Repeated]) -> tuple[str, ...]:
+def _find_duplicate_paths(value: Any, repeated: dict[int, _Repeated]) -> tuple[str, ...]:
     """Paths in document order; values that a later key replaced are gone, and with them what was wrong inside."""
     found: list[str] = []
     pending: list[tuple[str, Any]] = [("", value)]
@@ -116,20 +118,20 @@ def _duplicate_paths(value: Any, repeated: dict[int, _Repeated]) -> tuple[str, .
     return tuple(found[:_MOST_DUPLICATES])
 
 
-def go_problem(text: str) -> str:
+def describe_like_go(text: str) -> str:
     """Go's sentence about text that is no JSON: what is wrong with its first bad character."""
     try:
-        json.loads(text, parse_constant=_no_constant)
+        json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
         return "exceeded max depth"
     except json.JSONDecodeError as error:
-        return _spell(text, error)
+        return _format_problem(text, error)
     except ValueError as error:
         return f"invalid character '{str(error)[:1]}' looking for beginning of value"
     return "invalid JSON"
 
 
-def _spell(text: str, error: json.JSONDecodeError) -> str:
+def _format_problem(text: str, error: json.JSONDecodeError) -> str:
     place = error.pos
     while place < len(text) and text[place] in _SPACE:
         place += 1

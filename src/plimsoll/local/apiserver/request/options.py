@@ -40,7 +40,7 @@ class WriteOptions(Value):
     field_validation: Validation = "Warn"
 
 
-def write_options(request: Request, verb: str, *, is_apply: bool = False) -> WriteOptions:
+def read_write_options(request: Request, verb: str, *, is_apply: bool = False) -> WriteOptions:
     """Read once for all requests that look alike: a controller has few ways to write, and writes a lot."""
     return _write_options(
         tuple(request.query), user_agent=request.get_header("user-agent"), verb=verb, is_apply=is_apply
@@ -56,19 +56,19 @@ def _write_options(query: tuple[tuple[str, str], ...], *, user_agent: str, verb:
     errors: list[FieldError] = []
     if verb == "patch":
         errors += _patch_errors(request, manager, is_apply=is_apply)
-    errors += _manager_errors(manager)
-    errors += _dry_run_errors(dry_run)
+    errors += _validate_manager(manager)
+    errors += _validate_dry_run(dry_run)
     if validation not in _VALIDATIONS:
         errors.append(fields.not_supported("fieldValidation", validation, _VALIDATIONS))
     _refuse(_OPTIONS_KIND.get(verb, ""), errors)
     return WriteOptions(
         dry_run=bool(dry_run),
         field_manager=choose_manager_name(manager, user_agent) or "unknown",
-        field_validation=_validation(validation),
+        field_validation=_parse_validation(validation),
     )
 
 
-def _validation(text: str) -> Validation:
+def _parse_validation(text: str) -> Validation:
     return "Strict" if text == "Strict" else "Ignore" if text == "Ignore" else "Warn"
 
 
@@ -80,7 +80,7 @@ def _patch_errors(request: Request, manager: str, *, is_apply: bool) -> list[Fie
     return []
 
 
-def _manager_errors(manager: str) -> list[FieldError]:
+def _validate_manager(manager: str) -> list[FieldError]:
     if len(manager.encode(errors="replace")) > _MANAGER_BYTES:
         return [fields.too_long("fieldManager", _MANAGER_BYTES)]
     if not manager.isprintable():
@@ -88,7 +88,7 @@ def _manager_errors(manager: str) -> list[FieldError]:
     return []
 
 
-def _dry_run_errors(dry_run: Sequence[str]) -> list[FieldError]:
+def _validate_dry_run(dry_run: Sequence[str]) -> list[FieldError]:
     return [] if set(dry_run) <= {"All"} else [fields.not_supported("dryRun", list(dry_run), ("All",))]
 
 
@@ -118,7 +118,7 @@ def delete_options(request: Request) -> Json:
     options: Json = {}
     grace = request.get_parameter("gracePeriodSeconds")
     if grace is not None:
-        options["gracePeriodSeconds"] = integer(grace)
+        options["gracePeriodSeconds"] = parse_integer(grace)
     policy = request.get_parameter("propagationPolicy")
     if policy is not None:
         options["propagationPolicy"] = policy
@@ -147,7 +147,7 @@ def read_delete_options(options: Json, *, dry_run: bool = False) -> DeleteOption
         raise status_errors.bad_request(
             "json: cannot unmarshal into Go struct field DeleteOptions.dryRun of type []string"
         )
-    errors += _dry_run_errors([str(item) for item in dry_run_values])
+    errors += _validate_dry_run([str(item) for item in dry_run_values])
     _refuse("DeleteOptions", errors)
     conditions = options.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}
@@ -183,13 +183,13 @@ def list_options(request: Request, *, watch: bool) -> ListOptions:
     timeout = request.get_parameter("timeoutSeconds")
     initial = request.get_parameter("sendInitialEvents")
     options = ListOptions(
-        limit=integer(request.get_parameter("limit") or "0"),
+        limit=parse_integer(request.get_parameter("limit") or "0"),
         continue_=request.get_parameter("continue") or "",
         resource_version=request.get_parameter("resourceVersion") or "",
         match=request.get_parameter("resourceVersionMatch") or "",
         label_selector=request.get_parameter("labelSelector") or "",
         field_selector=request.get_parameter("fieldSelector") or "",
-        timeout_s=integer(timeout) if timeout else None,
+        timeout_s=parse_integer(timeout) if timeout else None,
         bookmarks=_is_true(request.get_parameter("allowWatchBookmarks")),
         send_initial_events=None if initial is None else _is_true(initial),
     )
@@ -237,7 +237,7 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     """A number of the query; raises the 400 with Go's complaint."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()):

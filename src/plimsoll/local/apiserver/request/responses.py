@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.local.apiserver import presentation
 from plimsoll.local.apiserver.http_types import JSON, Response
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,77 +28,77 @@ Json = dict[str, Any]
 _encoder: Final = msgspec.json.Encoder()
 
 
-def form_of(call: RequestContext, *, watch: bool = False) -> MediaForm:
+def negotiate_form(call: RequestContext, *, watch: bool = False) -> MediaForm:
     """The form of the response, negotiated before anything is done, so that an error has no side effect."""
     if call.form is None:
         call.form = presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
     return call.form
 
 
-async def object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Response:
+async def build_object_response(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Response:
     """`obj` in the form of the response; an object grows little over the request that wrote it."""
-    form = form_of(call)
+    form = negotiate_form(call)
     if form.is_plain:
-        data = server.store.data_of(obj)
+        data = server.store.find_data(obj)
         return Response.from_json(obj, status=status) if data is None else Response(status=status, body=data + b"\n")
     body = await server.long_work.run(call.work_bytes, partial(_encode_object, server, call, obj))
     return Response(status=status, body=body, content_type=form.content_type)
 
 
 async def build_stored_response(server: Server, call: RequestContext, stored: Stored) -> Response:
-    form, strategy = form_of(call), strategy_of(call.resource)
+    form, strategy = negotiate_form(call), find_strategy(call.resource)
     if strategy.is_stored_as_presented and form.is_plain:
         return Response(status=200, body=stored.data + b"\n", content_type=JSON)
 
-    def encoded() -> bytes:
-        shown = strategy.present(stored.body())
+    def encode() -> bytes:
+        shown = strategy.present(stored.decode_body())
         return _encoder.encode(shown) + b"\n" if form.is_plain else _encode_object(server, call, shown)
 
-    body = await server.long_work.run(len(stored.data) + call.work_bytes, encoded)
+    body = await server.long_work.run(len(stored.data) + call.work_bytes, encode)
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
 def _encode_object(server: Server, call: RequestContext, obj: Json) -> bytes:
-    return presentation.encode_object(form_of(call), obj, call.resource, now=server.clock.now())
+    return presentation.encode_object(negotiate_form(call), obj, call.resource, now=server.clock.now())
 
 
 async def list_response(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Response:
-    form = form_of(call)
+    form = negotiate_form(call)
     size_bytes = sum(len(stored.data) for stored in items) + call.work_bytes
     body = await server.long_work.run(size_bytes, partial(_encode_list, server, call, items, metadata))
     return Response(status=200, body=body, content_type=JSON if form.is_plain else form.content_type)
 
 
 def _encode_list(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> bytes:
-    form = form_of(call)
+    form = negotiate_form(call)
     resource = call.resource
-    strategy = strategy_of(resource)
+    strategy = find_strategy(resource)
     if resource.is_custom and form.kind == "object":
         metadata = {"continue": "", **metadata}  # Go's untyped list always has it
     if form.is_plain:
         return _join_list(resource, items, metadata)
-    shown = (strategy.present(stored.body()) for stored in items)
+    shown = (strategy.present(stored.decode_body()) for stored in items)
     return presentation.encode_list(form, shown, metadata, resource, now=server.clock.now())
 
 
 def _join_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
-    strategy = strategy_of(resource)
+    strategy = find_strategy(resource)
     if strategy.is_stored_as_presented:
         prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
-        parts: Iterable[bytes] = (_without(stored.data, prefix) for stored in items)
+        parts: Iterable[bytes] = (_strip_prefix(stored.data, prefix) for stored in items)
     elif resource.is_custom:
-        parts = (_encoder.encode(strategy.present(stored.body())) for stored in items)
+        parts = (_encoder.encode(strategy.present(stored.decode_body())) for stored in items)
     else:
-        parts = (_encoder.encode(_without_type(strategy.present(stored.body()))) for stored in items)
+        parts = (_encoder.encode(_strip_type(strategy.present(stored.decode_body()))) for stored in items)
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
     return b'%b,"items":[%b]}\n' % (_encoder.encode(head)[:-1], b",".join(parts))
 
 
-def _without(data: bytes, prefix: bytes) -> bytes:
+def _strip_prefix(data: bytes, prefix: bytes) -> bytes:
     if data.startswith(prefix):
         return b"{" + data[len(prefix) :]
-    return _encoder.encode(_without_type(msgspec.json.decode(data)))
+    return _encoder.encode(_strip_type(msgspec.json.decode(data)))
 
 
-def _without_type(obj: Json) -> Json:
+def _strip_type(obj: Json) -> Json:
     return {name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}}

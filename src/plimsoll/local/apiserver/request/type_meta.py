@@ -15,7 +15,7 @@ from plimsoll.local.apiserver.request.bodies import (
     read_object,
 )
 from plimsoll.local.apiserver.strategies.interface import Undecodable
-from plimsoll.local.apiserver.strategies.lookup import strategy_of
+from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.builtin.decoding import openapi
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def decode_object(call: RequestContext) -> Json:
     resource = call.resource
     body = read_object(call.request, kind=resource.kind, api_version=resource.api_version)
     value = _add_type(call, body.value)
-    decoded = strategy_of(resource).decode(value)
+    decoded = find_strategy(resource).decode(value)
     if isinstance(decoded, Undecodable):
         raise _cannot_be_handled(value, resource.kind, decoded.problem)
     _report(call, body, decoded.unknown_fields)

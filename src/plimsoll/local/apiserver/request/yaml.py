@@ -48,13 +48,13 @@ def _find_repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:
     line = int(place.split()[1].rstrip(","))
     column = int(place.split()[3])
     key = problem.partition('key "')[2].rpartition('" stands')[0]
-    without = _without_first(text, line=line, column=column)
+    without = _blank_first_entry(text, line=line, column=column)
     return None if without is None else (line, key, without)
 
 
-def _without_first(text: str, *, line: int, column: int) -> str | None:
+def _blank_first_entry(text: str, *, line: int, column: int) -> str | None:
     """The text with the first entry of that key blanked out, so that the second one counts."""
-    starts = _first_entry(text, line=line, column=column)
+    starts = _find_first_entry(text, line=line, column=column)
     if starts is None:
         return None
     begin, end = starts
@@ -62,7 +62,7 @@ def _without_first(text: str, *, line: int, column: int) -> str | None:
     return text[:begin] + blank + text[end:]
 
 
-def _first_entry(text: str, *, line: int, column: int) -> tuple[int, int] | None:
+def _find_first_entry(text: str, *, line: int, column: int) -> tuple[int, int] | None:
     """Where the entry stands that the key at `line` and `column` repeats: from its key to the next key or the end."""
     open_maps: list[dict[str, tuple[int, int]]] = []
     expects_key: list[bool] = []

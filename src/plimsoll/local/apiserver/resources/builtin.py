@@ -20,7 +20,7 @@ _SCALE: Final = "scale:autoscaling/v1/Scale"
 
 
 class _Row(NamedTuple):
-    """One resource. `extras` are short names and `+categories`; `parts` subresources, see `_subresource`."""
+    """One resource. `extras` are short names and `+categories`; `parts` subresources, see `_parse_subresource`."""
 
     kind: str
     plural: str
@@ -134,7 +134,7 @@ _STORED_ELSEWHERE: Final = {
 }
 
 
-def builtin_resources() -> Iterator[ServedResource]:
+def list_builtin_resources() -> Iterator[ServedResource]:
     """Everything in the table, in its order."""
     for api_version, rows in _TABLE.items():
         for row in rows:
@@ -158,7 +158,7 @@ def _build_resource(api_version: str, row: _Row) -> ServedResource:
         verbs=row.verbs,
         short_names=tuple(word for word in row.extras.split() if not word.startswith("+")),
         categories=tuple(word[1:] for word in row.extras.split() if word.startswith("+")),
-        subresources=tuple(_subresource(part, row.kind) for part in row.parts),
+        subresources=tuple(_parse_subresource(part, row.kind) for part in row.parts),
         storage_version_hash=row.version_hash,
     )
 
@@ -166,7 +166,7 @@ def _build_resource(api_version: str, row: _Row) -> ServedResource:
 _PART_VERBS: Final = {"+": _CREATE, "!": ("update",), "?": ("get",)}
 
 
-def _subresource(part: str, kind: str) -> Subresource:
+def _parse_subresource(part: str, kind: str) -> Subresource:
     """`name`, a mark for what can be done with it (none: get, patch, update) and `:apiVersion/Kind` of its body."""
     name, _, body = part.partition(":")
     verbs = _PART_VERBS.get(name[-1], _CHANGED)

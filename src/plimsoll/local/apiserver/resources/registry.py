@@ -68,7 +68,7 @@ class ServedResource(Value):
     def is_custom(self) -> bool:
         return self.definition is not None
 
-    def subresource(self, name: str) -> Subresource | None:
+    def find_subresource(self, name: str) -> Subresource | None:
         return next((subresource for subresource in self.subresources if subresource.name == name), None)
 
 
@@ -97,12 +97,12 @@ class ResourceRegistry:
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         return self._by_path.get((group, version, plural))
 
-    def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
+    def find_kind(self, api_version: str, kind: str) -> ServedResource | None:
         return next(
             (resource for resource in self if (resource.api_version, resource.kind) == (api_version, kind)), None
         )
 
-    def groups(self) -> tuple[str, ...]:
+    def list_groups(self) -> tuple[str, ...]:
         """Names of the groups, the core group as an empty text, in the order of the table."""
         return self._groups
 

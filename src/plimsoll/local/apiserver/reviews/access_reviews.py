@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer, join_problems
-from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
+from plimsoll.local.apiserver.reviews.bodies import build_response_head, set_managed_fields
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
 
@@ -25,35 +25,35 @@ _BOTH: Final = "cannot be specified in combination with resourceAttributes"
 _NOBODY: Final = "at least one of user or group must be specified"
 
 
-def self_subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
-    return _access_answer(server, call, asked, user=call.user)
+def review_own_access(server: Server, call: RequestContext, asked: Json) -> Json:
+    return _answer_access(server, call, asked, user=call.user)
 
 
-def subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
-    return _access_answer(server, call, asked, user=None)
+def review_access(server: Server, call: RequestContext, asked: Json) -> Json:
+    return _answer_access(server, call, asked, user=None)
 
 
-def _access_answer(server: Server, call: RequestContext, asked: Json, *, user: User | None) -> Json:
+def _answer_access(server: Server, call: RequestContext, asked: Json, *, user: User | None) -> Json:
     """`user` is whom it is about; None: the subject in the spec."""
-    known = with_managed_fields(asked, call, now=server.clock.now())
+    known = set_managed_fields(asked, call, now=server.clock.now())
     spec = known.get("spec") or {}
-    errors = _access_errors(known, names_subject=user is None, is_local=call.resource.namespaced)
+    errors = _validate_access(known, names_subject=user is None, is_local=call.resource.namespaced)
     if errors:
         # The kind is missing in a real server's answer, too.
         raise status_errors.invalid("", group=GROUP, kind="", errors=errors)
-    decision = server.authorizer.decide(_attributes(spec, user or _subject(spec)))
+    decision = server.authorizer.decide(_build_attributes(spec, user or _read_subject(spec)))
     status: Json = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
     fields = ("resourceAttributes", "nonResourceAttributes", "user", "groups", "extra", "uid")
     return {
-        **response_head(known, call),
+        **build_response_head(known, call),
         "spec": {field: spec[field] for field in fields if spec.get(field)},
         "status": status,
     }
 
 
-def _access_errors(asked: Json, *, names_subject: bool, is_local: bool) -> list[FieldError]:
+def _validate_access(asked: Json, *, names_subject: bool, is_local: bool) -> list[FieldError]:
     spec, metadata = asked.get("spec") or {}, asked.get("metadata") or {}
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors: list[FieldError] = []
@@ -64,7 +64,7 @@ def _access_errors(asked: Json, *, names_subject: bool, is_local: bool) -> list[
     if names_subject and not spec.get("user") and not spec.get("groups"):
         errors.append(fe.invalid("spec.user", "", _NOBODY))
     for selector in ("fieldSelector", "labelSelector"):
-        errors += _selector_errors((resource or {}).get(selector), f"spec.resourceAttributes.{selector}")
+        errors += _validate_selector((resource or {}).get(selector), f"spec.resourceAttributes.{selector}")
     allowed = {"managedFields", "namespace"} if is_local else {"managedFields"}
     if any(value and name not in allowed for name, value in metadata.items()):
         detail = "must be empty except for namespace" if is_local else "must be empty"
@@ -78,7 +78,7 @@ def _access_errors(asked: Json, *, names_subject: bool, is_local: bool) -> list[
     return errors
 
 
-def _selector_errors(selector: Json | None, path: str) -> list[FieldError]:
+def _validate_selector(selector: Json | None, path: str) -> list[FieldError]:
     if selector is None:
         return []
     raw, requirements = selector.get("rawSelector"), selector.get("requirements")
@@ -91,12 +91,12 @@ def _selector_errors(selector: Json | None, path: str) -> list[FieldError]:
     return []
 
 
-def _subject(spec: Json) -> User:
+def _read_subject(spec: Json) -> User:
     extra = {key.lower(): tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
     return User(name=spec.get("user", ""), uid=spec.get("uid", ""), groups=tuple(spec.get("groups") or ()), extra=extra)
 
 
-def _attributes(spec: Json, user: User) -> Attributes:
+def _build_attributes(spec: Json, user: User) -> Attributes:
     resource = spec.get("resourceAttributes")
     if resource is None:
         other = spec["nonResourceAttributes"]
@@ -114,7 +114,7 @@ def _attributes(spec: Json, user: User) -> Attributes:
     )
 
 
-def self_subject_rules_review(server: Server, call: RequestContext, asked: Json) -> Json:
+def review_own_rules(server: Server, call: RequestContext, asked: Json) -> Json:
     namespace = (asked.get("spec") or {}).get("namespace", "")
     if not namespace:
         raise status_errors.bad_request("no namespace on request")
@@ -132,4 +132,4 @@ def self_subject_rules_review(server: Server, call: RequestContext, asked: Json)
     status: Json = {"resourceRules": resource_rules, "nonResourceRules": other_rules, "incomplete": False}
     if found.problems:
         status["evaluationError"] = join_problems(found.problems)
-    return {**response_head({}, call), "spec": {}, "status": status}
+    return {**build_response_head({}, call), "spec": {}, "status": status}

@@ -31,7 +31,7 @@ def decode_review(body: Json, *, api_version: str, kind: str) -> Json:
     return held
 
 
-def with_namespace(asked: Json, namespace: str) -> Json:
+def set_namespace(asked: Json, namespace: str) -> Json:
     """The object in the namespace of the request, which it may name or leave out."""
     metadata = dict(asked.get("metadata") or {})
     given = metadata.pop("namespace", "")
@@ -40,7 +40,7 @@ def with_namespace(asked: Json, namespace: str) -> Json:
     return {**asked, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
 
 
-def with_managed_fields(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
+def set_managed_fields(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
     """With the managedFields of a create, as the answers to most reviews show them."""
     api_version, kind = asked["apiVersion"], asked["kind"]
     schema = TypeSchema.from_builtin(api_version, kind)
@@ -49,7 +49,7 @@ def with_managed_fields(asked: Json, call: RequestContext, *, now: datetime, sub
     return managed.update(None, asked, manager=call.field_manager, now=now)
 
 
-def response_head(known: Json, call: RequestContext) -> Json:
+def build_response_head(known: Json, call: RequestContext) -> Json:
     """Kind, version and metadata of an answer."""
     return {
         "kind": call.resource.kind,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.reviews.access_reviews import (
-    self_subject_access_review,
-    self_subject_rules_review,
-    subject_access_review,
+    review_access,
+    review_own_access,
+    review_own_rules,
 )
-from plimsoll.local.apiserver.reviews.bodies import decode_review, with_namespace
-from plimsoll.local.apiserver.reviews.token_reviews import self_subject_review, token_review
+from plimsoll.local.apiserver.reviews.bodies import decode_review, set_namespace
+from plimsoll.local.apiserver.reviews.token_reviews import review_own_identity, review_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,14 +25,14 @@ def review(server: Server, call: RequestContext, body: Json) -> Json:
     """The answer to a review of the call's kind."""
     kind = call.resource.kind
     asked = decode_review(body, api_version=call.resource.api_version, kind=kind)
-    return _REVIEWS[kind](server, call, with_namespace(asked, call.namespace))
+    return _REVIEWS[kind](server, call, set_namespace(asked, call.namespace))
 
 
 _REVIEWS: Final[dict[str, Callable[[Server, RequestContext, Json], Json]]] = {
-    "SelfSubjectAccessReview": self_subject_access_review,
-    "SubjectAccessReview": subject_access_review,
-    "LocalSubjectAccessReview": subject_access_review,
-    "SelfSubjectRulesReview": self_subject_rules_review,
-    "TokenReview": token_review,
-    "SelfSubjectReview": self_subject_review,
+    "SelfSubjectAccessReview": review_own_access,
+    "SubjectAccessReview": review_access,
+    "LocalSubjectAccessReview": review_access,
+    "SelfSubjectRulesReview": review_own_rules,
+    "TokenReview": review_token,
+    "SelfSubjectReview": review_own_identity,
 }

@@ -8,7 +8,7 @@ from plimsoll.core.durations import add_seconds
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
-from plimsoll.local.apiserver.reviews.bodies import decode_review, with_managed_fields
+from plimsoll.local.apiserver.reviews.bodies import decode_review, set_managed_fields
 from plimsoll.local.apiserver.storage import Key
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.schema import field_errors as fe
@@ -41,13 +41,13 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
         raise status_errors.not_found(call.name, group="", resource="serviceaccounts")
     now = server.clock.now()
     spec = {"expirationSeconds": DEFAULT_EXPIRATION_S, **(asked.get("spec") or {})}
-    known = with_managed_fields({**asked, "spec": spec}, call, now=now, subresource="token")
-    lifetime_s = _lifetime_s(spec)
+    known = set_managed_fields({**asked, "spec": spec}, call, now=now, subresource="token")
+    lifetime_s = _read_lifetime_s(spec)
     audiences = list(spec.get("audiences") or API_AUDIENCES)
     token = server.tokens.issue(
         namespace=call.namespace,
         name=call.name,
-        uid=account.body()["metadata"].get("uid", ""),
+        uid=account.decode_body()["metadata"].get("uid", ""),
         audiences=audiences,
         expires_in_s=lifetime_s,
         now=now,
@@ -67,7 +67,7 @@ def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     }
 
 
-def _lifetime_s(spec: Json) -> int:
+def _read_lifetime_s(spec: Json) -> int:
     seconds: int = spec["expirationSeconds"]
     path = "spec.expirationSeconds"
     if seconds < SHORTEST_EXPIRATION_S:
@@ -88,7 +88,7 @@ def _find_bound_object(server: Server, call: RequestContext, ref: Json | None) -
     found = server.store.get(Key(_BINDABLE[kind], "" if kind == "Node" else call.namespace, name))
     if found is None:
         raise status_errors.not_found(name, group="", resource=_BINDABLE[kind])
-    body = found.body()
+    body = found.decode_body()
     runs_as = (body.get("spec") or {}).get("serviceAccountName", "")
     if kind == "Pod" and runs_as != call.name:
         text = f'cannot bind token for serviceaccount "{call.name}" to pod running with serviceaccount "{runs_as}"'

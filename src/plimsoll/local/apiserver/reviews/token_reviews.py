@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, build_user_info
-from plimsoll.local.apiserver.reviews.bodies import response_head, with_managed_fields
+from plimsoll.local.apiserver.reviews.bodies import build_response_head, set_managed_fields
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
+def review_token(server: Server, call: RequestContext, asked: Json) -> Json:
     spec = asked.get("spec") or {}
     token, audiences = spec.get("token", ""), spec.get("audiences") or ()
     if not token:
@@ -28,10 +28,10 @@ def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
         status = {"authenticated": True, "user": build_user_info(found.user), "audiences": list(found.audiences)}
     else:
         status = {"user": {}, "error": found.message}
-    known = with_managed_fields(asked, call, now=server.clock.now())
-    return {**response_head(known, call), "spec": spec, "status": status}
+    known = set_managed_fields(asked, call, now=server.clock.now())
+    return {**build_response_head(known, call), "spec": spec, "status": status}
 
 
-def self_subject_review(server: Server, call: RequestContext, _asked: Json) -> Json:
-    beginning = response_head({"metadata": {"creationTimestamp": format_time(server.clock.now())}}, call)
+def review_own_identity(server: Server, call: RequestContext, _asked: Json) -> Json:
+    beginning = build_response_head({"metadata": {"creationTimestamp": format_time(server.clock.now())}}, call)
     return {**beginning, "status": {"userInfo": build_user_info(call.user)}}

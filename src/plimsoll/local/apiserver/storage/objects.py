@@ -45,12 +45,12 @@ class Traits:
 
     def __init__(self, resource: str) -> None:
         self.resource = resource
-        self.fields_of: FieldsOf = _no_fields
+        self.fields_of: FieldsOf = _select_no_fields
         self.fields_are_asked_for = False
         """Most resources are never selected by a field. Once one is, fields are taken from what is written at once."""
 
 
-def _no_fields(_body: Mapping[str, Any]) -> dict[str, str]:
+def _select_no_fields(_body: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
@@ -95,10 +95,10 @@ class Stored(msgspec.Struct, gc=False, eq=False):
         """What field selectors compare, by the function that `Store.select_fields` was given for the resource."""
         if self._fields is None:
             self.traits.fields_are_asked_for = True
-            self._fields = self.traits.fields_of(self.body())
+            self._fields = self.traits.fields_of(self.decode_body())
         return self._fields
 
-    def body(self) -> JsonObject:
+    def decode_body(self) -> JsonObject:
         """A fresh dict, the caller's to change."""
         return _decoder.decode(self.data)
 
@@ -122,7 +122,7 @@ def stamp(body: Mapping[str, Any], revision: int) -> JsonObject:
 
 
 def build_stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stored:
-    """`body`, with `revision` in it, as it is kept: encoded once. Raises `TooLarge`."""
+    """`decode_body`, with `revision` in it, as it is kept: encoded once. Raises `TooLarge`."""
     data = _encode(body)
     if len(data) > LARGEST_OBJECT_BYTES:
         raise TooLarge
@@ -131,14 +131,14 @@ def build_stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -
     return Stored(traits, key.namespace, key.name, revision, data, labels, fields)
 
 
-def restamp(last: Stored, revision: int) -> Stored:
+def set_revision(last: Stored, revision: int) -> Stored:
     """The last state of an object with the revision of what ended it, which is what DELETED events carry."""
     before = b'"resourceVersion":"%d"' % last.revision
     if last.data.count(before) == 1:
         # It can only be the one in the metadata: inside of a text the quotes would be escaped.
         data = last.data.replace(before, b'"resourceVersion":"%d"' % revision)
     else:
-        body = last.body()
+        body = last.decode_body()
         body["metadata"]["resourceVersion"] = str(revision)
         data = _encode(body)
     return Stored(last.traits, last.namespace, last.name, revision, data, last._labels, last._fields)  # noqa: SLF001 -- its own module

@@ -27,7 +27,7 @@ from plimsoll.local.apiserver.storage.recovery import rebuild
 from plimsoll.local.apiserver.storage.watch_cache.collection import Collection, ListQuery, Page
 from plimsoll.local.apiserver.storage.watch_cache.decoded_objects import DecodedObjects
 from plimsoll.local.apiserver.storage.watch_cache.events import Change, EncodingCache
-from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits, revision_to_forget
+from plimsoll.local.apiserver.storage.watch_cache.history import HistoryLimits, choose_revision_to_forget
 from plimsoll.local.apiserver.storage.watch_cache.watchers import Watch, Watchers, WatchFilter
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Store:
         """Read what the driver kept. Blocks, so it is done before there is anything to serve."""
         store = cls(driver, clock=clock, limits=limits or HistoryLimits())
         store._recover()
-        driver.start(store._settle)
+        driver.start(store._apply_outcomes)
         store._forget_surplus(tuple(store._resources))
         return store
 
@@ -96,7 +96,7 @@ class Store:
         recovered = self._driver.recover()
         self._floors.update(recovered.floors)
         now_s = self._clock.monotonic_s()
-        unneeded = rebuild(recovered, lambda resource: self._of(resource).collection, now_s=now_s)
+        unneeded = rebuild(recovered, lambda resource: self._get_resource(resource).collection, now_s=now_s)
         self._revision = self._given = max(recovered.revision, _FIRST_REVISION)
         self._history_bytes = sum(resource.collection.history.superseded_bytes for resource in self._resources.values())
         if unneeded:
@@ -128,12 +128,12 @@ class Store:
         return resource.collection.objects.get(key.path) if resource is not None else None
 
     def get_shared_body(self, stored: Stored) -> JsonObject:
-        """`build_stored.body()` for read-only use: one dict for all readers while it is cached."""
-        return self._bodies.of(stored)
+        """`Stored.decode_body()` for read-only use: one dict for all readers while it is cached."""
+        return self._bodies.get_body(stored)
 
-    def data_of(self, body: JsonObject) -> bytes | None:
+    def find_data(self, body: JsonObject) -> bytes | None:
         """The bytes that a `get_shared_body` is stored as; none for any other dict."""
-        return self._bodies.data_of(body)
+        return self._bodies.find_data(body)
 
     def list(self, resource: str, query: ListQuery | None = None, *, matches: Matches | None = None) -> Page:
         """Objects in the order of their paths, at the newest revision or at `query.at`.
@@ -143,19 +143,19 @@ class Store:
         query = query or ListQuery()
         collection = self._read(resource)
         if query.at is None or query.at == self._revision:
-            return collection.page_now(query, revision=self._revision, matches=matches)
+            return collection.read_newest_page(query, revision=self._revision, matches=matches)
         if query.at > self._revision:
             raise RevisionAhead(query.at, self._revision)
-        return collection.page_at(query, revision=query.at, matches=matches)
+        return collection.read_page_at(query, revision=query.at, matches=matches)
 
     def count(self, resource: str, namespace: str | None = None) -> int:
         return self._read(resource).count(namespace)
 
-    def resources(self) -> tuple[str, ...]:
+    def list_resources(self) -> tuple[str, ...]:
         """Those that have objects."""
         return tuple(sorted(name for name, resource in self._resources.items() if resource.collection.objects))
 
-    def pending_writes(self, resource: str) -> Iterator[Stored]:
+    def iterate_pending_writes(self, resource: str) -> Iterator[Stored]:
         """The objects of `resource` as writes will leave them that are on their way to the disk, not yet visible.
 
         For allocations of unique values. Inside a change function, together with what is visible, it is everything:
@@ -172,7 +172,7 @@ class Store:
 
     def select_fields(self, resource: str, fields_of: FieldsOf) -> None:
         """Set how the fields that selectors may name are read from an object of `resource` (see `Stored.fields`)."""
-        self._traits_of(resource).fields_of = fields_of
+        self._get_traits(resource).fields_of = fields_of
         self._read(resource).forget_fields()
 
     async def wait_for(self, revision: int, *, timeout_s: float) -> bool:
@@ -208,7 +208,7 @@ class Store:
         Raises `Compacted` if history does not reach back so far. A revision that is still to come is fine: the watch
         begins after it.
         """
-        hub = self._of(resource).hub
+        hub = self._get_resource(resource).hub
         view = WatchFilter(namespace, matches)
         try:
             if since is not None:
@@ -227,7 +227,7 @@ class Store:
         Returns the object as it is now; after `Delete` as it was, under the revision of the deletion; after `Keep` the
         current one, or none. A write whose caller is cancelled is carried out all the same.
         """
-        await self._let_others_run()
+        await self._yield_to_others()
         await self._key_lock.acquire(key)
         write: Write | None = None
         try:
@@ -239,11 +239,11 @@ class Store:
                 self._key_lock.release(key)
         if write is not None:
             await write.settled
-        return self._result(made, current)
+        return self._build_result(made, current)
 
     async def update_all(self, keys: Sequence[Key], change: ChangeSeveral) -> tuple[Stored | None, ...]:
         """`update` for several distinct objects at once: all of it becomes durable and visible together, or nothing."""
-        await self._let_others_run()
+        await self._yield_to_others()
         in_order = sorted(keys)  # all callers lock in the same order, so there is no deadlock
         taken: deque[Key] = deque()
         write: Write | None = None
@@ -260,9 +260,9 @@ class Store:
                     self._key_lock.release(key)
         if write is not None:
             await write.settled
-        return tuple(self._result(item, current) for item, current in zip(changes, currents, strict=True))
+        return tuple(self._build_result(item, current) for item, current in zip(changes, currents, strict=True))
 
-    async def _let_others_run(self) -> None:
+    async def _yield_to_others(self) -> None:
         if self._driver.is_inline and self._given % _WRITES_IN_A_ROW == 0:
             await asyncio.sleep(0)
 
@@ -283,7 +283,7 @@ class Store:
             raise StoreClosed("the store is closed")
         if isinstance(decision, Put):
             body = stamp(decision.body, revision)
-            after = build_stored(self._traits_of(key.resource), key, body=body, revision=revision)
+            after = build_stored(self._get_traits(key.resource), key, body=body, revision=revision)
             self._bodies.keep(after, body)
         elif isinstance(decision, Keep) or current is None:
             return None
@@ -304,12 +304,12 @@ class Store:
             raise
         return write
 
-    def _result(self, change: Change | None, current: Stored | None) -> Stored | None:
+    def _build_result(self, change: Change | None, current: Stored | None) -> Stored | None:
         if change is None:
             return current
-        return change.current or change.plain(self._encodings).object
+        return change.current or change.build_plain_event(self._encodings).object
 
-    def _settle(self, outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
+    def _apply_outcomes(self, outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
         """Apply the outcome of a write; the driver reports writes in the order of their revisions."""
         touched: dict[str, set[str]] = {}
         for write, problem in outcomes:
@@ -318,7 +318,7 @@ class Store:
                 for change in write.changes:
                     last = change.last
                     resource = last.traits.resource
-                    self._of(resource).collection.apply(change)
+                    self._get_resource(resource).collection.apply(change)
                     self._history_bytes += change.superseded_bytes
                     touched.setdefault(resource, set()).add(last.namespace)
                 self._revision = write.changes[-1].revision
@@ -356,7 +356,7 @@ class Store:
             self._drop_if_idle(name)
         self._driver.forget(Compaction(unneeded, {EVERYTHING: revision}))
 
-    def oldest(self, resource: str) -> int:
+    def get_oldest_revision(self, resource: str) -> int:
         """The least revision a watch of `resource` may start from, and a list of it may be asked for."""
         return self._read(resource).history.floor
 
@@ -364,20 +364,22 @@ class Store:
         """Keep to the limits after writes of the resources `touched`."""
         for name in touched:
             resource = self._resources[name]
-            surplus = resource.collection.history.surplus(self._limits)
+            surplus = resource.collection.history.count_surplus(self._limits)
             if surplus or not resource.collection.objects:
                 self._forget_several({name: surplus})
         now_s = self._clock.monotonic_s()
         if now_s >= self._next_ageing_s:
             self._next_ageing_s = now_s + self._limits.age_s
             youngest_s = now_s - self._limits.age_s
-            self._forget_several({name: history.count_before(youngest_s) for name, history in self._histories()})
+            self._forget_several(
+                {name: history.count_before(youngest_s) for name, history in self._iterate_histories()}
+            )
         if self._history_bytes > self._limits.bytes_in_all:
-            histories = (history for _name, history in self._histories())
-            revision = revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
-            self._forget_several({name: history.count_until(revision) for name, history in self._histories()})
+            histories = (history for _name, history in self._iterate_histories())
+            revision = choose_revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
+            self._forget_several({name: history.count_until(revision) for name, history in self._iterate_histories()})
 
-    def _histories(self) -> Iterable[tuple[str, History]]:
+    def _iterate_histories(self) -> Iterable[tuple[str, History]]:
         return ((name, resource.collection.history) for name, resource in self._resources.items())
 
     def _forget_several(self, counts: Mapping[str, int]) -> None:
@@ -410,11 +412,11 @@ class Store:
             self._floors[name] = floor
         del self._resources[name]
 
-    def _of(self, resource: str) -> _Resource:
+    def _get_resource(self, resource: str) -> _Resource:
         """The state of a resource for changes and watchers; created on first use."""
         found = self._resources.get(resource)
         if found is None:
-            collection = Collection(self._traits_of(resource), floor=self._floor(resource))
+            collection = Collection(self._get_traits(resource), floor=self._get_oldest_retained(resource))
             hub = Watchers(
                 collection.history,
                 revision=lambda: self._revision,
@@ -429,12 +431,12 @@ class Store:
         found = self._resources.get(resource)
         if found is not None:
             return found.collection
-        return Collection(Traits(resource), floor=self._floor(resource))
+        return Collection(Traits(resource), floor=self._get_oldest_retained(resource))
 
-    def _floor(self, resource: str) -> int:
+    def _get_oldest_retained(self, resource: str) -> int:
         return max(self._floors.get(resource, 0), self._floors.get(EVERYTHING, 0))
 
-    def _traits_of(self, resource: str) -> Traits:
+    def _get_traits(self, resource: str) -> Traits:
         """One for all objects there are, were and will be, so that `select_fields` reaches them all."""
         found = self._traits.get(resource)
         if found is None:

@@ -15,7 +15,7 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.reset_fields import reset_fields
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.strategies import events, kind_preparation, service_allocation
-from plimsoll.local.apiserver.strategies.generation import first_generation, next_generation
+from plimsoll.local.apiserver.strategies.generation import choose_first_generation, compute_next_generation
 from plimsoll.local.apiserver.strategies.go_serialization import as_go_writes
 from plimsoll.local.apiserver.strategies.interface import Decoded, Undecodable, ValidationResult
 from plimsoll.local.apiserver.strategies.metadata import keep_metadata
@@ -51,7 +51,7 @@ class BuiltinStrategy:
         self.allows_unconditional_update = self.kind not in _CONDITIONAL
         self.creates_on_update = self.kind in _CREATED_BY_PUT
         self._is_service = (self.api_version, self.kind) == ("v1", "Service")
-        self.has_status = resource.subresource("status") is not None
+        self.has_status = resource.find_subresource("status") is not None
         component = openapi.schema_name(self.api_version, self.kind)
         self._component = component or ""
         schema = TypeSchema.from_builtin(self.api_version, self.kind)
@@ -78,12 +78,12 @@ class BuiltinStrategy:
             return Undecodable(problem=problem)
         whole = decoded.value
         if self.kind in kind_preparation.HAVE_LATER_DEFAULTS:
-            with kind_preparation.later_defaults_undone(whole, self.kind):
+            with kind_preparation.undo_later_defaults(whole, self.kind):
                 fill_in(whole)
         else:
             fill_in(whole)
-        whole = self._spell_out(whole)
-        kind_preparation.before_tracking(whole, self.kind)
+        whole = self._write_out_defaults(whole)
+        kind_preparation.prepare_for_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
 
     def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
@@ -97,7 +97,7 @@ class BuiltinStrategy:
             return decoded
         return msgspec.structs.replace(decoded, value={**value, "status": decoded.value["status"]})
 
-    def _spell_out(self, obj: Json) -> Json:
+    def _write_out_defaults(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
         defaults.spell_out(obj)
         return as_go_writes(obj, self._component)
@@ -107,9 +107,9 @@ class BuiltinStrategy:
 
     def _prepare(self, obj: Json) -> Json:
         defaults.prepare_for_create(obj)
-        whole = self._spell_out(obj)
+        whole = self._write_out_defaults(obj)
         metadata = whole["metadata"]
-        generation = first_generation(self.kind, metadata.get("generation"))
+        generation = choose_first_generation(self.kind, metadata.get("generation"))
         if generation:
             metadata["generation"] = generation
         kind_preparation.on_create(whole, self.kind)
@@ -120,7 +120,7 @@ class BuiltinStrategy:
             return self._count_generation({**new, "metadata": dict(new["metadata"])}, old)
         metadata = keep_metadata(new["metadata"], old["metadata"])
         if subresource == "status":
-            updated = kind_preparation.status_update(self.kind, {**new, "metadata": metadata}, old)
+            updated = kind_preparation.build_status_update(self.kind, {**new, "metadata": metadata}, old)
             kind_preparation.keep(updated["metadata"], old["metadata"], "generation")
             return updated
         updated = {**new, "metadata": metadata}
@@ -128,11 +128,11 @@ class BuiltinStrategy:
             kind_preparation.keep(updated, old, "status")
         kind_preparation.on_update(updated, old, self.kind)
         updated = self._count_generation(updated, old)
-        # What decoding left out until ownership was settled (see `before_tracking`) is written again.
-        return self._spell_out(copy(updated)) if self.kind == "Event" else updated
+        # What decoding left out until ownership was settled (see `prepare_for_tracking`) is written again.
+        return self._write_out_defaults(copy(updated)) if self.kind == "Event" else updated
 
     def _count_generation(self, updated: Json, old: Json) -> Json:
-        generation = next_generation(updated, old, kind=self.kind)
+        generation = compute_next_generation(updated, old, kind=self.kind)
         if generation is None:
             updated["metadata"].pop("generation", None)
         else:
@@ -146,11 +146,11 @@ class BuiltinStrategy:
         return service_allocation.allocate({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
 
     def validate_create(self, obj: Json) -> ValidationResult:
-        judged = self._judge(obj) if self._siblings is None else self._siblings.validate(obj, self._judge)
+        judged = self._validate(obj) if self._siblings is None else self._siblings.validate(obj, self._validate)
         return judged or ValidationResult()
 
-    def _judge(self, obj: Json) -> ValidationResult:
-        errors = [*api.create_errors(obj), *kind_preparation.further_errors(obj, self.api_version, self.kind)]
+    def _validate(self, obj: Json) -> ValidationResult:
+        errors = [*api.create_errors(obj), *kind_preparation.find_further_errors(obj, self.api_version, self.kind)]
         return ValidationResult(errors=tuple(errors))
 
     def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
@@ -173,7 +173,7 @@ class BuiltinStrategy:
     def is_stored_as_presented(self) -> bool:
         return self.api_version == self.resource.storage_version
 
-    def field_manager(self, subresource: str) -> FieldManager:
+    def get_field_manager(self, subresource: str) -> FieldManager:
         return self._field_manager(subresource)
 
     def _build_field_manager(self, subresource: str) -> FieldManager:

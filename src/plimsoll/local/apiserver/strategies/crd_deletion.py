@@ -33,10 +33,10 @@ def mark(old: Json, *, now: datetime) -> Json:
         "reason": "InstanceDeletionPending",
         "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     }
-    return {**old, "metadata": metadata, "status": with_condition(old.get("status") or {}, pending)}
+    return {**old, "metadata": metadata, "status": set_condition(old.get("status") or {}, pending)}
 
 
-def with_condition(status: Json, condition: Json) -> Json:
+def set_condition(status: Json, condition: Json) -> Json:
     """The status with a condition set; its time stays if its status does."""
     conditions = list(status.get("conditions") or [])
     for position, item in enumerate(conditions):

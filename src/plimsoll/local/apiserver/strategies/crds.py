@@ -51,17 +51,17 @@ class CrdStrategy(BuiltinStrategy):
         return updated
 
     def validate_create(self, obj: Json) -> ValidationResult:
-        return ValidationResult(errors=(*validate_definition(obj), *_conversion_errors(obj)))
+        return ValidationResult(errors=(*validate_definition(obj), *_validate_conversion(obj)))
 
     def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
         if subresource:
             return ValidationResult()
         # A definition that an earlier version of this server let in can still be changed.
-        refused = () if _conversion_errors(old) else _conversion_errors(new)
+        refused = () if _validate_conversion(old) else _validate_conversion(new)
         return ValidationResult(errors=(*validate_definition(new, old), *refused))
 
 
-def _conversion_errors(definition: Json) -> tuple[FieldError, ...]:
+def _validate_conversion(definition: Json) -> tuple[FieldError, ...]:
     """No webhook is called yet: without it objects would lose the fields that their versions do not share."""
     conversion = (definition.get("spec") or {}).get("conversion")
     strategy = conversion.get("strategy") if isinstance(conversion, dict) else None

@@ -92,7 +92,7 @@ class CustomStrategy:
         if self._version.has_status:
             _take(updated, old, "status")
         before = old["metadata"].get("generation") or 0
-        changed = not same(_without_metadata(updated), _without_metadata(old))
+        changed = not same(_strip_metadata(updated), _strip_metadata(old))
         updated["metadata"]["generation"] = before + 1 if changed else before
         return updated
 
@@ -104,14 +104,14 @@ class CustomStrategy:
 
     def validate_create(self, obj: Json) -> ValidationResult:
         admission = self._version.admit_create(obj, field_validation="Ignore")
-        return ValidationResult(errors=admission.errors, warnings=self._new(admission.warnings))
+        return ValidationResult(errors=admission.errors, warnings=self._select_new_warnings(admission.warnings))
 
     def validate_update(self, new: Json, old: Json, *, subresource: str) -> ValidationResult:
         part: Literal["status"] | None = "status" if subresource == "status" else None
         admission = self._version.admit_update(new, old, subresource=part, field_validation="Ignore")
-        return ValidationResult(errors=admission.errors, warnings=self._new(admission.warnings))
+        return ValidationResult(errors=admission.errors, warnings=self._select_new_warnings(admission.warnings))
 
-    def _new(self, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    def _select_new_warnings(self, warnings: tuple[str, ...]) -> tuple[str, ...]:
         """Without the deprecation warning, which the request handler adds once."""
         return tuple(text for text in warnings if text != self._version.deprecation_warning)
 
@@ -126,7 +126,7 @@ class CustomStrategy:
         # A definition may have gained defaults since an object was stored, so every one is looked at again.
         return False
 
-    def field_manager(self, subresource: str) -> FieldManager:
+    def get_field_manager(self, subresource: str) -> FieldManager:
         return self._field_manager(subresource)
 
     def _build_field_manager(self, subresource: str) -> FieldManager:
@@ -142,7 +142,7 @@ class CustomStrategy:
 _KNOWN: WeakKeyDictionary[CompiledDefinition, dict[str, CustomStrategy]] = WeakKeyDictionary()
 
 
-def custom_strategy(resource: ServedResource) -> CustomStrategy:
+def get_custom_strategy(resource: ServedResource) -> CustomStrategy:
     """Made once a definition and version; gone with the last resource that holds what was compiled."""
     by_version = _KNOWN.setdefault(get_compiled(resource), {})
     found = by_version.get(resource.version)
@@ -158,5 +158,5 @@ def _take(target: Json, source: Json, name: str) -> None:
         target.pop(name, None)
 
 
-def _without_metadata(obj: Json) -> Json:
+def _strip_metadata(obj: Json) -> Json:
     return {name: value for name, value in obj.items() if name != "metadata"}

@@ -46,7 +46,7 @@ def convert(obj: Json, api_version: str) -> Json:
 def create_errors(obj: Json, api_version: str) -> list[FieldError]:
     """Paths are those of core/v1 whatever the request's version is, as in the real server."""
     event = obj if api_version == CORE else {_OLD_NAMES.get(name, name): value for name, value in obj.items()}
-    errors = _new_style_errors(event) if event.get("eventTime") else _old_style_errors(event)
+    errors = _validate_events_event(event) if event.get("eventTime") else _validate_core_event(event)
     if api_version == CORE:
         return errors
     if not event.get("eventTime"):
@@ -63,14 +63,14 @@ def create_errors(obj: Json, api_version: str) -> list[FieldError]:
     return errors + [fields.invalid(name, "", "needs to be unset") for name, value in unwanted if value]
 
 
-def _old_style_errors(event: Json) -> list[FieldError]:
+def _validate_core_event(event: Json) -> list[FieldError]:
     about = (event.get("involvedObject") or {}).get("namespace") or ""
     own = event["metadata"].get("namespace") or ""
     agree = own in ("", "default") if not about else own == about
     return [] if agree else [_mismatch(about)]
 
 
-def _new_style_errors(event: Json) -> list[FieldError]:
+def _validate_events_event(event: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     about = (event.get("involvedObject") or {}).get("namespace") or ""
     if not about and event["metadata"].get("namespace") not in ("default", "kube-system"):

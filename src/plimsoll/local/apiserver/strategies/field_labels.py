@@ -53,7 +53,7 @@ class FieldLabels:
 
     def __init__(self, resource: ServedResource) -> None:
         self._resource = resource
-        self._own = selectable(resource)
+        self._own = list_selectable(resource)
 
     def find_stored_name(self, label: str) -> str | None:
         """The name under which the store keeps the field; none if it cannot be selected by."""
@@ -78,7 +78,7 @@ def _from_new_name(label: str) -> str:
     return label
 
 
-def selectable(resource: ServedResource) -> Mapping[str, str]:
+def list_selectable(resource: ServedResource) -> Mapping[str, str]:
     """The fields of a resource beyond name and namespace."""
     if not resource.is_custom:
         return _FIELDS.get(resource.stored_as, {})
@@ -91,7 +91,7 @@ def selectable(resource: ServedResource) -> Mapping[str, str]:
 _BELOW_THE_TOP: Final = 2
 
 
-def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], dict[str, str]]:
+def build_reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], dict[str, str]]:
     """A function for `Store.select_fields`; name and namespace are there for every kind."""
     paths = [(name, _WHERE_ELSE.get(name, name).split("."), absent) for name, absent in fields]
 
@@ -115,7 +115,7 @@ def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], d
                 value = inside.get(step)
                 found[name] = value if type(value) is str else _format(value, absent)
         for name, path, absent in others:
-            found[name] = _text(body, path, absent)
+            found[name] = _read_text(body, path, absent)
         if body.get("kind") == "Event" and "source" in found:
             component = (body.get("source") or {}).get("component")
             found["source"] = component or body.get("reportingComponent") or ""
@@ -124,7 +124,7 @@ def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], d
     return read
 
 
-def _text(body: Mapping[str, Any], path: list[str], absent: str) -> str:
+def _read_text(body: Mapping[str, Any], path: list[str], absent: str) -> str:
     value: Any = body
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None

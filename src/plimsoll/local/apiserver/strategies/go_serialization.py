@@ -66,7 +66,7 @@ class _Field(NamedTuple):
 
 def as_go_writes(obj: Json, component: str) -> Json:
     """A new object of the kind that the component describes; what has not to change is shared."""
-    fields, always = _fields(component)
+    fields, always = _load_fields(component)
     result = dict(obj)
     for name, item in obj.items():
         if name not in fields:
@@ -75,7 +75,7 @@ def as_go_writes(obj: Json, component: str) -> Json:
         if not item and field.is_droppable and item is not None and not isinstance(item, float):
             del result[name]
         elif not field.is_plain:
-            result[name] = _value(item, field)
+            result[name] = _convert_value(item, field)
     for name, item in always.items():
         if name not in result:
             result[name] = item
@@ -83,15 +83,15 @@ def as_go_writes(obj: Json, component: str) -> Json:
 
 
 @cache
-def _always(component: str) -> Json:
+def _build_always_written(component: str) -> Json:
     return _ALWAYS_WRITTEN.get(component) or _ALWAYS_WRITTEN.get(struct_name(component), {})
 
 
-def _value(item: Any, field: _Field) -> Any:
+def _convert_value(item: Any, field: _Field) -> Any:
     component = field.component
     if field.time and isinstance(item, str):
         # Most come as Go writes them.
-        return item if item[-1:] == "Z" and len(item) == len(field.time) else _utc(item, field.time)
+        return item if item[-1:] == "Z" and len(item) == len(field.time) else _format_utc(item, field.time)
     if not component:
         return item
     if not field.is_collection:
@@ -107,20 +107,20 @@ def _value(item: Any, field: _Field) -> Any:
 
 
 @cache
-def _fields(component: str) -> tuple[dict[str, _Field], Json]:
+def _load_fields(component: str) -> tuple[dict[str, _Field], Json]:
     """The declared fields that are not always written as they are, and those that are written although empty."""
     schema = openapi.component(component)
-    kept = zeros_kept(_message(component))
+    kept = zeros_kept(_get_message_name(component))
     required = frozenset(schema.get("required", ()))
-    written = _always(component)
+    written = _build_always_written(component)
     fields = {
-        name: _field(declared, is_kept=name in kept or name in required or name in written)
+        name: _build_field(declared, is_kept=name in kept or name in required or name in written)
         for name, declared in schema.get("properties", {}).items()
     }
     return {name: field for name, field in fields.items() if field.is_droppable or not field.is_plain}, written
 
 
-def _field(declared: Json, *, is_kept: bool) -> _Field:
+def _build_field(declared: Json, *, is_kept: bool) -> _Field:
     name = openapi.reference(declared)
     if name is not None:
         short = struct_name(name)
@@ -133,13 +133,13 @@ def _field(declared: Json, *, is_kept: bool) -> _Field:
     return _Field(struct is None, struct or "", is_collection=inner is not None, is_droppable=not is_kept, time="")
 
 
-def _message(component: str) -> str:
+def _get_message_name(component: str) -> str:
     """The protobuf name of a component: its first two parts change places, dashes become underscores."""
     first, second, *rest = component.split(".")
     return ".".join((second, first, *rest)).replace("-", "_")
 
 
-def _utc(text: str, layout: str) -> str:
+def _format_utc(text: str, layout: str) -> str:
     try:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):

@@ -31,7 +31,7 @@ def keep(new: Json, old: Json, field: str) -> None:
 
 
 @contextmanager
-def later_defaults_undone(obj: Json, kind: str) -> Iterator[None]:
+def undo_later_defaults(obj: Json, kind: str) -> Iterator[None]:
     """Some defaults are the kind's own work on create, after ownership is settled: what fills them in before is undone.
 
     Around the filling in of defaults, which changes the object in place.
@@ -45,7 +45,7 @@ def later_defaults_undone(obj: Json, kind: str) -> Iterator[None]:
         obj["spec"].pop("clusterIPs", None)
 
 
-def before_tracking(obj: Json, kind: str) -> None:
+def prepare_for_tracking(obj: Json, kind: str) -> None:
     """What kube-apiserver has already set, or not yet, when it computes managedFields."""
     if kind == "DaemonSet":
         obj.setdefault("metadata", {}).setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
@@ -67,7 +67,7 @@ def on_update(new: Json, old: Json, kind: str) -> None:
         prepare(new, old)
 
 
-def status_update(kind: str, new: Json, old: Json) -> Json:
+def build_status_update(kind: str, new: Json, old: Json) -> Json:
     """Through the status subresource only the status changes, and the metadata that the kind allows."""
     updated = {**old, "metadata": dict(new["metadata"])}
     keep(updated, new, "status")
@@ -83,12 +83,12 @@ def status_update(kind: str, new: Json, old: Json) -> Json:
     return updated
 
 
-def further_errors(obj: Json, api_version: str, kind: str) -> list[FieldError]:
+def find_further_errors(obj: Json, api_version: str, kind: str) -> list[FieldError]:
     """What `objects.builtin` does not ask."""
     return events.create_errors(obj, api_version) if kind == "Event" else []
 
 
-def _job(obj: Json) -> None:
+def _prepare_job(obj: Json) -> None:
     """A job selects its pods by its own uid, unless it has a manual selector."""
     spec = obj["spec"]
     template = spec.setdefault("template", {}).setdefault("metadata", {})
@@ -108,11 +108,11 @@ def _job(obj: Json) -> None:
         obj["metadata"]["labels"] = dict(template["labels"])
 
 
-def _daemon_set(obj: Json) -> None:
+def _prepare_daemon_set(obj: Json) -> None:
     obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = "1"
 
 
-def _daemon_set_update(new: Json, old: Json) -> None:
+def _prepare_daemon_set_update(new: Json, old: Json) -> None:
     before = old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "1")
     changed = not same(new["spec"].get("template"), old["spec"].get("template"))
     after = str(int(before) + 1) if changed and before.isdigit() else before
@@ -122,16 +122,16 @@ def _daemon_set_update(new: Json, old: Json) -> None:
     }
 
 
-def _namespace_update(new: Json, old: Json) -> None:
+def _prepare_namespace_update(new: Json, old: Json) -> None:
     """Finalizers are the business of the finalize subresource."""
     keep(new, old, "spec")
 
 
-def _volume(obj: Json) -> None:
+def _prepare_volume(obj: Json) -> None:
     obj["status"].setdefault("lastPhaseTransitionTime", obj["metadata"]["creationTimestamp"])
 
 
-def _pod(obj: Json) -> None:
+def _prepare_pod(obj: Json) -> None:
     """A pod with scheduling gates has a condition about them."""
     if obj["spec"].get("schedulingGates"):
         obj["status"]["conditions"] = [
@@ -146,20 +146,20 @@ def _pod(obj: Json) -> None:
         ]
 
 
-def _secret_update(new: Json, old: Json) -> None:
+def _prepare_secret_update(new: Json, old: Json) -> None:
     # The type cannot be left out by an update.
     if not new.get("type"):
         keep(new, old, "type")
 
 
 _ON_CREATE: Final[dict[str, Callable[[Json], None]]] = {
-    "DaemonSet": _daemon_set,
-    "Job": _job,
-    "PersistentVolume": _volume,
-    "Pod": _pod,
+    "DaemonSet": _prepare_daemon_set,
+    "Job": _prepare_job,
+    "PersistentVolume": _prepare_volume,
+    "Pod": _prepare_pod,
 }
 _ON_UPDATE: Final[dict[str, Callable[[Json, Json], None]]] = {
-    "DaemonSet": _daemon_set_update,
-    "Namespace": _namespace_update,
-    "Secret": _secret_update,
+    "DaemonSet": _prepare_daemon_set_update,
+    "Namespace": _prepare_namespace_update,
+    "Secret": _prepare_secret_update,
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.crds import CrdStrategy
-from plimsoll.local.apiserver.strategies.custom import custom_strategy
+from plimsoll.local.apiserver.strategies.custom import get_custom_strategy
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ServedResource
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _builtin: dict[tuple[str, str], BuiltinStrategy] = {}
 
 
-def strategy_of(resource: ServedResource) -> Strategy:
+def find_strategy(resource: ServedResource) -> Strategy:
     if resource.is_custom:
-        return custom_strategy(resource)
+        return get_custom_strategy(resource)
     key = (resource.api_version, resource.kind)
     found = _builtin.get(key)
     if found is None:

@@ -42,29 +42,29 @@ def allocate(obj: Json, old: Json | None, store: Store) -> Json:
         return result
     before = (old or {}).get("spec", {})
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = before.get("clusterIP") or _free_address(obj["metadata"], store)
+        spec["clusterIP"] = before.get("clusterIP") or _choose_free_address(obj["metadata"], store)
     elif spec["clusterIP"] not in ("None", before.get("clusterIP")):
         _check_address(obj, store)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", before.get("ipFamilies") or ["IPv4"])
     spec.setdefault("ipFamilyPolicy", before.get("ipFamilyPolicy") or "SingleStack")
     if spec.get("type") in _WITH_NODE_PORTS and spec.get("ports"):
-        spec["ports"] = _with_node_ports(obj, old, store)
+        spec["ports"] = _allocate_node_ports(obj, old, store)
     return result
 
 
-def _holders(store: Store) -> Iterator[Stored]:
-    return chain(store.list(SERVICES).items, store.pending_writes(SERVICES))
+def _list_services(store: Store) -> Iterator[Stored]:
+    return chain(store.list(SERVICES).items, store.iterate_pending_writes(SERVICES))
 
 
 # ---- addresses
 
 
 def _list_used_addresses(store: Store) -> set[str]:
-    return {stored.fields.get("spec.clusterIP", "") for stored in _holders(store)}
+    return {stored.fields.get("spec.clusterIP", "") for stored in _list_services(store)}
 
 
-def _free_address(metadata: Json, store: Store) -> str:
+def _choose_free_address(metadata: Json, store: Store) -> str:
     used = _list_used_addresses(store)
     usable = ADDRESSES.num_addresses - _KEPT_FREE - 1
     start = crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode()) % usable
@@ -114,18 +114,18 @@ _exposed: Final = msgspec.json.Decoder(_Exposed)
 
 
 def _list_used_ports(store: Store) -> set[int]:
-    exposed = (stored for stored in _holders(store) if stored.fields.get("spec.type") in _WITH_NODE_PORTS)
+    exposed = (stored for stored in _list_services(store) if stored.fields.get("spec.type") in _WITH_NODE_PORTS)
     return {port.nodePort for stored in exposed for port in _exposed.decode(stored.data).spec.ports or ()}
 
 
-def _with_node_ports(obj: Json, old: Json | None, store: Store) -> list[Json]:
+def _allocate_node_ports(obj: Json, old: Json | None, store: Store) -> list[Json]:
     """The ports of a service, each with its node port: the one it had, the one asked for, or a free one."""
     before = ((old or {}).get("spec") or {}).get("ports") or ()
-    kept = {_identity(port): port["nodePort"] for port in before if port.get("nodePort")}
+    kept = {_get_identity(port): port["nodePort"] for port in before if port.get("nodePort")}
     ports = [dict(port) for port in obj["spec"]["ports"]]
     for port in ports:
-        if not port.get("nodePort") and _identity(port) in kept:
-            port["nodePort"] = kept[_identity(port)]
+        if not port.get("nodePort") and _get_identity(port) in kept:
+            port["nodePort"] = kept[_get_identity(port)]
     own = set(kept.values())
     if all(port.get("nodePort") in own for port in ports):
         return ports
@@ -136,7 +136,7 @@ def _with_node_ports(obj: Json, old: Json | None, store: Store) -> list[Json]:
     return ports
 
 
-def _identity(port: Json) -> tuple[Any, Any]:
+def _get_identity(port: Json) -> tuple[Any, Any]:
     return port.get("protocol"), port.get("port")
 
 

@@ -42,10 +42,10 @@ class PodTemplateCache:
     def prepare(self, obj: Json, prepare: Callable[[Json], Json]) -> Json:
         """What `prepare` makes of the pod, or has made of its sibling."""
         self._unjudged = self._twin = None
-        text = _common_text(obj)
+        text = _encode_common(obj)
         known = self._good.get(text)
         if known is not None:
-            self._twin = _with_own(known, obj)
+            self._twin = _add_own_fields(known, obj)
             return self._twin
         made = prepare(obj)
         # The condition of a pod that waits at a gate has the pod's own time.
@@ -63,27 +63,27 @@ class PodTemplateCache:
         if unjudged is not None and obj is unjudged[1] and not (judgement.errors or judgement.warnings):
             if len(self._good) >= _MOST_KEPT:
                 self._good.clear()
-            self._good[unjudged[0]] = _text(obj)
+            self._good[unjudged[0]] = _encode(obj)
         return judgement
 
 
-def _common_text(obj: Json) -> bytes:
+def _encode_common(obj: Json) -> bytes:
     """The text that pods of one template share; empty for a pod with a name of its own."""
     if not obj["metadata"].get("generateName"):
         return b""
-    text = _text(obj)
+    text = _encode(obj)
     return text if len(text) <= _LONGEST_KEPT_BYTES else b""
 
 
-def _text(obj: Json) -> bytes:
+def _encode(obj: Json) -> bytes:
     common = {name: None if name in _OWN else item for name, item in obj["metadata"].items()}
     text = _encoder.encode({**obj, "metadata": common})
-    volume = _token_volume(obj)
+    volume = _find_token_volume(obj)
     return text.replace(volume, _ANY_VOLUME) if volume else text
 
 
-def _with_own(text: bytes, obj: Json) -> Json:
-    made: Json = _decoder.decode(text.replace(_ANY_VOLUME, _token_volume(obj)))
+def _add_own_fields(text: bytes, obj: Json) -> Json:
+    made: Json = _decoder.decode(text.replace(_ANY_VOLUME, _find_token_volume(obj)))
     metadata, own = made["metadata"], obj["metadata"]
     for name in _OWN:
         if name in own:
@@ -91,7 +91,7 @@ def _with_own(text: bytes, obj: Json) -> Json:
     return made
 
 
-def _token_volume(obj: Json) -> bytes:
+def _find_token_volume(obj: Json) -> bytes:
     """Empty without one: a name that the user chose is a part of the template."""
     volumes = obj["spec"].get("volumes")
     name = volumes[-1].get("name", "") if volumes else ""

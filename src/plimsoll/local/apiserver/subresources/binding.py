@@ -32,7 +32,7 @@ async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     name = metadata.get("name", "")
     if call.subresource and name != call.name:
         raise status_errors.bad_request("name in URL does not match name in Binding object")
-    errors = _target_errors(binding.get("target") or {})
+    errors = _validate_target(binding.get("target") or {})
     if errors:
         # Kubernetes forgets to give this error a type.
         raise status_errors.unexpected(fields.aggregate(errors))
@@ -50,7 +50,7 @@ async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     return BOUND
 
 
-def _target_errors(target: Json) -> list[FieldError]:
+def _validate_target(target: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     kind = target.get("kind")
     if kind and kind != "Node":

@@ -24,10 +24,10 @@ _VIOLATED: Final = "Cannot evict pod as it would violate the pod's disruption bu
 
 def covers(budget: Json, labels: Json) -> bool:
     """Whether the budget is about a pod with these labels; one without labels has no budget."""
-    return bool(labels) and _selector((budget.get("spec") or {}).get("selector")).matches(labels)
+    return bool(labels) and _parse_selector((budget.get("spec") or {}).get("selector")).matches(labels)
 
 
-def _selector(selector: Json | None) -> LabelSelector:
+def _parse_selector(selector: Json | None) -> LabelSelector:
     if selector is None:
         return NOTHING
     try:
@@ -40,7 +40,7 @@ def _selector(selector: Json | None) -> LabelSelector:
         return NOTHING
 
 
-def spares_unready(budget: Json) -> bool:
+def allows_unready_eviction(budget: Json) -> bool:
     """Whether a pod that is not ready may go without being counted: it carries nothing of what the budget protects."""
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -61,7 +61,7 @@ def charge(budget: Json, pod_name: str, *, now: datetime) -> Json:
     if len(disrupted) > _MOST_DISRUPTED:
         raise _forbidden(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
     if allowed == 0:
-        raise _too_many(_why_none(name, status))
+        raise _too_many(_explain_refusal(name, status))
     status["disruptionsAllowed"] = allowed - 1
     status["disruptedPods"] = {**disrupted, pod_name: format_time(now)}
     if allowed == 1:
@@ -87,7 +87,7 @@ def _forbidden(name: str, why: str) -> status_errors.StatusError:
     return status_errors.forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
 
 
-def _why_none(name: str, status: Json) -> str:
+def _explain_refusal(name: str, status: Json) -> str:
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     conditions = status.get("conditions") or ()
     found: Json = next((condition for condition in conditions if condition.get("type") == "DisruptionAllowed"), {})

@@ -31,16 +31,16 @@ _VERSIONS: Final = frozenset({"", "policy/v1", "policy/v1beta1"})
 
 
 async def evict(server: Server, call: RequestContext, body: Json) -> Json:
-    """Evict the pod of the call by the Eviction `body`; returns the Status of the response (201)."""
-    options = _options(call, body)
+    """Evict the pod of the call by the Eviction `decode_body`; returns the Status of the response (201)."""
+    options = _build_options(call, body)
     dry_run = bool(options.get("dryRun"))
     eviction = _Eviction(server, call, options, dry_run=dry_run)
-    if not await eviction.of_idle_pod():
-        await eviction.of_working_pod()
+    if not await eviction.evict_idle_pod():
+        await eviction.evict_working_pod()
     return EVICTED
 
 
-def _options(call: RequestContext, body: Json) -> Json:
+def _build_options(call: RequestContext, body: Json) -> Json:
     """The DeleteOptions of the eviction, with the dry run that the query may ask for."""
     version, kind = body.get("apiVersion") or "", body.get("kind") or "Eviction"
     if version not in _VERSIONS:
@@ -72,10 +72,10 @@ class _Eviction:
         self._call = call.to_delete(call.name, dry_run=dry_run)
         self._names_version = bool((options.get("preconditions") or {}).get("resourceVersion"))
 
-    async def of_idle_pod(self) -> bool:
+    async def evict_idle_pod(self) -> bool:
         """Delete a pod that needs no budget; False if it needs one."""
         for tried in range(1, _TRIES + 1):
-            pod = self._pod()
+            pod = self._get_pod()
             if not _is_idle(pod):
                 return False
             must_stay_so = not _is_leaving(pod) and not self._names_version
@@ -88,32 +88,32 @@ class _Eviction:
                 return True
         return False
 
-    async def of_working_pod(self) -> None:
-        pod = self._pod()
+    async def evict_working_pod(self) -> None:
+        pod = self._get_pod()
         found = [
             budget
-            for budget in self._budgets()
+            for budget in self._list_budgets()
             if disruption_budgets.covers(budget, pod["metadata"].get("labels") or {})
         ]
         if len(found) > 1:
             raise status_errors.unexpected(_SEVERAL)
         if not found:
             await self._delete(only_as=None)
-        elif not is_ready(pod) and disruption_budgets.spares_unready(found[0]):
+        elif not is_ready(pod) and disruption_budgets.allows_unready_eviction(found[0]):
             await self._delete_unready(pod, found[0]["metadata"]["name"])
         else:
             await self._charge(found[0])
             await self._delete(only_as=None)
 
-    def _pod(self) -> Json:
+    def _get_pod(self) -> Json:
         stored = self._store.get(self._key)
         if stored is None:
             raise status_errors.not_found(self._key.name, group="", resource="pods")
-        return stored.body()
+        return stored.decode_body()
 
-    def _budgets(self) -> list[Json]:
+    def _list_budgets(self) -> list[Json]:
         page = self._store.list(_BUDGETS, ListQuery(namespace=self._key.namespace))
-        return [stored.body() for stored in page.items]
+        return [stored.decode_body() for stored in page.items]
 
     async def _charge(self, budget: Json) -> None:
         now = self._server.clock.now()
@@ -153,7 +153,7 @@ class _Eviction:
         def change(current: Stored | None) -> Decision:
             if current is None:
                 raise status_errors.not_found(self._key.name, group="", resource="pods")
-            pod = current.body()
+            pod = current.decode_body()
             _check(pod, preconditions)
             set_condition(
                 pod,

@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.scale import ScaleOwnership
 from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.registry import guaranteed_update
-from plimsoll.local.apiserver.registry.identity import check_identity, key_of, set_namespace
+from plimsoll.local.apiserver.registry.identity import build_key, check_identity, set_namespace
 from plimsoll.local.apiserver.subresources.body_decoding import decode_body
 from plimsoll.local.apiserver.subresources.scale_targets import CustomScaleTarget, ScaleTarget, scale_target_of
 
@@ -31,18 +31,18 @@ _KIND: Final = "Scale"
 
 
 async def get_scale(server: Server, call: RequestContext) -> Json:
-    stored = server.store.get(key_of(call))
+    stored = server.store.get(build_key(call))
     if stored is None:
         raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
     scalable = scale_target_of(call.resource)
-    scale = _scale(scalable, stored.body())
+    scale = _scale(scalable, stored.decode_body())
     if isinstance(scalable, CustomScaleTarget) and "replicas" not in scale["spec"]:
         raise _no_replicas(scalable.replicas_path)
     return _write(scale)
 
 
 async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
-    """Replace the Scale by `body`; the Scale afterwards."""
+    """Replace the Scale by `decode_body`; the Scale afterwards."""
     sent = decode_body(call, body, api_version=_VERSION, kind=_KIND)
     return await patch_scale(server, call, lambda _current: sent)
 
@@ -50,21 +50,23 @@ async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
 async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Json], Json]) -> Json:
     """Let `patch` make the new Scale from the current one (again, after a concurrent write); returns the new Scale."""
 
-    def written(scale: Json) -> Json:
+    def apply_patch(scale: Json) -> Json:
         asked = _write(decode_body(call, patch(_write(scale)), api_version=_VERSION, kind=_KIND))
         now = server.clock.now()
-        return _ownership().update(_write(scale, with_managers=True), asked, manager=call.field_manager, now=now)
+        return _get_field_manager().update(
+            _write(scale, with_managers=True), asked, manager=call.field_manager, now=now
+        )
 
-    return await _change(server, call, written)
+    return await _change(server, call, apply_patch)
 
 
 async def apply_scale(server: Server, call: RequestContext, applied: Any, *, force: bool) -> Json:
     """Server-side apply of a Scale; the Scale afterwards."""
 
-    def written(scale: Json) -> Json:
+    def merge(scale: Json) -> Json:
         live = _write(scale, with_managers=True)
         now = server.clock.now()
-        result = _ownership().apply(live, applied, manager=call.field_manager, force=force, now=now)
+        result = _get_field_manager().apply(live, applied, manager=call.field_manager, force=force, now=now)
         if isinstance(result, ApplyRefused):
             details = {"causes": list(result.causes)} if result.causes else None
             raise status_errors.failure(result.code, result.reason, result.message, details=details)
@@ -72,7 +74,7 @@ async def apply_scale(server: Server, call: RequestContext, applied: Any, *, for
         asked = _write(decode_body(call, result.value, api_version=_VERSION, kind=_KIND))
         return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
 
-    return await _change(server, call, written)
+    return await _change(server, call, merge)
 
 
 async def _change(server: Server, call: RequestContext, written: Callable[[Json], Json]) -> Json:
@@ -94,7 +96,7 @@ async def _change(server: Server, call: RequestContext, written: Callable[[Json]
             metadata["managedFields"] = managers
         if version := after["metadata"].get("resourceVersion"):
             metadata["resourceVersion"] = version
-        return scalable.with_replicas({**obj, "metadata": metadata}, replicas or 0)
+        return scalable.set_replicas({**obj, "metadata": metadata}, replicas or 0)
 
     changed = await guaranteed_update.change_object(server, call, change, subresource="scale")
     return _write(_scale(scalable, changed))
@@ -148,7 +150,7 @@ def _no_replicas(path: str) -> status_errors.StatusError:
 
 
 @cache
-def _ownership() -> FieldManager:
+def _get_field_manager() -> FieldManager:
     schema = TypeSchema.from_builtin(_VERSION, _KIND)
     assert schema is not None
     return FieldManager({_VERSION: schema}, api_version=_VERSION, kind=_KIND, subresource="scale")

@@ -31,7 +31,7 @@ class ScaleTarget(Protocol):
         """Raises the error for an invalid number."""
         ...
 
-    def with_replicas(self, obj: Json, replicas: int) -> Json: ...
+    def set_replicas(self, obj: Json, replicas: int) -> Json: ...
 
 
 def scale_target_of(resource: ServedResource) -> ScaleTarget:
@@ -48,7 +48,7 @@ class BuiltinScaleTarget:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         return {
             "spec": {"replicas": spec.get("replicas", 0)},
-            "status": {"replicas": status.get("replicas", 0), "selector": _selector_text(spec.get("selector") or {})},
+            "status": {"replicas": status.get("replicas", 0), "selector": _format_selector(spec.get("selector") or {})},
         }
 
     def check(self, name: str, replicas: int | None) -> None:
@@ -56,7 +56,7 @@ class BuiltinScaleTarget:
             error = fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
             raise status_errors.invalid(name, group="autoscaling", kind="Scale", errors=[error])
 
-    def with_replicas(self, obj: Json, replicas: int) -> Json:
+    def set_replicas(self, obj: Json, replicas: int) -> Json:
         return {**obj, "spec": {**obj["spec"], "replicas": replicas}}
 
 
@@ -69,7 +69,7 @@ class CustomScaleTarget:
         assert declared is not None, f"{resource.full_name} has no scale subresource"
         self._declared: ScalePaths = declared
         self.paths: Paths = {
-            version.api_version: _steps(version.scale.spec_replicas) if version.scale is not None else None
+            version.api_version: _split_path(version.scale.spec_replicas) if version.scale is not None else None
             for version in compiled.versions.values()
             if version.served
         }
@@ -89,8 +89,8 @@ class CustomScaleTarget:
         if replicas is None:
             raise status_errors.bad_request(f'the spec replicas field "{self._declared.spec_replicas}" cannot be empty')
 
-    def with_replicas(self, obj: Json, replicas: int) -> Json:
-        return _with(obj, _steps(self._declared.spec_replicas), replicas)
+    def set_replicas(self, obj: Json, replicas: int) -> Json:
+        return _set_at_path(obj, _split_path(self._declared.spec_replicas), replicas)
 
     @property
     def replicas_path(self) -> str:
@@ -104,11 +104,11 @@ def _read(obj: Json, path: str, wanted: type) -> Any:
     return found
 
 
-def _steps(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
-def _with(obj: Json, steps: tuple[str, ...], value: int) -> Json:
+def _set_at_path(obj: Json, steps: tuple[str, ...], value: int) -> Json:
     """The object with `value` at the end of the path; maps on the way are made where there are none."""
     result = dict(obj)
     place = result
@@ -120,20 +120,20 @@ def _with(obj: Json, steps: tuple[str, ...], value: int) -> Json:
     return result
 
 
-def _selector_text(selector: Json) -> str:
+def _format_selector(selector: Json) -> str:
     """As text, which is what an autoscaler asks for pods with. A ReplicationController's selector is a plain map."""
     is_structured = any(field in selector for field in ("matchLabels", "matchExpressions"))
     try:
         if not is_structured:
-            return str(LabelSelector.from_parts(_texts(selector)))
+            return str(LabelSelector.from_parts(_as_texts(selector)))
         expressions = [
             parse_requirement(expression.get("key", ""), expression.get("operator", ""), expression.get("values") or ())
             for expression in selector.get("matchExpressions") or ()
         ]
-        return str(LabelSelector.from_parts(_texts(selector.get("matchLabels") or {}), expressions))
+        return str(LabelSelector.from_parts(_as_texts(selector.get("matchLabels") or {}), expressions))
     except InvalidSelector as error:
         raise status_errors.unexpected(str(error)) from error
 
 
-def _texts(labels: Mapping[str, Any]) -> dict[str, str]:
+def _as_texts(labels: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if isinstance(value, str)}

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from plimsoll.local.apiserver.http_types import Request, Response
 from plimsoll.local.apiserver.status_errors import StatusError, bad_request, refuse_host
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
-from plimsoll.local.apiserver.transport.response_headers import response_headers
+from plimsoll.local.apiserver.transport.response_headers import build_response_headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -56,14 +56,14 @@ class AsgiApplication:
                 stop.set_result(None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = _without_body(scope)
+        request = _build_request_without_body(scope)
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         exchange = _Exchange(scope, receive, send, self._clock)
         try:
             if (refusal := self._hosts.find_refusal(hosts, request.get_header("origin"))) is not None:
                 raise refuse_host(refusal)
             with self._in_flight.reserve_body() as held:
-                request = request._replace(body=await self._body(request, receive, held))
+                request = request._replace(body=await self._read_body(request, receive, held))
                 # Counted once it is whole: a client that sends half a body must not keep others from writing.
                 with self._in_flight.admit(request):
                     await self._respond(await self._handler.handle(request), exchange)
@@ -77,7 +77,7 @@ class AsgiApplication:
             if not self._is_ending:
                 raise
 
-    async def _body(self, request: Request, receive: Receive, held: HeldBody) -> bytes:
+    async def _read_body(self, request: Request, receive: Receive, held: HeldBody) -> bytes:
         if not request.get_header("content-length") and not request.get_header("transfer-encoding"):
             return b""
         most = self._limits.max_body_bytes
@@ -140,7 +140,7 @@ class _Exchange:
         """Chunks as they come, until they end, the client goes, or `stop` is set. The iterator is closed at once."""
         await self._send_head(response, length=None)
         pumping = asyncio.create_task(self._pump(chunks))
-        leaving = asyncio.create_task(self._until_client_goes(stop))
+        leaving = asyncio.create_task(self._wait_for_disconnect(stop))
         try:
             await asyncio.wait((pumping, stop), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -160,14 +160,14 @@ class _Exchange:
             if not sent % _CHUNKS_IN_A_ROW:
                 await asyncio.sleep(0)
 
-    async def _until_client_goes(self, stop: asyncio.Future[None]) -> None:
+    async def _wait_for_disconnect(self, stop: asyncio.Future[None]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         if not stop.done():
             stop.set_result(None)
 
     async def _send_head(self, response: Response, *, length: int | None, close: bool = False) -> None:
-        headers = response_headers(response, length=length, now=self._clock.now(), close=close)
+        headers = build_response_headers(response, length=length, now=self._clock.now(), close=close)
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
 
 
@@ -177,7 +177,7 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
         await aclose()
 
 
-def _without_body(scope: Scope) -> Request:
+def _build_request_without_body(scope: Scope) -> Request:
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("utf-8", errors="replace")

@@ -53,7 +53,7 @@ class Certificates(NamedTuple):
     key_file: Path
     renewed: bool
 
-    def tls(self) -> ssl.SSLContext:
+    def build_ssl_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -65,26 +65,26 @@ class Certificates(NamedTuple):
         context.load_cert_chain(self.certificate_file, self.key_file)
 
 
-def server_certificates(directory: DataDirectory, *, host: str, now: datetime) -> Certificates:
+def load_server_certificates(directory: DataDirectory, *, host: str, now: datetime) -> Certificates:
     """Those of the directory; made if there are none, renewed if they end soon or do not name `host`."""
-    names = names_for(host)
+    names = list_names(host)
     authority = _load(directory, CA_CERTIFICATE, CA_KEY)
     if authority is None or _ends_soon(authority.certificate, now):
         authority = _make_authority(now)
         _store(directory, authority, CA_CERTIFICATE, CA_KEY)
     server = _load(directory, SERVER_CERTIFICATE, SERVER_KEY)
-    renewed = server is None or not _still_good(server.certificate, authority=authority, names=names, now=now)
+    renewed = server is None or not _is_valid(server.certificate, authority=authority, names=names, now=now)
     if renewed:
         _store(directory, _issue(authority, names=names, now=now), SERVER_CERTIFICATE, SERVER_KEY)
     return Certificates(
-        ca_pem=_pem(authority.certificate),
+        ca_pem=_encode_certificate(authority.certificate),
         certificate_file=directory.get_secret_path(SERVER_CERTIFICATE),
         key_file=directory.get_secret_path(SERVER_KEY),
         renewed=renewed,
     )
 
 
-def names_for(host: str) -> tuple[str, ...]:
+def list_names(host: str) -> tuple[str, ...]:
     """What clients may call a server that is bound to `host`."""
     return LOOPBACK_NAMES if host in LOOPBACK_NAMES or host in WILDCARDS else (*LOOPBACK_NAMES, host)
 
@@ -94,11 +94,11 @@ def names_for(host: str) -> tuple[str, ...]:
 
 def _make_authority(now: datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("plimsoll-ca")
+    name = _build_name("plimsoll-ca")
     builder = (
-        _builder(subject=name, issuer=name, key=key, ends=now + CA_LIFETIME, now=now)
+        _build_builder(subject=name, issuer=name, key=key, ends=now + CA_LIFETIME, now=now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(_build_key_usage(signs_certificates=True), critical=True)
     )
     return Pair(builder.sign(key, hashes.SHA256()), key)
 
@@ -109,17 +109,17 @@ def _issue(authority: Pair, *, names: Sequence[str], now: datetime) -> Pair:
     ends = min(now + SERVER_LIFETIME, issuer.not_valid_after_utc)
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = (
-        _builder(subject=_name("plimsoll-apiserver"), issuer=issuer.subject, key=key, ends=ends, now=now)
+        _build_builder(subject=_build_name("plimsoll-apiserver"), issuer=issuer.subject, key=key, ends=ends, now=now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(_build_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_build_alternative_name(name) for name in names]), critical=False)
         .add_extension(issued_by, critical=False)
     )
     return Pair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-def _builder(
+def _build_builder(
     *, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, ends: datetime, now: datetime
 ) -> x509.CertificateBuilder:
     return (
@@ -134,18 +134,18 @@ def _builder(
     )
 
 
-def _name(common_name: str) -> x509.Name:
+def _build_name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _alternative(name: str) -> x509.GeneralName:
+def _build_alternative_name(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:
         return x509.DNSName(name)
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _build_key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,
@@ -166,7 +166,7 @@ def _ends_soon(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_after_utc - now < RENEW_BEFORE
 
 
-def _still_good(certificate: x509.Certificate, *, authority: Pair, names: Sequence[str], now: datetime) -> bool:
+def _is_valid(certificate: x509.Certificate, *, authority: Pair, names: Sequence[str], now: datetime) -> bool:
     if _ends_soon(certificate, now) or certificate.not_valid_before_utc > now:
         return False
     try:
@@ -174,7 +174,7 @@ def _still_good(certificate: x509.Certificate, *, authority: Pair, names: Sequen
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False
-    return set(named) >= {_alternative(name) for name in names}
+    return set(named) >= {_build_alternative_name(name) for name in names}
 
 
 # ---- keeping
@@ -182,8 +182,8 @@ def _still_good(certificate: x509.Certificate, *, authority: Pair, names: Sequen
 
 def _store(directory: DataDirectory, pair: Pair, certificate_name: str, key_name: str) -> None:
     # In this order: a stop in between leaves a pair that does not match, and is made again.
-    directory.write_secret(key_name, _key_pem(pair.key))
-    directory.write_secret(certificate_name, _pem(pair.certificate))
+    directory.write_secret(key_name, _encode_key(pair.key))
+    directory.write_secret(certificate_name, _encode_certificate(pair.certificate))
 
 
 def _load(directory: DataDirectory, certificate_name: str, key_name: str) -> Pair | None:
@@ -195,13 +195,13 @@ def _load(directory: DataDirectory, certificate_name: str, key_name: str) -> Pai
         certificate = x509.load_pem_x509_certificate(certificate_pem)
     except ValueError:
         raise directory.build_damaged_error(certificate_name, "is not a certificate in PEM form") from None
-    key = _key_of(key_pem)
+    key = _load_key(key_pem)
     if key is None:
         raise directory.build_damaged_error(key_name, "is not a P-256 key in PEM form")
     return Pair(certificate, key) if certificate.public_key() == key.public_key() else None
 
 
-def _key_of(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
+def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError):
@@ -209,10 +209,10 @@ def _key_of(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
     return key if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1) else None
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _encode_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def _encode_certificate(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)

@@ -54,7 +54,7 @@ class MovingDeadline:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def until(self, deadline: float | None) -> None:
+    def set_deadline(self, deadline: float | None) -> None:
         """From now on it ends at that time of the loop, or never."""
         self._deadline = deadline
         if deadline is not None and (self._timer is None or self._timer.when() > deadline):
@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
         self._phase = _Phase.NOTHING
         self._head_bytes = 0
         self._discarded_bytes = 0
-        self._patience = MovingDeadline(self.loop, self.hang_up)
+        self._patience = MovingDeadline(self.loop, self.abort)
         self._stall: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
 
@@ -124,7 +124,7 @@ class Connection(HttpToolsProtocol):
         self.pipeline.clear()
         self.lost.set_result(None)
 
-    def hang_up(self) -> None:
+    def abort(self) -> None:
         """At once, whatever is under way."""
         self.transport.abort()
 
@@ -146,7 +146,7 @@ class Connection(HttpToolsProtocol):
         self._discarded_bytes += size_bytes
         if self._discarded_bytes <= self._limits.max_discarded_bytes:
             return False
-        self.hang_up()
+        self.abort()
         return True
 
     def on_message_begin(self) -> None:
@@ -160,7 +160,7 @@ class Connection(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._stop_waiting()
         # The application ends its wait for the body; until then others may ask for the place.
-        self._waiting.begin(self, self.hang_up)
+        self._waiting.begin(self, self.abort)
         self._parse_url_without_query(super().on_headers_complete)
         if self.parser.should_upgrade():
             # We speak nothing else, and the parser stops behind the request: nothing can follow it.
@@ -200,7 +200,7 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stall = self.loop.call_later(self._limits.write_stall_s, self.hang_up)
+        self._stall = self.loop.call_later(self._limits.write_stall_s, self.abort)
 
     def resume_writing(self) -> None:
         if self._stall is not None:
@@ -211,9 +211,9 @@ class Connection(HttpToolsProtocol):
     # ---- waiting
 
     def _wait_for_client(self, seconds: float) -> None:
-        self._waiting.begin(self, self.hang_up)
-        self._patience.until(self.loop.time() + seconds)
+        self._waiting.begin(self, self.abort)
+        self._patience.set_deadline(self.loop.time() + seconds)
 
     def _stop_waiting(self) -> None:
         self._waiting.end(self)
-        self._patience.until(None)
+        self._patience.set_deadline(None)

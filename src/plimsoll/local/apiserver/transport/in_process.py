@@ -32,9 +32,9 @@ class InProcessTransport:
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Response:
         """The answer; the body of a watch is a `Stream`. Raises `ServerUnreachable` once the transport is closed."""
-        return await self.carry(Request.build(method, url, headers=headers, body=body))
+        return await self.handle(Request.build(method, url, headers=headers, body=body))
 
-    async def carry(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """The same for a request that needs no reading."""
         if self._is_closed:
             raise ServerUnreachable("the in-process API server is stopped")

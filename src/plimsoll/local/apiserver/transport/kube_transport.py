@@ -42,7 +42,7 @@ class EmbeddedTransport:
         # A call's path and query are plain text already: to escape and read them again was a thirtieth of a write.
         request = Request(call.method, call.path, call.query, headers, call.body)
         try:
-            return await self._calls.carry(self._reply(call, request), call.timeout_s)
+            return await self._calls.carry(self._send(call, request), call.timeout_s)
         except TimeoutError:
             if self._is_closed:
                 raise AnswerLost(
@@ -50,10 +50,10 @@ class EmbeddedTransport:
                 ) from None
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
 
-    async def _reply(self, call: Call, request: Request) -> Response:
-        response = await self._door.carry(request)
+    async def _send(self, call: Call, request: Request) -> Response:
+        response = await self._door.handle(request)
         if isinstance(response.body, bytes):
-            return Response(response.status, _headers(response), response.body)
+            return Response(response.status, _join_headers(response), response.body)
         return await _stream(response, call)
 
     async def aclose(self) -> None:
@@ -63,7 +63,7 @@ class EmbeddedTransport:
 
 
 async def _stream(response: ServerResponse, call: Call) -> Response:
-    headers = _headers(response)
+    headers = _join_headers(response)
     assert isinstance(response.body, Stream), "the in-process transport gives every stream a handle that can be closed"
     if call.is_stream and 200 <= response.status < 300:
         return Response(status=response.status, headers=headers, stream=response.body)
@@ -72,7 +72,7 @@ async def _stream(response: ServerResponse, call: Call) -> Response:
     return Response(status=response.status, headers=headers, body=body)
 
 
-def _headers(response: ServerResponse) -> dict[str, str]:
+def _join_headers(response: ServerResponse) -> dict[str, str]:
     """Names in lower case; repeated fields are joined, as on the network."""
     headers = {"content-type": response.content_type}
     for name, value in response.headers:

@@ -10,7 +10,7 @@ from plimsoll.objects.codec.yaml import dump
 NAME: Final = "plimsoll"
 
 
-def kubeconfig(*, url: str, ca_pem: bytes, token: str) -> bytes:
+def build_kubeconfig(*, url: str, ca_pem: bytes, token: str) -> bytes:
     """One cluster, one user, one context, all called plimsoll."""
     config: dict[str, Any] = {
         "apiVersion": "v1",
@@ -29,7 +29,7 @@ def kubeconfig(*, url: str, ca_pem: bytes, token: str) -> bytes:
     return dump(config).encode()
 
 
-def url_of(host: str, port: int) -> str:
+def build_url(host: str, port: int) -> str:
     """Where a client on this machine finds a server that is bound to `host`."""
     reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- not bound to
     return f"https://[{reachable}]:{port}" if ":" in reachable else f"https://{reachable}:{port}"

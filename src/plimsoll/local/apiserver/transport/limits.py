@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.routing import asks_to_watch
+from plimsoll.local.apiserver.routing import is_watch
 from plimsoll.local.apiserver.status_errors import StatusError, failure
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class PriorityLevel(StrEnum):
     WATCHES = "watches"
 
 
-def priority_level_of(request: Request) -> PriorityLevel:
+def find_priority_level(request: Request) -> PriorityLevel:
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         return PriorityLevel.MUTATING
-    return PriorityLevel.WATCHES if asks_to_watch(request) else PriorityLevel.READING
+    return PriorityLevel.WATCHES if is_watch(request) else PriorityLevel.READING
 
 
 class InFlight:
@@ -78,10 +78,10 @@ class InFlight:
     @contextmanager
     def admit(self, request: Request) -> Iterator[None]:
         """Count a request as long as the block lasts. Raises the 429 if its credential has too many."""
-        lane = priority_level_of(request)
+        lane = find_priority_level(request)
         caller = (request.get_header("authorization"), lane)
         count = self._counts.get(caller, 0)
-        if count >= self._most(lane):
+        if count >= self._get_limit(lane):
             raise too_many_requests()
         self._counts[caller] = count + 1
         try:
@@ -93,7 +93,7 @@ class InFlight:
             else:
                 del self._counts[caller]
 
-    def _most(self, lane: PriorityLevel) -> int:
+    def _get_limit(self, lane: PriorityLevel) -> int:
         limits = self._limits
         return {
             PriorityLevel.MUTATING: limits.mutating,

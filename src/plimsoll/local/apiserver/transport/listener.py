@@ -125,15 +125,15 @@ class Listener:
             if task.cancelled():  # perhaps before it began
                 accepted.close()
 
-        task = handshakes.create_task(self._shake_hands(accepted))
+        task = handshakes.create_task(self._handshake(accepted))
         self._handshakes.add(task)
         self._waiting.begin(task, task.cancel)
         task.add_done_callback(on_end)
 
-    async def _shake_hands(self, accepted: socket.socket) -> None:
+    async def _handshake(self, accepted: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._connection,
+                self._build_connection,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._limits.handshake_s,
@@ -142,7 +142,7 @@ class Listener:
         except OSError:  # what clients of another certificate, another protocol or little patience leave behind
             accepted.close()
 
-    def _connection(self) -> Connection:
+    def _build_connection(self) -> Connection:
         return Connection(self._config, self._state, limits=self._limits, waiting=self._waiting)
 
     # ---- stopping
@@ -151,29 +151,29 @@ class Listener:
         for handshake in self._handshakes:
             handshake.cancel()
         self._application.end_streams()
-        for connection in self._connections():
+        for connection in self._list_connections():
             connection.shutdown()
         try:
             async with asyncio.timeout(self._limits.grace_s):
                 while tasks := tuple(self._state.tasks):
                     await asyncio.wait(tasks)
-            if left := self._connections():
+            if left := self._list_connections():
                 await asyncio.wait([connection.lost for connection in left], timeout=_GOODBYE_S)
         except TimeoutError:
             log.warning("requests.cut_off", requests=len(self._state.tasks))
         finally:
-            await self._cut_off()
+            await self._abort_connections()
 
-    async def _cut_off(self) -> None:
+    async def _abort_connections(self) -> None:
         """Connections first: a request whose client is gone ends without complaint."""
-        if left := self._connections():
+        if left := self._list_connections():
             for connection in left:
-                connection.hang_up()
+                connection.abort()
             await asyncio.wait([connection.lost for connection in left], timeout=_GOODBYE_S)
         if tasks := tuple(self._state.tasks):
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks, timeout=_GOODBYE_S)
 
-    def _connections(self) -> list[Connection]:
+    def _list_connections(self) -> list[Connection]:
         return [connection for connection in self._state.connections if isinstance(connection, Connection)]

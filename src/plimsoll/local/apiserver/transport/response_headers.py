@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 _UNSAFE = dict.fromkeys((*range(32), 127), " ")
 
 
-def response_headers(response: Response, *, length: int | None, now: datetime, close: bool = False) -> Headers:
+def build_response_headers(response: Response, *, length: int | None, now: datetime, close: bool = False) -> Headers:
     """Without a length the connection sends chunks."""
-    given = [(name.lower().encode("latin-1"), safe(value)) for name, value in response.headers]
-    headers = [(b"date", _date(now.replace(microsecond=0))), (b"content-type", safe(response.content_type))]
+    given = [(name.lower().encode("latin-1"), encode_safely(value)) for name, value in response.headers]
+    headers = [
+        (b"date", _format_date(now.replace(microsecond=0))),
+        (b"content-type", encode_safely(response.content_type)),
+    ]
     if not any(name == b"cache-control" for name, _ in given):
         headers.append((b"cache-control", b"no-cache, private"))
     headers += given
@@ -31,10 +34,10 @@ def response_headers(response: Response, *, length: int | None, now: datetime, c
     return headers
 
 
-def safe(value: str) -> bytes:
+def encode_safely(value: str) -> bytes:
     return value.translate(_UNSAFE).encode("utf-8", errors="replace")
 
 
 @lru_cache(maxsize=2)
-def _date(now: datetime) -> bytes:
+def _format_date(now: datetime) -> bytes:
     return format_datetime(now, usegmt=True).encode("ascii")

@@ -64,7 +64,7 @@ def round_up(value: IntOrString, total: int) -> int:
     return -(-total * int(digits) // 100) if digits.isdecimal() and value.endswith("%") else 0
 
 
-def still_disrupted(granted: Mapping[str, datetime], pods: Sequence[Pod], now: datetime) -> DisruptedPods:
+def select_still_disrupted(granted: Mapping[str, datetime], pods: Sequence[Pod], now: datetime) -> DisruptedPods:
     """What became of granted evictions: a pod that is gone or terminating is seen, one that stays too long failed."""
     waiting: dict[str, datetime] = {}
     overdue: list[str] = []
@@ -88,15 +88,15 @@ def count_healthy(pods: Sequence[Pod], granted: Mapping[str, datetime]) -> int:
     )
 
 
-def status_of(
+def compute_status(
     budget: PodDisruptionBudget, pods: Sequence[Pod], scale: int, now: datetime
 ) -> tuple[PodDisruptionBudgetStatus, DisruptedPods]:
     """The status as it should be."""
-    book = still_disrupted(budget.status.disrupted_pods, pods, now)
+    book = select_still_disrupted(budget.status.disrupted_pods, pods, now)
     want = compute_desired_healthy(budget.spec, len(pods), scale)
     current = count_healthy(pods, book.pods)
     allowed = max(0, current - want.healthy) if want.expected > 0 else 0
-    condition = _condition(budget, now, status="True" if allowed else "False", reason=_REASONS[allowed > 0])
+    condition = _build_condition(budget, now, status="True" if allowed else "False", reason=_REASONS[allowed > 0])
     status = PodDisruptionBudgetStatus(
         observed_generation=budget.metadata.generation,
         disruptions_allowed=allowed,
@@ -104,7 +104,7 @@ def status_of(
         desired_healthy=want.healthy,
         expected_pods=want.expected,
         disrupted_pods=book.pods,
-        conditions=_with(budget, condition),
+        conditions=_set_condition(budget, condition),
     )
     return status, book
 
@@ -112,7 +112,7 @@ def status_of(
 def build_failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
     """What cannot be counted allows nothing; the numbers stay as they were."""
     before = budget.status
-    condition = _condition(budget, now, status="False", reason="SyncFailed", message=why)
+    condition = _build_condition(budget, now, status="False", reason="SyncFailed", message=why)
     return PodDisruptionBudgetStatus(
         observed_generation=budget.metadata.generation,
         disruptions_allowed=0,
@@ -120,14 +120,16 @@ def build_failed_status(budget: PodDisruptionBudget, why: str, now: datetime) ->
         desired_healthy=before.desired_healthy,
         expected_pods=before.expected_pods,
         disrupted_pods=before.disrupted_pods,
-        conditions=_with(budget, condition),
+        conditions=_set_condition(budget, condition),
     )
 
 
 _REASONS: Final = {True: "SufficientPods", False: "InsufficientPods"}
 
 
-def _condition(budget: PodDisruptionBudget, now: datetime, *, status: str, reason: str, message: str = "") -> Condition:
+def _build_condition(
+    budget: PodDisruptionBudget, now: datetime, *, status: str, reason: str, message: str = ""
+) -> Condition:
     before = next((condition for condition in budget.status.conditions if condition.type == ALLOWED), None)
     since = before.last_transition_time if before is not None and before.status == status else None
     return Condition(
@@ -140,6 +142,6 @@ def _condition(budget: PodDisruptionBudget, now: datetime, *, status: str, reaso
     )
 
 
-def _with(budget: PodDisruptionBudget, condition: Condition) -> tuple[Condition, ...]:
+def _set_condition(budget: PodDisruptionBudget, condition: Condition) -> tuple[Condition, ...]:
     others = tuple(item for item in budget.status.conditions if item.type != ALLOWED)
     return (*others, condition)

@@ -16,11 +16,11 @@ from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
     DisruptedPods,
     build_failed_status,
+    compute_status,
     needs_scale,
-    status_of,
 )
 from plimsoll.local.controller_manager.disruption.scales import NoScale, PodScales, Scale
-from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, pods_matching
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, list_matching_pods
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudget
@@ -59,7 +59,7 @@ class DisruptionController:
             all_keys=lambda: [key_of(budget) for budget in self._budgets.cache],
         )
         enqueue_on(self._budgets, self.controller, of_itself)
-        enqueue_on(self._pods, self.controller, self._covering)
+        enqueue_on(self._pods, self.controller, self._find_covering_budgets)
         for source in self._scales.sources:
             self.controller.add_source(source)
 
@@ -67,15 +67,15 @@ class DisruptionController:
         budget = self._budgets.cache.get(key.name, key.namespace)
         if budget is None:
             return Done()
-        pods = pods_matching(self._pods, key.namespace, label_selector(budget.spec.selector))
+        pods = list_matching_pods(self._pods, key.namespace, label_selector(budget.spec.selector))
         scale = await self._scale(budget, pods)
         now = self._clock.now()
         if isinstance(scale, NoScale):
             self._record(budget, EventType.WARNING, "CalculateExpectedPodCountFailed", _describe_uncounted(scale))
             await self._write(budget, build_failed_status(budget, scale.why, now))
             return Done(summary=f"allows nothing: {scale.why}")
-        status, book = status_of(budget, pods, scale.wanted, now)
-        self._tell(budget, pods, scale, book)
+        status, book = compute_status(budget, pods, scale.wanted, now)
+        self._update_status(budget, pods, scale, book)
         await self._write(budget, status)
         if book.look_at is None:
             return Done()
@@ -85,9 +85,11 @@ class DisruptionController:
     async def _scale(self, budget: PodDisruptionBudget, pods: Sequence[Pod]) -> Scale | NoScale:
         if not needs_scale(budget.spec):
             return Scale(wanted=0)
-        return await self._scales.of(pods)
+        return await self._scales.find_scale(pods)
 
-    def _tell(self, budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale, book: DisruptedPods) -> None:
+    def _update_status(
+        self, budget: PodDisruptionBudget, pods: Sequence[Pod], scale: Scale, book: DisruptedPods
+    ) -> None:
         if not pods:
             self._record(budget, EventType.NORMAL, "NoPods", "No matching pods found")
         if scale.unmanaged:
@@ -103,7 +105,7 @@ class DisruptionController:
             return
         metadata = budget.metadata
         identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
-        body = {"metadata": identity, "status": _body(status, budget.status)}
+        body = {"metadata": identity, "status": _build_body(status, budget.status)}
         try:
             await self._client.merge_patch(
                 PodDisruptionBudget, metadata.name, body, namespace=metadata.namespace, subresource="status"
@@ -115,7 +117,7 @@ class DisruptionController:
     def _record(self, budget: PodDisruptionBudget, event_type: EventType, reason: str, message: str) -> None:
         self._recorder.record(reference_to(self._resource, budget), event_type, reason=reason, message=message)
 
-    def _covering(self, change: Change[Any]) -> Iterable[Key]:
+    def _find_covering_budgets(self, change: Change[Any]) -> Iterable[Key]:
         """The budgets that cover the pod, or covered it; of a change that no budget counts, none."""
         budgets = self._budgets.cache.list(change.key.namespace)
         if not budgets:
@@ -135,7 +137,7 @@ def _extract_counted_fields(pod: Pod) -> tuple[Any, ...]:
     return metadata.labels, is_pod_ready(pod), metadata.deletion_timestamp, controller_of(metadata)
 
 
-def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) -> dict[str, Any]:
+def _build_body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) -> dict[str, Any]:
     written = {name: format_time(at) for name, at in status.disrupted_pods.items()}
     dropped = {name: None for name in before.disrupted_pods if name not in written}
     return {

@@ -53,7 +53,7 @@ class PodScales:
             self._replication_controllers,
         )
 
-    async def of(self, pods: Sequence[Pod]) -> Scale | NoScale:
+    async def find_scale(self, pods: Sequence[Pod]) -> Scale | NoScale:
         wanted: dict[str, int] = {}
         unmanaged: list[str] = []
         seen: set[str] = set()
@@ -74,7 +74,7 @@ class PodScales:
         known = self._find_known_scale(owner, namespace)
         if known is not None:
             return known
-        return await self._ask_scale(owner, namespace)
+        return await self._fetch_scale(owner, namespace)
 
     def _find_known_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
         found: Any = None
@@ -88,17 +88,17 @@ class PodScales:
             case "v1", "ReplicationController":
                 replication = self._replication_controllers.cache.get(owner.name, namespace)
                 is_it = replication is not None and replication.metadata.uid == owner.uid
-                return (owner.uid, _replicas(replication.spec)) if replication is not None and is_it else None
+                return (owner.uid, _read_replicas(replication.spec)) if replication is not None and is_it else None
             case _:
                 return None
         if found is None or found.view.metadata.uid != owner.uid:
             return None
         above = controller_of(found.view.metadata)
         if above is not None and above.kind == "Deployment":
-            return self._find_known_scale(above, namespace) or (owner.uid, _replicas(found.view.spec))
-        return owner.uid, _replicas(found.view.spec)
+            return self._find_known_scale(above, namespace) or (owner.uid, _read_replicas(found.view.spec))
+        return owner.uid, _read_replicas(found.view.spec)
 
-    async def _ask_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
+    async def _fetch_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
         version = owner.api_version
         served = await resources(self._client, version)
         plural = next(
@@ -117,5 +117,5 @@ class PodScales:
         return owner.uid, replicas if isinstance(replicas, int) else 0
 
 
-def _replicas(spec: Any) -> int:
+def _read_replicas(spec: Any) -> int:
     return 1 if spec.replicas is None else int(spec.replicas)

@@ -27,20 +27,20 @@ from plimsoll.local.controller_manager.garbage_collector.decisions import (
     DeleteObject,
     OwnerState,
     RemoveOwners,
+    determine_state,
     is_orphaning,
     is_waiting,
     may_finish,
     plan,
-    state_of,
+    remove_owner,
     unblock_owners,
-    without_owner,
 )
 from plimsoll.local.controller_manager.garbage_collector.graph import OwnerGraph
 from plimsoll.local.controller_manager.garbage_collector.resources import (
     EVENTS,
-    custom_resource,
+    build_custom_resource,
+    build_metadata_resource,
     list_served_resources,
-    metadata_resource,
 )
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
@@ -82,13 +82,13 @@ class GarbageCollector:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._keys_to_look_at,
+            all_keys=self._list_pending_keys,
             settings=ControllerSettings(workers=workers),
         )
         for resource in KINDS:
             if (resource.group, resource.plural) not in EVENTS:
                 self._share(resource)
-        self._definitions.add_handler(self._definition_changed, name=f"{NAME}: kinds")
+        self._definitions.add_handler(self._on_definition_change, name=f"{NAME}: kinds")
         self.controller.add_source(self._definitions)
 
     def _share(self, resource: Resource) -> None:
@@ -142,16 +142,16 @@ class GarbageCollector:
 
     def _forget_followed(self) -> None:
         """Drop the objects of kinds that are no longer served."""
-        for uid in self._graph.uids():
+        for uid in self._graph.list_uids():
             entry = self._graph.get(uid)
             if entry is not None and entry.resource.full_name not in {*self._shared, *self._followed}:
                 self._handle_deletion(entry.metadata)
 
-    def _definition_changed(self, _change: Change[CustomResourceDefinition]) -> None:
+    def _on_definition_change(self, _change: Change[CustomResourceDefinition]) -> None:
         self.controller.queue.add(_DEFINITIONS)
 
     def _follow_definitions(self) -> None:
-        wanted = [custom_resource(definition) for definition in self._definitions.cache]
+        wanted = [build_custom_resource(definition) for definition in self._definitions.cache]
         by_name = {item.full_name: item for item in wanted if item is not None and item.full_name not in self._shared}
         groups = {definition.spec.group for definition in self._definitions.cache}
         for name, resource in by_name.items():
@@ -186,14 +186,14 @@ class GarbageCollector:
         if not self._is_settled(metadata):
             self.controller.queue.add(metadata.uid)
         if is_waiting(metadata):
-            self._look_at(self._graph.dependents(metadata.uid))
+            self._look_at(self._graph.list_dependent_uids(metadata.uid))
         if before is not None:
             # Owners that it no longer holds up, or no longer names.
             self._look_at_waiting(owner for owner in before.metadata.owner_references if owner.block_owner_deletion)
 
     def _handle_deletion(self, metadata: ObjectMeta) -> None:
         self._graph.remove(metadata.uid)
-        self._look_at(self._graph.dependents(metadata.uid))
+        self._look_at(self._graph.list_dependent_uids(metadata.uid))
         self._look_at_waiting(metadata.owner_references)
 
     def _look_at_waiting(self, owners: Iterable[OwnerReference]) -> None:
@@ -210,10 +210,10 @@ class GarbageCollector:
 
     # ---- what is worth a look
 
-    def _keys_to_look_at(self) -> Iterator[str]:
+    def _list_pending_keys(self) -> Iterator[str]:
         """Skip objects that need nothing, such as thousands of pods whose owners exist."""
         yield _DEFINITIONS
-        for number, uid in enumerate(self._graph.uids()):
+        for number, uid in enumerate(self._graph.list_uids()):
             entry = self._graph.get(uid)
             # Some come all the same: the worker that takes the keys yields after so many of them.
             if entry is not None and (number % _PASSED_OVER_AT_ONCE == 0 or not self._is_settled(entry.metadata)):
@@ -224,7 +224,7 @@ class GarbageCollector:
         if metadata.deletion_timestamp is not None:
             return not (is_orphaning(metadata) or is_waiting(metadata))
         for owner in metadata.owner_references:
-            known = self._graph.owner(owner, metadata.namespace)
+            known = self._graph.find_owner(owner, metadata.namespace)
             if known is None or is_waiting(known):
                 return False
         return True
@@ -245,8 +245,8 @@ class GarbageCollector:
             return await self._finish(entry)
         if metadata.deletion_timestamp is not None or not metadata.owner_references:
             return Done()
-        owners = [await self._state(entry, owner) for owner in metadata.owner_references]
-        decided = plan(metadata, owners, self._graph.dependents_of(uid))
+        owners = [await self._get_state(entry, owner) for owner in metadata.owner_references]
+        decided = plan(metadata, owners, self._graph.list_dependents(uid))
         match decided:
             case RemoveOwners(left=left):
                 await self._write_owners(entry, left)
@@ -256,23 +256,23 @@ class GarbageCollector:
                 pass
         return Done()
 
-    async def _state(self, entry: Entry, owner: OwnerReference) -> OwnerState:
+    async def _get_state(self, entry: Entry, owner: OwnerReference) -> OwnerState:
         namespace = entry.metadata.namespace
-        known = self._graph.owner(owner, namespace)
+        known = self._graph.find_owner(owner, namespace)
         if known is not None:
-            return state_of(known)
+            return determine_state(known)
         if owner.uid in self._spared_owners:
             return OwnerState.UNKNOWN
-        resource = await self._resource_of(owner)
+        resource = await self._find_resource(owner)
         if resource is None or (resource.namespaced and not namespace):
             return OwnerState.UNKNOWN
         try:
             found: Any = await self._client.get(resource, owner.name, namespace=namespace)
         except NotFound:
             return OwnerState.ABSENT
-        return state_of(found.metadata) if found.metadata.uid == owner.uid else OwnerState.ABSENT
+        return determine_state(found.metadata) if found.metadata.uid == owner.uid else OwnerState.ABSENT
 
-    async def _resource_of(self, owner: OwnerReference) -> Resource | None:
+    async def _find_resource(self, owner: OwnerReference) -> Resource | None:
         known = KINDS.by_kind(owner.api_version, owner.kind)
         if known is not None:
             return known
@@ -280,7 +280,7 @@ class GarbageCollector:
         found = next(
             (resource for resource in served if resource.kind == owner.kind and "/" not in resource.name), None
         )
-        return None if found is None else metadata_resource(owner.api_version, found)
+        return None if found is None else build_metadata_resource(owner.api_version, found)
 
     async def _delete(self, entry: Entry, decided: DeleteObject) -> Done:
         """Only in the version that was looked at: with a later one it may have lost, or changed, its owners."""
@@ -296,27 +296,27 @@ class GarbageCollector:
 
     async def _orphan(self, entry: Entry) -> Done:
         uid = entry.metadata.uid
-        for dependent in self._graph.dependents(uid):
+        for dependent in self._graph.list_dependent_uids(uid):
             held = self._graph.get(dependent)
             if held is not None:
-                await self._write_owners(held, without_owner(held.metadata, uid))
-        await self._let_go(entry, ORPHAN)
+                await self._write_owners(held, remove_owner(held.metadata, uid))
+        await self._remove_finalizer(entry, ORPHAN)
         return Done()
 
     async def _finish(self, entry: Entry) -> Done:
-        dependents = self._graph.dependents_of(entry.metadata.uid)
+        dependents = self._graph.list_dependents(entry.metadata.uid)
         if may_finish(dependents):
-            await self._let_go(entry, FOREGROUND)
+            await self._remove_finalizer(entry, FOREGROUND)
         else:
             self._look_at([dependent.uid for dependent in dependents if not dependent.is_waiting])
         return Done()
 
-    async def _let_go(self, entry: Entry, finalizer: str) -> None:
+    async def _remove_finalizer(self, entry: Entry, finalizer: str) -> None:
         left = [item for item in entry.metadata.finalizers if item != finalizer]
         await self._patch(entry, {"finalizers": left or None})
 
     async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> str:
-        bodies = [_owner_body(owner) for owner in owners]
+        bodies = [_encode_owner(owner) for owner in owners]
         return await self._patch(entry, {"ownerReferences": bodies or None})
 
     async def _patch(self, entry: Entry, fields: dict[str, Any]) -> str:
@@ -336,7 +336,7 @@ def _extract_counted_fields(metadata: ObjectMeta) -> tuple[Any, ...]:
     return metadata.owner_references, metadata.finalizers, metadata.deletion_timestamp
 
 
-def _owner_body(owner: OwnerReference) -> dict[str, Any]:
+def _encode_owner(owner: OwnerReference) -> dict[str, Any]:
     body: dict[str, Any] = {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

@@ -66,7 +66,7 @@ def is_orphaning(metadata: ObjectMeta) -> bool:
     return metadata.deletion_timestamp is not None and ORPHAN in metadata.finalizers
 
 
-def state_of(owner: ObjectMeta) -> OwnerState:
+def determine_state(owner: ObjectMeta) -> OwnerState:
     return OwnerState.WAITING if is_waiting(owner) else OwnerState.SOLID
 
 
@@ -98,7 +98,7 @@ def may_finish(dependents: Iterable[Dependent]) -> bool:
     return not any(dependent.blocks for dependent in dependents)
 
 
-def without_owner(metadata: ObjectMeta, uid: str) -> tuple[OwnerReference, ...]:
+def remove_owner(metadata: ObjectMeta, uid: str) -> tuple[OwnerReference, ...]:
     return tuple(owner for owner in metadata.owner_references if owner.uid != uid)
 
 

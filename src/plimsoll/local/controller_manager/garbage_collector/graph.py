@@ -35,7 +35,7 @@ class OwnerGraph:
     def get(self, uid: str) -> Entry | None:
         return self._entries.get(uid)
 
-    def uids(self) -> list[str]:
+    def list_uids(self) -> list[str]:
         return list(self._entries)
 
     def put(self, resource: Resource, metadata: ObjectMeta) -> None:
@@ -54,12 +54,12 @@ class OwnerGraph:
         self._unlink(uid)
         self._entries.pop(uid, None)
 
-    def dependents(self, uid: str) -> list[str]:
+    def list_dependent_uids(self, uid: str) -> list[str]:
         """The uids of all that name this one as an owner, the longest known first."""
         return list(self._dependents.get(uid, ()))
 
-    def dependents_of(self, uid: str) -> list[Dependent]:
-        entries = ((dependent, self._entries[dependent].metadata) for dependent in self.dependents(uid))
+    def list_dependents(self, uid: str) -> list[Dependent]:
+        entries = ((dependent, self._entries[dependent].metadata) for dependent in self.list_dependent_uids(uid))
         return [
             Dependent(
                 uid=entry,
@@ -69,7 +69,7 @@ class OwnerGraph:
             for entry, metadata in entries
         ]
 
-    def owner(self, reference: OwnerReference, namespace: str) -> ObjectMeta | None:
+    def find_owner(self, reference: OwnerReference, namespace: str) -> ObjectMeta | None:
         """The owner a reference in `namespace` names, if it is known and matches the reference."""
         entry = self._entries.get(reference.uid)
         if entry is None:

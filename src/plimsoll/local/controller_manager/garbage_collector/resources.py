@@ -30,11 +30,11 @@ async def list_served_resources(client: Client, *verbs: str) -> list[Resource]:
             api_version = f"{group.name}/{version}" if group.name else version
             for served in await resources(client, api_version):
                 if "/" not in served.name and set(verbs) <= set(served.verbs):
-                    found.setdefault((group.name, served.name), metadata_resource(api_version, served))
+                    found.setdefault((group.name, served.name), build_metadata_resource(api_version, served))
     return list(found.values())
 
 
-def custom_resource(definition: CustomResourceDefinition) -> Resource | None:
+def build_custom_resource(definition: CustomResourceDefinition) -> Resource | None:
     """The kind a definition brings; None while it is not served."""
     is_served = any(
         condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
@@ -51,11 +51,11 @@ def custom_resource(definition: CustomResourceDefinition) -> Resource | None:
         plural=names.plural,
         singular=names.singular,
         namespaced=definition.spec.scope == "Namespaced",
-        struct=_metadata_of(names.kind),
+        struct=_build_metadata_struct(names.kind),
     )
 
 
-def metadata_resource(api_version: str, served: ServedResource) -> Resource:
+def build_metadata_resource(api_version: str, served: ServedResource) -> Resource:
     """A line of discovery as a kind of which only the metadata is read."""
     group, _, version = api_version.rpartition("/")
     return Resource(
@@ -65,12 +65,12 @@ def metadata_resource(api_version: str, served: ServedResource) -> Resource:
         plural=served.name,
         singular=served.kind.lower(),
         namespaced=served.namespaced,
-        struct=_metadata_of(served.kind),
+        struct=_build_metadata_struct(served.kind),
     )
 
 
 @cache
-def _metadata_of(kind: str) -> type[WireObject]:
+def _build_metadata_struct(kind: str) -> type[WireObject]:
     """A struct that reads objects of a kind and nothing of them but their metadata."""
 
     def fill(namespace: dict[str, object]) -> None:

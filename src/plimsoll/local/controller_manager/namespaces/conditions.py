@@ -41,9 +41,9 @@ class RemainingContent(Value):
         return not self.objects and not self.failures
 
 
-def conditions(namespace: Namespace, remains: RemainingContent, now: datetime) -> list[dict[str, Any]]:
+def build_conditions(namespace: Namespace, remains: RemainingContent, now: datetime) -> list[dict[str, Any]]:
     """All five, whether they hold or not; one keeps its time as long as it keeps its status."""
-    troubles = _troubles(remains)
+    troubles = _find_failures(remains)
     before = {condition.type: condition for condition in namespace.status.conditions}
     result: list[dict[str, Any]] = []
     for type_, fine in _FINE.items():
@@ -71,7 +71,7 @@ def are_up_to_date(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
     return present_conditions == [(item["type"], item["status"], item["reason"], item["message"]) for item in wanted]
 
 
-def _troubles(remains: RemainingContent) -> dict[str, tuple[str, str]]:
+def _find_failures(remains: RemainingContent) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     if remains.failures:
         message = (

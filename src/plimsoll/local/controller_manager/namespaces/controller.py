@@ -20,7 +20,7 @@ from plimsoll.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.transport import JSON, Request
 from plimsoll.local.controller_manager.garbage_collector.resources import list_served_resources
-from plimsoll.local.controller_manager.namespaces.conditions import RemainingContent, are_up_to_date, conditions
+from plimsoll.local.controller_manager.namespaces.conditions import RemainingContent, are_up_to_date, build_conditions
 from plimsoll.objects.api.core import Namespace
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ class NamespaceController:
         wait_s = (begin - self._clock.now()).total_seconds()
         if wait_s > 0:
             return Again(after_s=wait_s)
-        remains, look_again_s = await self._empty(name)
-        await self._tell(namespace, remains)
+        remains, look_again_s = await self._delete_content(name)
+        await self._update_status(namespace, remains)
         if not remains.is_empty:
             return Again(after_s=look_again_s, summary=f"{sum(remains.objects.values())} objects are left")
-        await self._let_go(namespace)
+        await self._remove_finalizer(namespace)
         return Done(summary="emptied and let go")
 
     # ---- emptying
 
-    async def _empty(self, name: str) -> tuple[RemainingContent, float]:
+    async def _delete_content(self, name: str) -> tuple[RemainingContent, float]:
         """Delete everything there is; what is left, and when to look again."""
         objects: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
@@ -126,8 +126,8 @@ class NamespaceController:
 
     # ---- conditions and finalizers
 
-    async def _tell(self, namespace: Namespace, remains: RemainingContent) -> None:
-        wanted = conditions(namespace, remains, self._clock.now())
+    async def _update_status(self, namespace: Namespace, remains: RemainingContent) -> None:
+        wanted = build_conditions(namespace, remains, self._clock.now())
         if are_up_to_date(namespace, wanted):
             return
         metadata = namespace.metadata
@@ -135,7 +135,7 @@ class NamespaceController:
         with suppress(NotFound):
             await self._client.merge_patch(Namespace, metadata.name, body, subresource="status")
 
-    async def _let_go(self, namespace: Namespace) -> None:
+    async def _remove_finalizer(self, namespace: Namespace) -> None:
         """Only a PUT takes a finalizer off a namespace, so it is the whole object as the server has it now."""
         name = namespace.metadata.name
         with suppress(NotFound):

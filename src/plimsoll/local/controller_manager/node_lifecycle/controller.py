@@ -28,21 +28,21 @@ from plimsoll.local.controller_manager.node_lifecycle.health import (
     READY,
     STOPPED_REPORTING,
     NodeGracePeriods,
-    condition,
-    evicting_key,
-    evicting_now,
+    build_silent_conditions,
+    choose_evicting_key,
+    compute_silent_from_s,
+    encode_taints,
+    find_condition,
+    find_evicting_key,
+    find_missing_metadata,
+    get_readiness,
     is_silent,
-    missing_metadata,
-    readiness,
-    silent_conditions,
-    silent_from_s,
-    taints_body,
-    unschedulable_keys,
-    with_taints,
+    list_unschedulable_keys,
+    set_taints,
 )
 from plimsoll.local.controller_manager.node_lifecycle.zones import EvictionRates, NodeZone, Zones
 from plimsoll.local.controller_manager.pod_conditions import mark_not_ready
-from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, list_pods_on_node
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod, is_pod_ready
@@ -103,7 +103,7 @@ class NodeLifecycleController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._all_counted,
+            all_keys=self._count_all,
             settings=ControllerSettings(workers=settings.workers),
         )
         enqueue_on(self._nodes, self.controller, self._handle_change)
@@ -118,7 +118,7 @@ class NodeLifecycleController:
             return Done()
         self._timed.discard(name)
         now = self._clock.now()
-        if self._counts_as_silent(node) and silent_conditions(node, now):
+        if self._is_silent(node) and build_silent_conditions(node, now):
             try:
                 node = await self._mark_silent(await self._read_node(node), now)
             except NotFound:
@@ -127,19 +127,19 @@ class NodeLifecycleController:
         self._put(name, _place(node))
         if is_silent(node):
             await self._mark_pods(node)
-        eviction_s = await self._taint(node, now)
-        return self._next_look(node, eviction_s)
+        eviction_s = await self._reconcile_taints(node, now)
+        return self._schedule_next(node, eviction_s)
 
     # ---- when it was heard of
 
-    def _counts_as_silent(self, node: Node) -> bool:
-        is_over = self._silent_s(node) - self._clock.monotonic_s() <= _INSTANT_S
+    def _is_silent(self, node: Node) -> bool:
+        is_over = self._compute_silent_s(node) - self._clock.monotonic_s() <= _INSTANT_S
         return is_over and not self._liveness.is_steady(node.metadata.name)
 
-    def _silent_s(self, node: Node) -> float:
+    def _compute_silent_s(self, node: Node) -> float:
         heard_s = self._liveness.last_heard_s(node.metadata.name)
-        known_s = max(self._last_report(node).at_s, self._amnesty_s)
-        return silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
+        known_s = max(self._get_last_report(node).at_s, self._amnesty_s)
+        return compute_silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
 
     async def _read_node(self, node: Node) -> Node:
         """The node as the server has it now; what it knows of its lease is learnt too."""
@@ -147,10 +147,10 @@ class NodeLifecycleController:
         found: Node = await self._client.get(Node, node.metadata.name)
         return found
 
-    def _last_report(self, node: Node) -> _Report:
+    def _get_last_report(self, node: Node) -> _Report:
         """The last report; a new one if another writer changed the Ready condition."""
         name, uid = node.metadata.name, node.metadata.uid
-        ready = condition(node, READY)
+        ready = find_condition(node, READY)
         known = self._reports.get(name)
         if known is None or known.uid != uid:
             created = node.metadata.creation_timestamp
@@ -168,21 +168,21 @@ class NodeLifecycleController:
         if name not in self._timed:
             self.controller.queue.add(name)
 
-    def _next_look(self, node: Node, eviction_s: float | None) -> Done | Again:
+    def _schedule_next(self, node: Node, eviction_s: float | None) -> Done | Again:
         name = node.metadata.name
         waits = [] if eviction_s is None else [eviction_s]
-        if not self._liveness.is_steady(name) and readiness(node) != "Unknown":
-            waits.append(self._silent_s(node) - self._clock.monotonic_s())
+        if not self._liveness.is_steady(name) and get_readiness(node) != "Unknown":
+            waits.append(self._compute_silent_s(node) - self._clock.monotonic_s())
             self._timed.add(name)
         return Again(after_s=max(0.0, min(waits))) if waits else Done()
 
     # ---- acting
 
     async def _mark_silent(self, node: Node, now: datetime) -> Node:
-        conditions = silent_conditions(node, now)
-        if not conditions or not self._counts_as_silent(node):
+        conditions = build_silent_conditions(node, now)
+        if not conditions or not self._is_silent(node):
             return node
-        was_ready = readiness(node) == "True"
+        was_ready = get_readiness(node) == "True"
         metadata = node.metadata
         # The version holds it to what was looked at: a report that came meanwhile must not be overwritten.
         identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
@@ -193,21 +193,21 @@ class NodeLifecycleController:
         return patched
 
     async def _mark_pods(self, node: Node) -> None:
-        for pod in pods_on(self._pods, node.metadata.name):
+        for pod in list_pods_on_node(self._pods, node.metadata.name):
             if is_pod_ready(pod) and await mark_not_ready(self._client, pod, self._clock.now()):
                 about = reference_to(self._pod_resource, pod)
                 self._component.recorder.record(
                     about, EventType.WARNING, reason="NodeNotReady", message="Node is not ready"
                 )
 
-    async def _taint(self, node: Node, now: datetime) -> float | None:
+    async def _reconcile_taints(self, node: Node, now: datetime) -> float | None:
         """Keep taints and metadata as they should be; returns the seconds until the node may be evicted."""
-        wanted = with_taints(node.spec.taints, unschedulable_keys(node), NO_SCHEDULE, now)
-        key, eviction_s = self._evicting(node)
-        wanted = with_taints(wanted, [key] if key else [], NO_EXECUTE, now)
-        body: dict[str, Any] = {"metadata": missing_metadata(node, len(self._nodes.cache))}
+        wanted = set_taints(node.spec.taints, list_unschedulable_keys(node), NO_SCHEDULE, now)
+        key, eviction_s = self._choose_evicting_taint(node)
+        wanted = set_taints(wanted, [key] if key else [], NO_EXECUTE, now)
+        body: dict[str, Any] = {"metadata": find_missing_metadata(node, len(self._nodes.cache))}
         if wanted != node.spec.taints:
-            body["spec"] = {"taints": taints_body(wanted)}
+            body["spec"] = {"taints": encode_taints(wanted)}
         if not body["metadata"] and "spec" not in body:
             return eviction_s
         body["metadata"] |= {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
@@ -217,19 +217,19 @@ class NodeLifecycleController:
             return None
         return eviction_s
 
-    def _evicting(self, node: Node) -> tuple[str, float | None]:
+    def _choose_evicting_taint(self, node: Node) -> tuple[str, float | None]:
         """The evicting taint to have now, and in how many seconds it may get another."""
-        key, present = evicting_key(node), evicting_now(node)
+        key, present = choose_evicting_key(node), find_evicting_key(node)
         if not key or self._zones.is_all_disrupted:
             return "", None
         if present:
             return key, None
-        eviction_s = self._zones.next_eviction_s(node.metadata.name, self._clock.monotonic_s())
+        eviction_s = self._zones.compute_next_eviction_s(node.metadata.name, self._clock.monotonic_s())
         return (key, None) if eviction_s == 0 else ("", eviction_s)
 
     # ---- the whole
 
-    def _all_counted(self) -> list[str]:
+    def _count_all(self) -> list[str]:
         """All nodes, counted before the first is looked at: a partial count could suggest that none is ready.
 
         Nodes that were counted stay as they are: their last reconciliation may be newer than the cache.
@@ -238,7 +238,7 @@ class NodeLifecycleController:
         for node in self._nodes.cache:
             if node.metadata.name not in self._zones:
                 self._zones.put(node.metadata.name, _place(node))
-        self._forgive(was_disrupted=was_disrupted)
+        self._reset_grace_periods(was_disrupted=was_disrupted)
         return [node.metadata.name for node in self._nodes.cache]
 
     def _forget(self, name: str) -> None:
@@ -249,10 +249,10 @@ class NodeLifecycleController:
     def _put(self, name: str, place: NodeZone | None) -> None:
         was_disrupted = self._zones.is_all_disrupted
         if self._zones.put(name, place):
-            self._forgive(was_disrupted=was_disrupted)
+            self._reset_grace_periods(was_disrupted=was_disrupted)
             self.controller.resync()
 
-    def _forgive(self, *, was_disrupted: bool) -> None:
+    def _reset_grace_periods(self, *, was_disrupted: bool) -> None:
         """If no node reported, the control plane was cut off, not the nodes: all get a full grace period again."""
         if was_disrupted and not self._zones.is_all_disrupted:
             self._amnesty_s = self._clock.monotonic_s()
@@ -281,4 +281,4 @@ class NodeLifecycleController:
 def _place(node: Node) -> NodeZone:
     labels = node.metadata.labels
     zone = labels.get("topology.kubernetes.io/region", "") + "/" + labels.get("topology.kubernetes.io/zone", "")
-    return NodeZone(None if _LEFT_OUT in labels else zone, readiness(node) == "True")
+    return NodeZone(None if _LEFT_OUT in labels else zone, get_readiness(node) == "True")

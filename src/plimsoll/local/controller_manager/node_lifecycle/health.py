@@ -53,28 +53,28 @@ class NodeGracePeriods(Value, frozen=True):
     startup_grace_s: float = 60.0
 
 
-def condition(node: Node, type_: str) -> NodeCondition | None:
+def find_condition(node: Node, type_: str) -> NodeCondition | None:
     return next((node_condition for node_condition in node.status.conditions if node_condition.type == type_), None)
 
 
-def readiness(node: Node) -> str:
+def get_readiness(node: Node) -> str:
     """True, False or Unknown; empty for a node that never reported."""
-    ready = condition(node, READY)
+    ready = find_condition(node, READY)
     return ready.status if ready is not None else ""
 
 
-def silent_from_s(node: Node, heard_s: float, patience: NodeGracePeriods) -> float:
+def compute_silent_from_s(node: Node, heard_s: float, patience: NodeGracePeriods) -> float:
     """When a node that was last heard of at `heard_s` counts as silent."""
-    has_reported = condition(node, READY) is not None
+    has_reported = find_condition(node, READY) is not None
     return heard_s + (patience.grace_s if has_reported else patience.startup_grace_s)
 
 
-def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
+def build_silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
     """The conditions to write for a silent node: the relevant ones that are not Unknown yet."""
     created = node.metadata.creation_timestamp or now
     conditions: list[dict[str, Any]] = []
     for type_ in _REPORTED:
-        known = condition(node, type_)
+        known = find_condition(node, type_)
         if known is None:
             conditions.append(
                 {
@@ -101,29 +101,29 @@ def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
 
 def is_silent(node: Node) -> bool:
     """Whether its conditions show that it stopped reporting."""
-    ready = condition(node, READY)
+    ready = find_condition(node, READY)
     return ready is not None and ready.status == "Unknown" and ready.reason == STOPPED_REPORTING
 
 
-def unschedulable_keys(node: Node) -> list[str]:
+def list_unschedulable_keys(node: Node) -> list[str]:
     """The taints that keep new pods away, as its conditions and its cordon ask for."""
     keys = (_TAINT_OF.get((node_condition.type, node_condition.status)) for node_condition in node.status.conditions)
     cordon = [_UNSCHEDULABLE] if node.spec.unschedulable else []
     return [*(key for key in keys if key is not None), *cordon]
 
 
-def evicting_key(node: Node) -> str:
+def choose_evicting_key(node: Node) -> str:
     """The NoExecute taint of the node; empty if it is ready or never reported."""
-    return _TAINT_OF.get((READY, readiness(node)), "")
+    return _TAINT_OF.get((READY, get_readiness(node)), "")
 
 
-def evicting_now(node: Node) -> str:
+def find_evicting_key(node: Node) -> str:
     """The one it has."""
     found = (taint.key for taint in node.spec.taints if taint.effect == NO_EXECUTE and taint.key in _OURS[NO_EXECUTE])
     return next(found, "")
 
 
-def with_taints(taints: tuple[Taint, ...], keys: Iterable[str], effect: str, now: datetime) -> tuple[Taint, ...]:
+def set_taints(taints: tuple[Taint, ...], keys: Iterable[str], effect: str, now: datetime) -> tuple[Taint, ...]:
     """`taints` with exactly `keys` of those that the controller keeps at this effect; others stay where they are."""
     wanted = dict.fromkeys(keys)
     present = {taint.key for taint in taints if taint.effect == effect}
@@ -134,7 +134,7 @@ def with_taints(taints: tuple[Taint, ...], keys: Iterable[str], effect: str, now
     return (*kept, *added)
 
 
-def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
+def encode_taints(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
     """As they stand in a patch; None takes the field away."""
     bodies = [
         {
@@ -148,7 +148,7 @@ def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
     return bodies or None
 
 
-def missing_metadata(node: Node, cluster_size: int) -> dict[str, dict[str, str]]:
+def find_missing_metadata(node: Node, cluster_size: int) -> dict[str, dict[str, str]]:
     """The labels of older names, and how long kubelets may cache: what every node gets. Empty if it is all there."""
     labels = node.metadata.labels
     old_labels = {old: labels[new] for old, new in OLD_SYSTEM_LABELS.items() if new in labels}

@@ -17,7 +17,7 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.node_lifecycle.health import NO_EXECUTE
 from plimsoll.local.controller_manager.pod_conditions import mark_disruption_target
-from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, pods_on
+from plimsoll.local.controller_manager.pod_indexes import index_pods_by_node, list_pods_on_node
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
@@ -38,11 +38,11 @@ _INSTANT_S: Final = 1e-6
 _WHY: Final = "Taint manager: deleting due to NoExecute taint"
 
 
-def evicting_taints(node: Node | None) -> tuple[Taint, ...]:
+def list_evicting_taints(node: Node | None) -> tuple[Taint, ...]:
     return () if node is None else tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
 
 
-def leaves_at(
+def compute_eviction_time(
     tolerations: Iterable[Toleration], taints: Iterable[Taint], since_s: Callable[[Taint], float]
 ) -> float | None:
     """When a pod with these tolerations must go; None: it may stay as long as the taints are these.
@@ -90,15 +90,15 @@ class TaintEvictionController:
             all_keys=self._on_tainted_nodes,
             settings=ControllerSettings(workers=workers),
         )
-        enqueue_on(self._nodes, self.controller, self._pods_of_node)
-        enqueue_on(self._pods, self.controller, self._pod_on_tainted_node)
+        enqueue_on(self._nodes, self.controller, self._list_pods_of_node)
+        enqueue_on(self._pods, self.controller, self._list_pod_on_tainted_node)
 
     async def reconcile(self, key: Key) -> Done | Again:
         pod = self._pods.cache.get(key.name, key.namespace)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             self._stays.pop(key, None)
             return Done()
-        due_s = self._due_s(pod, self._nodes.cache.get(pod.spec.node_name))
+        due_s = self._compute_due_s(pod, self._nodes.cache.get(pod.spec.node_name))
         if due_s is None:
             self._call_off(key)
             return Done()
@@ -109,8 +109,8 @@ class TaintEvictionController:
         self._stays.pop(key, None)
         return done
 
-    def _due_s(self, pod: Pod, node: Node | None) -> float | None:
-        taints = evicting_taints(node)
+    def _compute_due_s(self, pod: Pod, node: Node | None) -> float | None:
+        taints = list_evicting_taints(node)
         if node is None or not taints:
             return None
         stay = self._stays.get(key_of(pod))
@@ -118,7 +118,7 @@ class TaintEvictionController:
             stay = _Stay(pod.metadata.uid, node.metadata.uid)
         now_s = self._clock.monotonic_s()
         stay.since_s = {(taint.key, taint.value): stay.since_s.get((taint.key, taint.value), now_s) for taint in taints}
-        due_s = leaves_at(pod.spec.tolerations, taints, lambda taint: stay.since_s[taint.key, taint.value])
+        due_s = compute_eviction_time(pod.spec.tolerations, taints, lambda taint: stay.since_s[taint.key, taint.value])
         if due_s is not None:
             self._stays[key_of(pod)] = stay
         return due_s
@@ -147,19 +147,19 @@ class TaintEvictionController:
     # ---- pods that a change concerns
 
     def _on_tainted_nodes(self) -> list[Key]:
-        tainted = (node for node in self._nodes.cache if evicting_taints(node))
-        return [key_of(pod) for node in tainted for pod in pods_on(self._pods, node.metadata.name)]
+        tainted = (node for node in self._nodes.cache if list_evicting_taints(node))
+        return [key_of(pod) for node in tainted for pod in list_pods_on_node(self._pods, node.metadata.name)]
 
-    def _pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
+    def _list_pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
         states: list[Any] = states_in(change)
-        taints = [evicting_taints(state) for state in states]
+        taints = [list_evicting_taints(state) for state in states]
         if len(taints) == 2 and taints[0] == taints[1]:
             return ()
-        return [key_of(pod) for pod in pods_on(self._pods, change.key.name)] if any(taints) else ()
+        return [key_of(pod) for pod in list_pods_on_node(self._pods, change.key.name)] if any(taints) else ()
 
-    def _pod_on_tainted_node(self, change: Change[Pod]) -> Iterable[Key]:
+    def _list_pod_on_tainted_node(self, change: Change[Pod]) -> Iterable[Key]:
         states: list[Any] = states_in(change)
         key = change.key
         if key in self._stays:
             return (key,)
-        return (key,) if states and evicting_taints(self._nodes.cache.get(states[-1].spec.node_name)) else ()
+        return (key,) if states and list_evicting_taints(self._nodes.cache.get(states[-1].spec.node_name)) else ()

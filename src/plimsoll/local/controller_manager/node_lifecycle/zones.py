@@ -41,7 +41,7 @@ class NodeZone(NamedTuple):
     is_ready: bool
 
 
-def zone_state(ready: int, not_ready: int, rates: EvictionRates) -> ZoneState:
+def determine_zone_state(ready: int, not_ready: int, rates: EvictionRates) -> ZoneState:
     if not_ready and not ready:
         return ZoneState.FULL
     if not_ready > 2 and not_ready / (not_ready + ready) >= rates.unhealthy_share:
@@ -89,15 +89,15 @@ class Zones:
         self._count(place, +1)
         if place is None or place.is_ready:
             self.cancel_eviction(name)
-        return self._judge()
+        return self._update_states()
 
-    def next_eviction_s(self, name: str, now_s: float) -> float | None:
+    def compute_next_eviction_s(self, name: str, now_s: float) -> float | None:
         """Seconds until the node may be emptied, 0 for now; None: not before something changes."""
         place = self._places.get(name)
         if place is None or self._is_all_disrupted:
             return None
-        zone = self._zone(place.zone or "")
-        rate = self._rate(zone)
+        zone = self._get_zone(place.zone or "")
+        rate = self._get_rate(zone)
         if rate <= 0:
             return None
         if name not in zone.next_evictions:
@@ -112,22 +112,22 @@ class Zones:
 
     # ---- inside
 
-    def _zone(self, name: str) -> _Zone:
+    def _get_zone(self, name: str) -> _Zone:
         return self._zones.setdefault(name, _Zone())
 
     def _count(self, place: NodeZone | None, by: int) -> None:
         if place is None or place.zone is None:
             return
-        zone = self._zone(place.zone)
+        zone = self._get_zone(place.zone)
         if place.is_ready:
             zone.ready += by
         else:
             zone.not_ready += by
 
-    def _judge(self) -> bool:
+    def _update_states(self) -> bool:
         has_changed = False
         for zone in self._zones.values():
-            state = zone_state(zone.ready, zone.not_ready, self._rates)
+            state = determine_zone_state(zone.ready, zone.not_ready, self._rates)
             if state is not zone.state:
                 zone.state = state
                 zone.next_evictions.clear()
@@ -137,7 +137,7 @@ class Zones:
         self._is_all_disrupted = bool(inhabited) and all(zone.state is ZoneState.FULL for zone in inhabited)
         return has_changed
 
-    def _rate(self, zone: _Zone) -> float:
+    def _get_rate(self, zone: _Zone) -> float:
         if zone.state is not ZoneState.PARTIAL:
             return self._rates.per_s
         return self._rates.secondary_per_s if zone.ready + zone.not_ready > self._rates.large_zone else 0.0

@@ -17,7 +17,10 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference, event_subject
+from plimsoll.local.controller_manager.workloads.common.pod_control import (
+    build_controller_reference,
+    build_event_subject,
+)
 from plimsoll.local.tidb.instances import TIKV, base_key, set_name
 from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, components_in
 from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, next_step
@@ -86,7 +89,7 @@ class TidbOperator:
     # ---- act
 
     async def _create_objects(self, found: RawObject[TidbCluster], body: Json, component: str) -> None:
-        owner = controller_reference(self._resource, found.view.metadata)
+        owner = build_controller_reference(self._resource, found.view.metadata)
         for service in build_services(body["metadata"], component, owner=owner):
             if self._services.cache.get(service["metadata"]["name"], service["metadata"]["namespace"]) is None:
                 await self._create(Service, service)
@@ -150,7 +153,7 @@ class TidbOperator:
         answer = await self._pds.answer(base, asked)
         if answer is None or answer.status >= 400:
             problem = "PD does not answer" if answer is None else answer.body.decode(errors="replace")
-            subject = event_subject(self._resource, cluster.metadata)
+            subject = build_event_subject(self._resource, cluster.metadata)
             self._recorder.record(subject, EventType.WARNING, reason="FailedScaleIn", message=problem)
 
     async def _resize(self, known: StatefulSet, replicas: int) -> None:

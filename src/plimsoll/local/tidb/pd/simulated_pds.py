@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
-from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference
 from plimsoll.local.tidb.instances import PD, TIDB, component_labels
 from plimsoll.local.tidb.pd.api import PdContext, PdRequest, answer_request
 from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, seconds_to_settle
@@ -159,7 +159,7 @@ class SimulatedPds:
             return
         name = state_config_map(key.name)
         # One that an earlier cluster of the name left behind becomes ours, and does not go with that.
-        owner = controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
+        owner = build_controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
         metadata = {"name": name, "labels": component_labels(key.name, PD), "ownerReferences": [owner]}
         body = {"metadata": metadata, "data": {_STATE: msgspec.json.encode(state).decode()}}
         try:

@@ -424,7 +424,7 @@ async def check_books(world: AdmissionHarness) -> None:
 
 
 def use_of_pods(world: AdmissionHarness) -> dict[str, Quantity]:
-    pods = [stored.body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
+    pods = [stored.decode_body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
     cpu = [Quantity.parse(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods]
     return {"pods": Quantity.from_int(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 

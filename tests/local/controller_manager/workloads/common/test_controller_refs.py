@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.selectors import LabelSelector
 from plimsoll.local.controller_manager.workloads.common.controller_refs import Claim, claim_on
-from plimsoll.local.controller_manager.workloads.common.template_hash import fingerprint, template_hash
+from plimsoll.local.controller_manager.workloads.common.template_hash import compute_fingerprint, compute_template_hash
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,11 +47,11 @@ def test_the_hash_label_does_not_tell_templates_apart_and_everything_else_does()
     plain = {"metadata": {"labels": {"app": "a"}}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     labelled = {**plain, "metadata": {"labels": {"app": "a", "pod-template-hash": "x"}}}
     other = {**plain, "spec": {"volumes": [{"name": "v"}]}}
-    assert fingerprint(plain) == fingerprint(labelled) != fingerprint(other)
+    assert compute_fingerprint(plain) == compute_fingerprint(labelled) != compute_fingerprint(other)
 
 
 def test_the_hash_depends_on_collisions_and_not_on_the_order_of_fields():
     one, other = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
-    assert template_hash(one) == template_hash(other)
-    assert len({template_hash(one), template_hash(one, 1), template_hash(one, 2)}) == 3
-    assert set(template_hash(one)) <= set("bcdfghjklmnpqrstvwxz2456789")
+    assert compute_template_hash(one) == compute_template_hash(other)
+    assert len({compute_template_hash(one), compute_template_hash(one, 1), compute_template_hash(one, 2)}) == 3
+    assert set(compute_template_hash(one)) <= set("bcdfghjklmnpqrstvwxz2456789")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import build_daemon_set_services
 from tests.local.controller_manager.workloads.builders import (
     APPS,
     NODES,
@@ -193,4 +193,4 @@ def test_a_crash_after_any_call_leaves_one_pod_of_the_new_template_on_every_node
         assert _images(world) == ["nginx:2", "nginx:2"]
         assert sorted(revision["revision"] for revision in world.all(_REVISIONS)) == [1, 2]
 
-    assert sweep_crashes(daemon_set_services, story) > 15
+    assert sweep_crashes(build_daemon_set_services, story) > 15

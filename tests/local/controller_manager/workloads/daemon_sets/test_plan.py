@@ -13,8 +13,8 @@ from plimsoll.local.controller_manager.workloads.common.revisions import REVISIO
 from plimsoll.local.controller_manager.workloads.daemon_sets.plan import (
     DaemonPlan,
     DaemonView,
-    daemon_plan,
-    daemon_status,
+    compute_daemon_set_status,
+    plan_daemon_set,
 )
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
@@ -72,8 +72,8 @@ def test_any_world_comes_to_rest_with_one_new_pod_on_each_node_that_is_fit(
     number = len(pods)
     for _ in range(40):
         view = _view(there, here, surge=surge, unavailable=0 if surge else 1)
-        plan = daemon_plan(view)
-        assert daemon_plan(view) == plan
+        plan = plan_daemon_set(view)
+        assert plan_daemon_set(view) == plan
         if plan == DaemonPlan() and all(map(is_pod_ready, here)):
             break
         gone = {pod.metadata.name for pod in plan.delete}
@@ -86,7 +86,7 @@ def test_any_world_comes_to_rest_with_one_new_pod_on_each_node_that_is_fit(
     new = sorted(pod.spec.node_name for pod in here if pod.metadata.labels[REVISION_LABEL] == "new")
     assert set(fit) <= set(new)
     assert len(new) == len(set(new))
-    status = daemon_status(_view(there, here, surge=surge))
+    status = compute_daemon_set_status(_view(there, here, surge=surge))
     assert status.desired_number_scheduled == status.current_number_scheduled == status.updated_number_scheduled
 
 
@@ -103,7 +103,7 @@ def test_an_update_takes_no_more_down_than_is_allowed(states: list[tuple[str, bo
     pods = [
         _pod(number, f"n{number}", revision=revision, ready=ready) for number, (revision, ready) in enumerate(states)
     ]
-    plan = daemon_plan(_view(nodes, pods, unavailable=limit))
+    plan = plan_daemon_set(_view(nodes, pods, unavailable=limit))
     down = sum(not is_pod_ready(pod) for pod in pods)
     taken = sum(is_pod_ready(pod) for pod in plan.delete)
     assert not taken or down + taken <= limit
@@ -113,10 +113,10 @@ def test_an_update_takes_no_more_down_than_is_allowed(states: list[tuple[str, bo
 def test_percentages_are_rounded_up():
     nodes = [_node(f"n{number}") for number in range(5)]
     pods = [_pod(number, f"n{number}", revision="old") for number in range(5)]
-    assert len(daemon_plan(_view(nodes, pods, unavailable="30%")).delete) == 2
+    assert len(plan_daemon_set(_view(nodes, pods, unavailable="30%")).delete) == 2
 
 
 def test_a_percentage_of_more_digits_than_a_number_has_means_one():
     nodes = [_node(f"n{number}") for number in range(5)]
     pods = [_pod(number, f"n{number}", revision="old") for number in range(5)]
-    assert len(daemon_plan(_view(nodes, pods, unavailable="9" * 5_000 + "%")).delete) == 1
+    assert len(plan_daemon_set(_view(nodes, pods, unavailable="9" * 5_000 + "%")).delete) == 1

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
-from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
+from plimsoll.local.controller_manager.workloads.common.template_hash import compute_template_hash
+from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
 from tests.local.controller_manager.workloads.replica_sets.builders import (
     DEPLOYMENTS,
     PODS,
@@ -196,10 +196,10 @@ def test_min_ready_seconds_reach_the_set():
 
 
 def test_a_hash_that_is_taken_is_counted_as_a_collision_and_another_is_found():
-    with ReplicaSetCluster(deployment_services) as w:
+    with ReplicaSetCluster(build_deployment_services) as w:
         body = deployment()
         stored = w.ask("POST", f"{DEPLOYMENTS}?dryRun=All", body).body
-        taken = f"d-{template_hash(stored['spec']['template'])}"
+        taken = f"d-{compute_template_hash(stored['spec']['template'])}"
         w.made(SETS, {**_foreign_set(), "metadata": {"name": taken}})
         w.made(DEPLOYMENTS, body)
         w.run.advance_by(5)
@@ -242,7 +242,7 @@ def test_a_set_that_is_deleted_is_made_again():
 
 
 def test_without_a_replica_set_controller_the_status_is_told_all_the_same():
-    with ReplicaSetCluster(deployment_services) as w:
+    with ReplicaSetCluster(build_deployment_services) as w:
         w.made(DEPLOYMENTS, deployment())
         w.run.advance_by(5)
         status = w.get(DEPLOYMENTS, "d")["status"]

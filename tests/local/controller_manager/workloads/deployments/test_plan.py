@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.deployments.plan import RolloutPlan, rollout_plan
+from plimsoll.local.controller_manager.workloads.deployments.plan import RolloutPlan, plan_rollout
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import (
-    max_surge,
-    max_unavailable,
+    compute_max_surge,
+    compute_max_unavailable,
     scale_value,
 )
-from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet, surplus_history
+from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet, select_surplus_history
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.workloads import (
     Deployment,
@@ -84,7 +84,7 @@ class Model:
 
     def plan(self) -> RolloutPlan:
         owned = [OwnedSet(view=model_set.view(), is_new=model_set.template == self.template) for model_set in self.sets]
-        return rollout_plan(self.deployment, owned, self.now, new_name=f"d-{self.template}")
+        return plan_rollout(self.deployment, owned, self.now, new_name=f"d-{self.template}")
 
     def turn(self) -> RolloutPlan:
         self.now += timedelta(seconds=5)
@@ -132,8 +132,8 @@ def test_a_rollout_keeps_its_fences_and_comes_to_its_end(
 ):
     model = Model(deployment(replicas, surge=surge, unavailable=unavailable))
     model.settle()
-    most = replicas + max_surge(model.deployment)
-    least = replicas - max_unavailable(model.deployment)
+    most = replicas + compute_max_surge(model.deployment)
+    least = replicas - compute_max_unavailable(model.deployment)
     for step, number in steps:
         one = model.sets[number % len(model.sets)]
         match step:
@@ -199,7 +199,7 @@ def test_shares_are_rounded_up_for_surge_and_down_for_unavailability(value: int 
 
 def test_where_nothing_may_change_one_may_be_unavailable():
     fixed = deployment(3, surge=0, unavailable="1%")
-    assert (max_surge(fixed), max_unavailable(fixed)) == (0, 1)
+    assert (compute_max_surge(fixed), compute_max_unavailable(fixed)) == (0, 1)
 
 
 def test_only_sets_at_rest_are_removed_from_the_history():
@@ -208,7 +208,7 @@ def test_only_sets_at_rest_are_removed_from_the_history():
     model.template = 2
     model.turn()
     busy, *_ = model.sets
-    assert surplus_history(model.deployment, [OwnedSet(view=busy.view())]) == []
+    assert select_surplus_history(model.deployment, [OwnedSet(view=busy.view())]) == []
     model.settle()
     at_rest = OwnedSet(view=busy.view())
-    assert surplus_history(model.deployment, [at_rest]) == [at_rest]
+    assert select_surplus_history(model.deployment, [at_rest]) == [at_rest]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
 from tests.local.controller_manager.workloads.builders import (
     JOBS,
     PODS,
@@ -211,4 +211,4 @@ def test_a_crash_after_any_call_counts_every_pod_once():
         assert ("Complete", "CompletionsReached") in _conditions(world)
         assert len(world.pods) == 3
 
-    assert sweep_crashes(job_services, story) > 15
+    assert sweep_crashes(build_job_services, story) > 15

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, format_indexes, index_of, read_indexes
-from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, backoff_s, job_plan
+from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, compute_backoff_s, plan_job
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     TRACKING,
     count_pods,
@@ -91,7 +91,7 @@ def test_a_job_comes_to_its_end_and_never_has_too_many_pods_or_two_of_an_index(
     for number in range(60):
         # Long enough after the last failure for the wait to be over.
         view = JobView(job=job, pods=tuple(pods), now=NOW + timedelta(hours=number))
-        plan = job_plan(view)
+        plan = plan_job(view)
         if plan.verdict is not None or not (plan.create or view.active):
             break
         news = [_pod(100 * number + item, index=plan.indexes[item] if indexed else None) for item in range(plan.create)]
@@ -118,12 +118,12 @@ def test_a_job_comes_to_its_end_and_never_has_too_many_pods_or_two_of_an_index(
 )
 def test_the_wait_doubles_with_each_failure_up_to_ten_minutes(ended_s: list[float], wait_s: float):
     pods = [_pod(number, "Failed", ended_s=item) for number, item in enumerate(ended_s)]
-    assert backoff_s(_job(), pods, NOW) == wait_s
+    assert compute_backoff_s(_job(), pods, NOW) == wait_s
 
 
 def test_a_success_ends_the_wait():
     pods = [_pod(1, "Failed", ended_s=5), _pod(2, "Succeeded", ended_s=1)]
-    assert backoff_s(_job(), pods, NOW) == 0
+    assert compute_backoff_s(_job(), pods, NOW) == 0
 
 
 @given(st.frozensets(st.integers(0, 40)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
 from plimsoll.local.controller_manager.workloads.jobs.policies import match
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import (
@@ -265,7 +265,7 @@ def test_a_crash_after_any_call_counts_the_failures_of_an_index_once():
         assert _conditions(world)[-1][:2] == ("Failed", "FailedIndexes")
         assert len(world.pods) == 2
 
-    assert sweep_crashes(job_services, story) > 15
+    assert sweep_crashes(build_job_services, story) > 15
 
 
 # ---- success policy

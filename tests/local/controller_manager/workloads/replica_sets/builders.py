@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from plimsoll.objects.api.meta import format_time
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
@@ -24,7 +24,7 @@ DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 
 
 def both(components: Components) -> Sequence[Service]:
-    return [*replica_set_services(components), *deployment_services(components)]
+    return [*build_replica_set_services(components), *build_deployment_services(components)]
 
 
 class ReplicaSetCluster(LocalClusterHarness):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from tests.local.apiserver.builders import STRATEGIC
 from tests.local.controller_manager.workloads.replica_sets.builders import (
     PODS,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def world() -> ReplicaSetCluster:
-    return ReplicaSetCluster(replica_set_services)
+    return ReplicaSetCluster(build_replica_set_services)
 
 
 def test_as_many_pods_as_wanted_are_made_with_their_owner_and_labels():
@@ -60,7 +60,7 @@ def test_scaling_down_deletes_pods_that_are_not_ready_first():
 
 def test_a_patient_set_says_nothing_of_a_pod_that_is_replaced_in_time():
     def patient(components: Components) -> list[Service]:
-        return replica_set_services(components, patience_s=0.5)
+        return build_replica_set_services(components, patience_s=0.5)
 
     with ReplicaSetCluster(patient) as w:
         w.made(SETS, replica_set(replicas=2, template=template(nodeName="n", terminationGracePeriodSeconds=30)))

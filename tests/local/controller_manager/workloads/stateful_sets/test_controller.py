@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
 from tests.local.controller_manager.workloads.builders import (
     APPS,
     CLAIMS,
@@ -206,4 +206,4 @@ def test_a_crash_after_any_call_leaves_each_ordinal_once_with_its_claim():
         status = world.get(f"{_SETS}/s")["status"]
         assert (status["currentRevision"], status["readyReplicas"]) == (status["updateRevision"], 2)
 
-    assert sweep_crashes(stateful_set_services, story) > 15
+    assert sweep_crashes(build_stateful_set_services, story) > 15

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
-from plimsoll.local.controller_manager.workloads.stateful_sets.identity import identity_labels
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import build_identity_labels
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     StatefulSetPlan,
     StatefulSetView,
-    revision_for,
-    stateful_plan,
-    stateful_status,
+    choose_revision,
+    compute_stateful_set_status,
+    plan_stateful_set,
 )
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
@@ -28,7 +28,7 @@ OWNER = ObjectMeta(name="s", uid="s")
 def _pod(ordinal: int, revision: str = "new", state: str = "ready") -> Pod:
     """`state`: ready, unready, failed, leaving."""
     condition = PodCondition(type="Ready", status="True" if state in {"ready", "leaving"} else "False")
-    labels = {REVISION_LABEL: revision, **identity_labels(OWNER, ordinal)}
+    labels = {REVISION_LABEL: revision, **build_identity_labels(OWNER, ordinal)}
     metadata = ObjectMeta(
         name=f"s-{ordinal}",
         uid=f"u{ordinal}",
@@ -62,8 +62,8 @@ def test_any_set_comes_to_rest_with_one_new_pod_for_each_ordinal(
     pods = {ordinal: _pod(ordinal, *state) for ordinal, state in states.items()}
     for _ in range(60):
         view = _view(list(pods.values()), replicas=replicas, start=start, policy=policy)
-        plan = stateful_plan(view)
-        assert stateful_plan(view) == plan
+        plan = plan_stateful_set(view)
+        assert plan_stateful_set(view) == plan
         assert not set(plan.create) & set(pods)
         is_at_rest = all(pod.metadata.deletion_timestamp is None for pod in pods.values()) and plan == StatefulSetPlan()
         ill = [number for number, pod in pods.items() if pod.status.conditions[0].status != "True"]
@@ -77,11 +77,11 @@ def test_any_set_comes_to_rest_with_one_new_pod_for_each_ordinal(
             for number, pod in pods.items()
             if pod.metadata.deletion_timestamp is None
         }
-        pods.update({ordinal: _pod(ordinal, revision_for(view, ordinal), "unready") for ordinal in plan.create})
+        pods.update({ordinal: _pod(ordinal, choose_revision(view, ordinal), "unready") for ordinal in plan.create})
     else:
         raise AssertionError("it never came to rest")
     assert sorted(pods) == list(range(start, start + replicas))
-    status = stateful_status(view)
+    status = compute_stateful_set_status(view)
     assert (status.updated_replicas, status.current_revision) == (replicas, "new")
 
 
@@ -96,7 +96,7 @@ def test_an_ordered_set_does_one_thing_at_a_time_and_starts_nothing_above_a_pod_
     states: dict[int, tuple[str, str]], replicas: int
 ):
     pods = [_pod(ordinal, *state) for ordinal, state in states.items()]
-    plan = stateful_plan(_view(pods, replicas=replicas))
+    plan = plan_stateful_set(_view(pods, replicas=replicas))
     assert len(plan.create) + len(plan.delete) <= 1
     well = {ordinal for ordinal, (_, state) in states.items() if state == "ready"}
     for ordinal in plan.create:
@@ -112,4 +112,4 @@ def test_a_set_that_is_being_deleted_is_left_alone():
     view = _view([], replicas=3)
     metadata = msgspec.structs.replace(OWNER, deletion_timestamp=NOW)
     ending = msgspec.structs.replace(view.stateful_set, metadata=metadata)
-    assert stateful_plan(msgspec.structs.replace(view, stateful_set=ending)) == StatefulSetPlan()
+    assert plan_stateful_set(msgspec.structs.replace(view, stateful_set=ending)) == StatefulSetPlan()

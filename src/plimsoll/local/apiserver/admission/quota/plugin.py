@@ -40,7 +40,9 @@ class ResourceQuotas:
     async def validate(self, attempt: AdmissionAttributes) -> None:
         if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
             return
-        quotas = [stored.body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
+        quotas = [
+            stored.decode_body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items
+        ]
         ledgers = [(quota, self._get_ledger(quota)) for quota in quotas]
         now = self._clock.now()
         for _, ledger in ledgers:

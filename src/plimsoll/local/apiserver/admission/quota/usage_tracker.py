@@ -104,7 +104,7 @@ class QuotaLedger:
                 self._drop(identity)
         for key in [key for key, due in self._overdue_at.items() if due < now]:
             stored = self._store.get(key)
-            self._count(key, None if stored is None else stored.body(), now=now)
+            self._count(key, None if stored is None else stored.decode_body(), now=now)
 
     def reserve(self, attempt: AdmissionAttributes, key: Key, amounts: Amounts) -> None:
         self._hold(_Reservation(attempt, key, self._store.revision, amounts))
@@ -152,12 +152,12 @@ class QuotaLedger:
     async def _take_in(self, resource: str, now: datetime) -> None:
         watch = self._watches[resource]
         while watch.initial_left or watch.revision < self._store.revision:
-            for event in await watch.next_batch():
+            for event in await watch.wait_for_batch():
                 self._apply_event(event, now)
 
     def _apply_event(self, event: Event, now: datetime) -> None:
         key = event.object.key
-        self._count(key, None if event.type is EventType.DELETED else event.object.body(), now=now)
+        self._count(key, None if event.type is EventType.DELETED else event.object.decode_body(), now=now)
         if event.type is EventType.DELETED:
             return  # the writer that recreates the object is still under way
         for reservation in tuple(self._reserved.values()):

@@ -59,7 +59,7 @@ class Write:
         self.changes = changes
         self.settled = settled
 
-    def rows(self) -> Iterable[Row]:
+    def iterate_rows(self) -> Iterable[Row]:
         for change in self.changes:
             data = change.current.data if change.current is not None else None
             yield Row(change.revision, *change.key, data)

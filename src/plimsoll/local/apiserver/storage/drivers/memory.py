@@ -18,7 +18,7 @@ class MemoryDriver:
     is_inline: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._settle: Settle = _not_started
+        self._settle: Settle = _ignore_outcomes
 
     def recover(self) -> Recovered:
         return Recovered(rows=(), floors={}, revision=0)
@@ -36,5 +36,5 @@ class MemoryDriver:
         """Nothing is held."""
 
 
-def _not_started(_outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
+def _ignore_outcomes(_outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
     raise RuntimeError("submit before start")

@@ -95,9 +95,9 @@ class SqliteDriver:
         _remember(connection, revision=revision, closed=False)
         level = "FULL" if self._durability is Durability.POWER else "NORMAL"
         connection.execute(f"PRAGMA synchronous={level}")
-        return Recovered(rows=list(self._rows()), floors=floors, revision=revision)
+        return Recovered(rows=list(self._read_rows()), floors=floors, revision=revision)
 
-    def _rows(self) -> Iterator[Row]:
+    def _read_rows(self) -> Iterator[Row]:
         columns = "revision, resource, namespace, name, data, checksum"
         for *row, checksum in self._connection.execute(f"SELECT {columns} FROM rows ORDER BY revision"):  # noqa: S608 -- a constant
             found = Row(*row)
@@ -114,7 +114,7 @@ class SqliteDriver:
             raise StoreClosed(f"{self._file}: nothing writes to it any more")
         if self._thread is None:
             self._loop = asyncio.get_running_loop()
-            self._thread = threading.Thread(target=self._work, name="plimsoll-store-writer", daemon=True)
+            self._thread = threading.Thread(target=self._run_writer, name="plimsoll-store-writer", daemon=True)
             self._thread.start()
         self._inbox.put(write)
 
@@ -128,7 +128,7 @@ class SqliteDriver:
             self._ended = True
             return
         if self._ended:  # the thread died of something unforeseen
-            self._let_go(revision)
+            self._delete_history(revision)
             return
         self._over = asyncio.get_running_loop().create_future()
         await self._over
@@ -136,25 +136,25 @@ class SqliteDriver:
 
     # ---- in the writer's thread
 
-    def _work(self) -> None:
+    def _run_writer(self) -> None:
         try:
             self._write_until_stopped()
         finally:
-            self._tell(self._end)
+            self._notify(self._end)
 
     def _write_until_stopped(self) -> None:
         while True:
-            batch, stop = self._next_batch()
+            batch, stop = self._wait_for_batch()
             self._in_hand = batch
             outcomes = self._commit(batch)
             self._in_hand = ()
             if outcomes:
-                self._tell(self._settle, outcomes)
+                self._notify(self._settle, outcomes)
             if stop is not None:
-                self._let_go(stop.revision)
+                self._delete_history(stop.revision)
                 return
 
-    def _next_batch(self) -> tuple[list[Write | Compaction], _Stop | None]:
+    def _wait_for_batch(self) -> tuple[list[Write | Compaction], _Stop | None]:
         """Wait for something to do, and take whatever else is waiting with it."""
         batch: list[Write | Compaction] = []
         item = self._inbox.get()
@@ -184,7 +184,7 @@ class SqliteDriver:
 
     def _put(self, item: Write | Compaction) -> None:
         if isinstance(item, Write):
-            rows = ((*row, crc32(row.data or b"")) for row in item.rows())
+            rows = ((*row, crc32(row.data or b"")) for row in item.iterate_rows())
             self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", rows)
             return
         self._connection.executemany(
@@ -192,7 +192,7 @@ class SqliteDriver:
         )
         self._connection.executemany("INSERT OR REPLACE INTO floors VALUES (?, ?)", item.floors.items())
 
-    def _let_go(self, revision: int) -> None:
+    def _delete_history(self, revision: int) -> None:
         # A disk that is full now does not matter: the next start takes the stop for an unclean one, and goes on.
         with suppress(sqlite3.Error):
             _remember(self._connection, revision=revision, closed=True)
@@ -200,7 +200,7 @@ class SqliteDriver:
         self._connection.close()
         self._lock.release()
 
-    def _tell(self, listener: Callable[..., None], *words: object) -> None:
+    def _notify(self, listener: Callable[..., None], *words: object) -> None:
         # A loop that was closed without closing the store has no waiters left.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(listener, *words)

@@ -80,24 +80,24 @@ class Collection:
                     state.forget_fields()
 
     def count(self, namespace: str | None) -> int:
-        low, high = _bounds(namespace)
+        low, high = _compute_bounds(namespace)
         return self._count(low, high)
 
-    def page_now(self, query: ListQuery, *, revision: int, matches: Matches | None) -> Page:
+    def read_newest_page(self, query: ListQuery, *, revision: int, matches: Matches | None) -> Page:
         """The newest state."""
-        low, high = _bounds(query.namespace)
+        low, high = _compute_bounds(query.namespace)
         low = max(low, query.start)
         total = self._count(low, high) if query.limit is not None and matches is None else None
-        found = map(self.objects.__getitem__, self._between(low, high))
-        return _page(found, total=total, limit=query.limit, revision=revision, matches=matches)
+        found = map(self.objects.__getitem__, self._iterate_paths(low, high))
+        return _build_page(found, total=total, limit=query.limit, revision=revision, matches=matches)
 
-    def page_at(self, query: ListQuery, *, revision: int, matches: Matches | None) -> Page:
+    def read_page_at(self, query: ListQuery, *, revision: int, matches: Matches | None) -> Page:
         """The state at an earlier revision: what is here now, with everything that changed since put back."""
-        low, high = _bounds(query.namespace)
+        low, high = _compute_bounds(query.namespace)
         low = max(low, query.start)
         then = {
             path: state
-            for path, state in self.history.states_at(revision).items()
+            for path, state in self.history.compute_states_at(revision).items()
             if path >= low and (high is None or path < high)
         }
         total = None
@@ -105,10 +105,10 @@ class Collection:
             reappear = sum(state is not None for state in then.values())
             total = self._count(low, high) + reappear - sum(path in self.objects for path in then)
         found = self._merge(then, low, high)
-        return _page(found, total=total, limit=query.limit, revision=revision, matches=matches)
+        return _build_page(found, total=total, limit=query.limit, revision=revision, matches=matches)
 
     def _merge(self, then: dict[str, Stored | None], low: str, high: str | None) -> Iterator[Stored]:
-        unchanged = (path for path in self._between(low, high) if path not in then)
+        unchanged = (path for path in self._iterate_paths(low, high) if path not in then)
         changed = sorted(path for path, state in then.items() if state is not None)
         for path in merge(unchanged, changed):
             state = then.get(path)
@@ -118,12 +118,12 @@ class Collection:
         end = len(self._paths) if high is None else self._paths.bisect_left(high)
         return max(0, end - self._paths.bisect_left(low)) if low else end
 
-    def _between(self, low: str, high: str | None) -> Iterator[str]:
+    def _iterate_paths(self, low: str, high: str | None) -> Iterator[str]:
         """The paths from `low` on and before `high`, in order."""
         return self._paths.irange(low, high, inclusive=(True, False))
 
 
-def _bounds(namespace: str | None) -> tuple[str, str | None]:
+def _compute_bounds(namespace: str | None) -> tuple[str, str | None]:
     if not namespace:
         return "", None
     return f"{namespace}/", namespace + _AFTER_SLASH
@@ -131,10 +131,10 @@ def _bounds(namespace: str | None) -> tuple[str, str | None]:
 
 def select_from(page: Page, matches: Matches, *, limit: int | None) -> Page:
     """What a list with a selector gives, made of all that a list without selector and limit gave."""
-    return _page(iter(page.items), total=None, limit=limit, revision=page.revision, matches=matches)
+    return _build_page(iter(page.items), total=None, limit=limit, revision=page.revision, matches=matches)
 
 
-def _page(
+def _build_page(
     found: Iterator[Stored], *, total: int | None, limit: int | None, revision: int, matches: Matches | None
 ) -> Page:
     wanted = filter(matches, found) if matches is not None else found

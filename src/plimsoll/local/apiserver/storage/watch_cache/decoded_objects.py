@@ -26,16 +26,16 @@ class DecodedObjects:
         self._bytes = 0
         self._known: dict[int, _Known] = {}
 
-    def of(self, stored: Stored) -> JsonObject:
+    def get_body(self, stored: Stored) -> JsonObject:
         known = self._known.get(stored.revision)
         # A write that came to nothing gives its revision back, and another object may have it by now.
         if known is not None and known.data is stored.data:
             return known.body
-        body = stored.body()
+        body = stored.decode_body()
         self.keep(stored, body)
         return body
 
-    def data_of(self, body: JsonObject) -> bytes | None:
+    def find_data(self, body: JsonObject) -> bytes | None:
         """The bytes of a dict that is one of these; none for any other, however equal."""
         metadata: Any = body.get("metadata")
         version: Any = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
@@ -43,7 +43,7 @@ class DecodedObjects:
         return known.data if known is not None and known.body is body else None
 
     def keep(self, stored: Stored, body: JsonObject) -> None:
-        """`body` is what `stored` holds, its revision included."""
+        """`decode_body` is what `stored` holds, its revision included."""
         before = self._known.pop(stored.revision, None)
         self._known[stored.revision] = _Known(stored.data, body)
         self._bytes += len(stored.data) - (len(before.data) if before is not None else 0)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import msgspec
 
-from plimsoll.local.apiserver.storage.objects import Key, Stored, restamp
+from plimsoll.local.apiserver.storage.objects import Key, Stored, set_revision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -78,7 +78,7 @@ class Event:
         if self.type is not EventType.DELETED:
             return self._last
         if self._object is None:
-            made = self._object = restamp(self._last, self.revision)
+            made = self._object = set_revision(self._last, self.revision)
             self._memory.keep(self, len(made.data))
             return made
         return self._object
@@ -117,7 +117,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
     at_s: float
     """When it was applied, on the clock that never goes back: what history's age limit is measured with."""
     known_plain: Event | None = None
-    """What `plain` gives, once it was asked for."""
+    """What `build_plain_event` gives, once it was asked for."""
     _entering: Event | None = None
     _leaving: Event | None = None
 
@@ -136,7 +136,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
         """What only history keeps alive: the state before. The state after is live, or the next change's before."""
         return len(self.previous.data) if self.previous is not None else 0
 
-    def plain(self, memory: EncodingCache) -> Event:
+    def build_plain_event(self, memory: EncodingCache) -> Event:
         """What a watcher without a selector sees."""
         if self.known_plain is None:
             if self.current is None:
@@ -146,7 +146,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
             self.known_plain = Event(kind, self.revision, self.last, memory)
         return self.known_plain
 
-    def event_for(self, matches: Matches, memory: EncodingCache) -> Event | None:
+    def build_event(self, matches: Matches, memory: EncodingCache) -> Event | None:
         """What a watcher with a selector sees, or none if the object was and is out of its sight."""
         before = self.previous is not None and matches(self.previous)
         after = self.current is not None and matches(self.current)
@@ -154,7 +154,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
             return self._build_added(memory)
         if before and not after and self.current is not None:
             return self._build_deleted(memory)
-        return self.plain(memory) if before or after else None
+        return self.build_plain_event(memory) if before or after else None
 
     def _build_added(self, memory: EncodingCache) -> Event:
         if self._entering is None:

@@ -69,24 +69,24 @@ class History:
         self._changes.append(change)
         self.superseded_bytes += change.superseded_bytes
 
-    def place_after(self, revision: int) -> int:
+    def find_place_after(self, revision: int) -> int:
         """Where the first change after `revision` is, or will be."""
         if revision < self.floor:
             raise Compacted(revision, self.floor)
         return self.first_place + self.count_until(revision)
 
-    def slice_from(self, place: int, count: int) -> list[Change]:
+    def read_slice(self, place: int, count: int) -> list[Change]:
         start = place - self.first_place
         return self._changes[start : start + count]
 
-    def states_at(self, revision: int) -> dict[str, Stored | None]:
+    def compute_states_at(self, revision: int) -> dict[str, Stored | None]:
         """By path, how the objects that changed since `revision` were then (none: not there)."""
         states: dict[str, Stored | None] = {}
-        for change in self._changes[self.place_after(revision) - self.first_place :]:
+        for change in self._changes[self.find_place_after(revision) - self.first_place :]:
             states.setdefault(change.path, change.previous)
         return states
 
-    def surplus(self, limits: HistoryLimits) -> int:
+    def count_surplus(self, limits: HistoryLimits) -> int:
         """How many of the oldest changes have to go to keep to the limits of one resource, but for that of age."""
         if not self._changes:
             return 0
@@ -129,7 +129,7 @@ class History:
         return unneeded
 
 
-def revision_to_forget(histories: Iterable[History], *, held: int, most: int) -> int:
+def choose_revision_to_forget(histories: Iterable[History], *, held: int, most: int) -> int:
     """The revision up to which the changes of all histories have to go to get from `held` bytes to less than `most`.
 
     The oldest go first, whosever they are: that is what a compaction would do. 0: none has to go.

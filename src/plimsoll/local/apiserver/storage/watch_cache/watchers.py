@@ -26,7 +26,7 @@ _AT_ONCE: Final = 256
 
 
 class Watch:
-    """An ordered, gapless stream of events: `async for event in watch`, or whole batches by `next_batch`.
+    """An ordered, gapless stream of events: `async for event in watch`, or whole batches by `wait_for_batch`.
 
     Ends when it or its store is closed; raises `Expired` when it was too slow. Close it (`with`) when done.
     """
@@ -63,7 +63,7 @@ class Watch:
 
     async def __anext__(self) -> Event:
         while not self._ready:
-            await self._until_ready()
+            await self._wait_until_ready()
         event = self._ready.popleft()
         if self.initial_left:
             self.initial_left -= 1
@@ -71,10 +71,10 @@ class Watch:
             self._seen = event.revision
         return event
 
-    async def next_batch(self) -> list[Event]:
+    async def wait_for_batch(self) -> list[Event]:
         """As many events as are at hand, at least one unless it was nudged; raises StopAsyncIteration at the end."""
         if not self._ready:
-            await self._until_ready()
+            await self._wait_until_ready()
         if not self._ready:
             return []
         batch = list(self._ready)
@@ -86,7 +86,7 @@ class Watch:
         return batch
 
     def wake(self) -> None:
-        """Make the current or next `next_batch` return, without an event if there is none."""
+        """Make the current or next `wait_for_batch` return, without an event if there is none."""
         self._is_nudged = True
         self._wake()
 
@@ -95,7 +95,7 @@ class Watch:
         if not self._closed:
             self._closed = True
             self._ready.clear()
-            self._hub.leave(self._view.namespace, self)
+            self._hub.remove(self._view.namespace, self)
             self._wake()
 
     def __enter__(self) -> Self:
@@ -106,19 +106,19 @@ class Watch:
 
     def look(self) -> None:
         """Go on through what history has now, and wake the task that waits if there is something for it."""
-        if not self._ready and (self._fell_out() or self._collect()):
+        if not self._ready and (self._is_expired() or self._collect()):
             self._wake()
 
     def hold(self) -> None:
         """Called before history forgets: take in hand what is in view, up to a measure, so as not to miss it."""
-        while not self.initial_left and len(self._ready) < _AT_ONCE and not self._fell_out() and self._go_on():
+        while not self.initial_left and len(self._ready) < _AT_ONCE and not self._is_expired() and self._advance():
             pass
 
-    async def _until_ready(self) -> None:
+    async def _wait_until_ready(self) -> None:
         while not self._closed:
             if self._ready:
                 return
-            if self._fell_out():
+            if self._is_expired():
                 self.close()
                 raise Expired(self._seen, self._hub.history.floor)
             if self._collect():
@@ -137,7 +137,7 @@ class Watch:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fell_out(self) -> bool:
+    def _is_expired(self) -> bool:
         return self._place < self._hub.history.first_place
 
     def _collect(self) -> bool:
@@ -146,15 +146,15 @@ class Watch:
             return False
         for stored in islice(self._initial, _AT_ONCE):
             self._ready.append(Event(EventType.ADDED, stored.revision, stored, self._hub.encodings))
-        while not self._ready and self._go_on():
+        while not self._ready and self._advance():
             pass
         return bool(self._ready)
 
-    def _go_on(self) -> bool:
+    def _advance(self) -> bool:
         """Go on by some changes; False at history's end."""
-        changes = self._hub.history.slice_from(self._place, _AT_ONCE)
+        changes = self._hub.history.read_slice(self._place, _AT_ONCE)
         self._place += len(changes)
-        self._ready.extend(self._view.events(changes, after=self._seen, memory=self._hub.encodings))
+        self._ready.extend(self._view.filter_events(changes, after=self._seen, memory=self._hub.encodings))
         if changes and not self._ready:
             self._seen = max(self._seen, changes[-1].revision)
         return bool(changes)
@@ -170,15 +170,15 @@ class WatchFilter:
         self.prefix = f"{namespace}/" if namespace else ""
         self.matches = matches
 
-    def events(self, changes: list[Change], *, after: int, memory: EncodingCache) -> Iterable[Event]:
+    def filter_events(self, changes: list[Change], *, after: int, memory: EncodingCache) -> Iterable[Event]:
         if self.prefix:
             prefix = self.prefix
             changes = [change for change in changes if change.path.startswith(prefix)]
         if changes and changes[0].revision <= after:  # a watch from a revision that lay in the future
             changes = [change for change in changes if change.revision > after]
         if self.matches is None:
-            return [change.known_plain or change.plain(memory) for change in changes]
-        seen = (change.event_for(self.matches, memory) for change in changes)
+            return [change.known_plain or change.build_plain_event(memory) for change in changes]
+        seen = (change.build_event(self.matches, memory) for change in changes)
         return [event for event in seen if event is not None]
 
 
@@ -200,12 +200,12 @@ class Watchers:
         self._watches: dict[str | None, dict[Watch, None]] = {}
 
     def join(self, view: WatchFilter, *, since: int, initial: Sequence[Stored] = ()) -> Watch:
-        place = self.history.place_after(since) if since < self.revision() else self.history.end_place
+        place = self.history.find_place_after(since) if since < self.revision() else self.history.end_place
         watch = Watch(self, view, place=place, since=since, initial=initial)
         self._watches.setdefault(view.namespace, {})[watch] = None
         return watch
 
-    def leave(self, namespace: str | None, watch: Watch) -> None:
+    def remove(self, namespace: str | None, watch: Watch) -> None:
         same_place = self._watches.get(namespace, {})
         same_place.pop(watch, None)
         if not same_place:
@@ -227,13 +227,13 @@ class Watchers:
 
     def catch_up(self) -> None:
         """Before the history drops changes: a watcher without unread matching changes must not expire."""
-        for watch in self._all():
+        for watch in self._list_watches():
             watch.hold()
             watch.look()
 
     def close(self) -> None:
-        for watch in self._all():
+        for watch in self._list_watches():
             watch.close()
 
-    def _all(self) -> list[Watch]:
+    def _list_watches(self) -> list[Watch]:
         return [watch for same_place in self._watches.values() for watch in same_place]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
-from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -61,17 +61,17 @@ def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> Clai
 
 
 def index_by_controller(informer: Informer[Any]) -> None:
-    """Let `candidates` find objects; every controller that looks for them asks for it, the first one adds it."""
+    """Let `list_candidates` find objects; every controller that looks for them asks for it, the first one adds it."""
     with suppress(InvalidInput):
-        informer.add_index(_BY_CONTROLLER, _controller_or_namespace)
+        informer.add_index(_BY_CONTROLLER, _index_controller_or_namespace)
 
 
-def candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
+def list_candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
     """What `owner` manages, and the orphans of its namespace, the oldest first."""
-    return oldest_first(candidates_in_any_order(informer, owner))
+    return sort_oldest_first(list_candidates_in_any_order(informer, owner))
 
 
-def candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]:
+def list_candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]:
     """The same without sorting, for callers that first check for changes: unchanged candidates have a stable order."""
     cache = informer.cache
     return [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
@@ -79,7 +79,7 @@ def candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]
 
 def list_managed_by(informer: Informer[V], uid: str) -> list[V]:
     """What the owner with this uid manages, the oldest first."""
-    return oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
+    return sort_oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
 
 
 class ControllerRefManager:
@@ -130,7 +130,7 @@ class ControllerRefManager:
         return live.metadata.uid == owner.uid and live.metadata.deletion_timestamp is None
 
     async def _adopt(self, metadata: ObjectMeta, owner: ObjectMeta) -> bool:
-        reference = controller_reference(self._owners, owner)
+        reference = build_controller_reference(self._owners, owner)
         body = {"metadata": {"uid": metadata.uid, "ownerReferences": [reference]}}
         try:
             await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
@@ -146,22 +146,22 @@ class ControllerRefManager:
             await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
 
 
-def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
+def _index_controller_or_namespace(value: Any) -> list[str | _Orphans]:
     metadata = value.metadata
     controller = controller_of(metadata)
     return [_Orphans(metadata.namespace) if controller is None else controller.uid]
 
 
-def oldest_first(found: Iterable[V]) -> list[V]:
+def sort_oldest_first(found: Iterable[V]) -> list[V]:
     """Sorted by creation; every reconciliation of a set sorts all its pods, so this avoids calls per pod."""
     values = list(found)
     try:
         return sorted(values, key=_AGE)
     except (AttributeError, TypeError):
         # Objects with their bytes, or one that no server has seen.
-        return sorted(values, key=_by_age)
+        return sorted(values, key=_get_age_key)
 
 
-def _by_age(value: Any) -> tuple[datetime, str]:
+def _get_age_key(value: Any) -> tuple[datetime, str]:
     metadata = value.metadata
     return (metadata.creation_timestamp or _LONG_AGO, metadata.name)

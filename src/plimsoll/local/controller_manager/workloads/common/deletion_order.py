@@ -12,7 +12,7 @@ from collections import Counter
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active, ready_since
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import get_ready_since, is_active
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NO_AGE: Final = -2
 _INT32: Final = range(-(2**31), 2**31)
 
 
-def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: datetime) -> tuple[Pod, ...]:
+def choose_pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: datetime) -> tuple[Pod, ...]:
     """The `count` pods to delete. `related` are the pods to spread over nodes: those of all sets of the same owner."""
     if count >= len(pods):
         return tuple(pods)
@@ -48,11 +48,11 @@ class _Candidate:
         self.pod = pod
         self.rank = rank
         self.uid = pod.metadata.uid
-        self.since = ready_since(pod)
-        self.ready_magnitude = _magnitude(self.since, now)
-        self.restarts = (-_restarts(pod), -_sidecar_restarts(pod))
+        self.since = get_ready_since(pod)
+        self.ready_magnitude = _compute_magnitude(self.since, now)
+        self.restarts = (-_count_restarts(pod), -_count_sidecar_restarts(pod))
         self.made = pod.metadata.creation_timestamp
-        self.made_magnitude = _magnitude(self.made, now)
+        self.made_magnitude = _compute_magnitude(self.made, now)
 
 
 def _compare(candidate: _Candidate, other: _Candidate) -> int:
@@ -61,15 +61,15 @@ def _compare(candidate: _Candidate, other: _Candidate) -> int:
         return -1 if candidate.rank < other.rank else 1
     # Both are ready or neither is: that belongs to their rank.
     if candidate.since != other.since:
-        return candidate.ready_magnitude - other.ready_magnitude or _by_uid(candidate, other)
+        return candidate.ready_magnitude - other.ready_magnitude or _compare_uids(candidate, other)
     if candidate.restarts != other.restarts:
         return -1 if candidate.restarts < other.restarts else 1
     if candidate.made != other.made:
-        return candidate.made_magnitude - other.made_magnitude or _by_uid(candidate, other)
-    return _by_uid(candidate, other)
+        return candidate.made_magnitude - other.made_magnitude or _compare_uids(candidate, other)
+    return _compare_uids(candidate, other)
 
 
-def deletion_cost(pod: Pod) -> int:
+def read_deletion_cost(pod: Pod) -> int:
     """The value of the annotation, if it is a number in Kubernetes' format."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     digits = text[1:] if text[:1] == "-" else text
@@ -81,10 +81,10 @@ def deletion_cost(pod: Pod) -> int:
 def _rank(pod: Pod, crowds: Counter[str]) -> _Rank:
     """What counts first; the lowest goes first."""
     name = pod.spec.node_name
-    return (bool(name), _PHASES.get(pod.status.phase, 0), is_pod_ready(pod), deletion_cost(pod), -crowds[name])
+    return (bool(name), _PHASES.get(pod.status.phase, 0), is_pod_ready(pod), read_deletion_cost(pod), -crowds[name])
 
 
-def _magnitude(time: datetime | None, now: datetime) -> int:
+def _compute_magnitude(time: datetime | None, now: datetime) -> int:
     """The order of magnitude of an age, below 0 at its beginning. No time counts as the youngest."""
     if time is None:
         return _NO_AGE
@@ -92,21 +92,21 @@ def _magnitude(time: datetime | None, now: datetime) -> int:
     return int(math.log2(age_ns)) if age_ns > 0 else -1
 
 
-def _restarts(pod: Pod) -> int:
-    return _most(pod.status.container_statuses)
+def _count_restarts(pod: Pod) -> int:
+    return _find_most_restarts(pod.status.container_statuses)
 
 
-def _sidecar_restarts(pod: Pod) -> int:
+def _count_sidecar_restarts(pod: Pod) -> int:
     sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
-    return _most(
+    return _find_most_restarts(
         container_status for container_status in pod.status.init_container_statuses if container_status.name in sidecars
     )
 
 
-def _most(statuses: Iterable[ContainerStatus]) -> int:
+def _find_most_restarts(statuses: Iterable[ContainerStatus]) -> int:
     return max((container_status.restart_count for container_status in statuses), default=0)
 
 
-def _by_uid(candidate: _Candidate, other: _Candidate) -> int:
+def _compare_uids(candidate: _Candidate, other: _Candidate) -> int:
     """As good as chance."""
     return (candidate.uid > other.uid) - (candidate.uid < other.uid)

@@ -32,13 +32,13 @@ BURST: Final = 500
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
-def template_in(raw: bytes) -> dict[str, Any]:
+def read_template(raw: bytes) -> dict[str, Any]:
     """`spec.template` of an owner's bytes."""
     template: dict[str, Any] = msgspec.json.decode(raw)["spec"]["template"]
     return template
 
 
-def controller_reference(resource: Resource, owner: ObjectMeta) -> dict[str, Any]:
+def build_controller_reference(resource: Resource, owner: ObjectMeta) -> dict[str, Any]:
     """The owner reference of an object that `owner` manages."""
     return {
         "apiVersion": resource.api_version,
@@ -50,7 +50,7 @@ def controller_reference(resource: Resource, owner: ObjectMeta) -> dict[str, Any
     }
 
 
-def event_subject(resource: Resource, owner: ObjectMeta) -> ObjectReference:
+def build_event_subject(resource: Resource, owner: ObjectMeta) -> ObjectReference:
     """Whom an event about `owner` names."""
     return ObjectReference(
         api_version=resource.api_version,
@@ -62,19 +62,19 @@ def event_subject(resource: Resource, owner: ObjectMeta) -> ObjectReference:
     )
 
 
-def pod_from(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, name: str = "") -> dict[str, Any]:
+def build_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, name: str = "") -> dict[str, Any]:
     """The pod a template stands for: of its metadata only labels, annotations and finalizers are taken over.
 
     Without a `name` the server makes one from the owner's.
     """
     given = template.get("metadata") or {}
     kept = {field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)}
-    named = {"name": name} if name else {"generateName": name_prefix(owner.name)}
-    metadata = {**named, **kept, "ownerReferences": [controller_reference(resource, owner)]}
+    named = {"name": name} if name else {"generateName": build_name_prefix(owner.name)}
+    metadata = {**named, **kept, "ownerReferences": [build_controller_reference(resource, owner)]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
-def name_prefix(owner: str) -> str:
+def build_name_prefix(owner: str) -> str:
     """What the names of an owner's pods begin with; the dash only where it leaves a valid name."""
     return f"{owner}-" if not find_subdomain_problems(f"{owner}-a") else owner
 
@@ -91,23 +91,23 @@ class PodControl:
         self, template: Mapping[str, Any], owner: ObjectMeta, *, name: str = "", change: Mapping[str, Any] | None = None
     ) -> PlimsollError | None:
         """Make one pod; what went wrong, if anything did. `change` replaces top-level fields of its spec."""
-        body = pod_from(template, self._resource, owner, name=name)
+        body = build_pod(template, self._resource, owner, name=name)
         if change:
             body["spec"] = {**body["spec"], **change}
         return await self.create_as(body, owner)
 
     async def create_as(self, body: Mapping[str, Any], owner: ObjectMeta) -> PlimsollError | None:
-        """The same for a pod that is written out: daemon sets and indexed jobs add to what `pod_from` gives."""
+        """The same for a pod that is written out: daemon sets and indexed jobs add to what `build_pod` gives."""
         try:
             pod = await self._component.client.create(Pod, dict(body), namespace=owner.namespace)
         except PlimsollError as error:
             if is_namespace_terminating(error):
                 # Nothing can be created there any more, and no Event is needed.
                 return None
-            self._tell(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
+            self._record_event(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
             return error
         self._own_writes.expect_write(owner.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
+        self._record_event(owner, EventType.NORMAL, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
         return None
 
     async def delete(self, pod: Pod, owner: ObjectMeta) -> PlimsollError | None:
@@ -121,14 +121,14 @@ class PodControl:
             self._own_writes.expect_deletion(owner.uid, pod)
             return None
         except PlimsollError as error:
-            self._tell(owner, EventType.WARNING, "FailedDelete", f"Error deleting: {error}")
+            self._record_event(owner, EventType.WARNING, "FailedDelete", f"Error deleting: {error}")
             return error
         self._own_writes.expect_deletion(owner.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", f"Deleted pod: {metadata.name}")
+        self._record_event(owner, EventType.NORMAL, "SuccessfulDelete", f"Deleted pod: {metadata.name}")
         return None
 
-    def _tell(self, owner: ObjectMeta, event_type: EventType, reason: str, message: str) -> None:
-        subject = event_subject(self._resource, owner)
+    def _record_event(self, owner: ObjectMeta, event_type: EventType, reason: str, message: str) -> None:
+        subject = build_event_subject(self._resource, owner)
         self._component.recorder.record(subject, event_type, reason=reason, message=message)
 
 
@@ -137,7 +137,9 @@ def is_namespace_terminating(error: PlimsollError) -> bool:
     return isinstance(error, ApiError) and any(cause.reason == _NAMESPACE_TERMINATING for cause in error.causes)
 
 
-async def slow_start_batch(count: int, act: Callable[[int], Awaitable[PlimsollError | None]]) -> PlimsollError | None:
+async def run_slow_start_batch(
+    count: int, act: Callable[[int], Awaitable[PlimsollError | None]]
+) -> PlimsollError | None:
     """Do `act(0)` to `act(count - 1)`, first one, then two, four… at once; stop after a batch that met an error.
 
     So a template that the server refuses costs one request per reconciliation, not a hundred. Returns the first error.

@@ -23,21 +23,21 @@ def is_active(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED
 
 
-def active_pods(pods: Iterable[Pod]) -> list[Pod]:
+def select_active_pods(pods: Iterable[Pod]) -> list[Pod]:
     """The active pods. Inlined, because every reconciliation of a set checks all its pods."""
     return [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED]
 
 
-def ready_condition(pod: Pod) -> PodCondition | None:
+def find_ready_condition(pod: Pod) -> PodCondition | None:
     for condition in pod.status.conditions:
         if condition.type == "Ready":
             return condition
     return None
 
 
-def ready_since(pod: Pod) -> datetime | None:
+def get_ready_since(pod: Pod) -> datetime | None:
     """Since when the pod has been ready; None if it is not, or the time is unknown."""
-    condition = ready_condition(pod)
+    condition = find_ready_condition(pod)
     return condition.last_transition_time if condition is not None and condition.status == "True" else None
 
 
@@ -45,15 +45,15 @@ def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
     """Ready for as long as its owner asks."""
     if min_ready_s == 0:
         return is_pod_ready(pod)
-    since = ready_since(pod)
+    since = get_ready_since(pod)
     return since is not None and add_seconds(since, min_ready_s) <= now
 
 
-def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:
+def compute_next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:
     """In how many seconds the next pod that is ready becomes available; None if there is none to wait for."""
     if min_ready_s == 0:
         return None
-    since = [since for pod in pods if (since := ready_since(pod)) is not None]
+    since = [since for pod in pods if (since := get_ready_since(pod)) is not None]
     waits = [(add_seconds(item, min_ready_s) - now).total_seconds() for item in since]
     return min((wait for wait in waits if wait > 0), default=None)
 

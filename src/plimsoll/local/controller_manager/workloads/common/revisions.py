@@ -16,8 +16,8 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import index_by_controller, list_managed_by
-from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
-from plimsoll.local.controller_manager.workloads.common.template_hash import safe_text, without_nulls
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference
+from plimsoll.local.controller_manager.workloads.common.template_hash import encode_safely, strip_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import ControllerRevision
 from plimsoll.objects.fnv import fnv1_32
@@ -54,30 +54,30 @@ class Owner(Value):
     collisions: int = 0
 
 
-def revision_data(template: Mapping[str, Any]) -> dict[str, Any]:
+def build_revision_data(template: Mapping[str, Any]) -> dict[str, Any]:
     """The patch that brings a set back to this template."""
-    return {"spec": {"template": {**without_nulls(template), "$patch": "replace"}}}
+    return {"spec": {"template": {**strip_nulls(template), "$patch": "replace"}}}
 
 
-def template_of(revision: ControllerRevision) -> dict[str, Any]:
+def get_template(revision: ControllerRevision) -> dict[str, Any]:
     """The template a revision stands for."""
     template = revision.data["spec"]["template"]
     return {name: value for name, value in template.items() if name != "$patch"}
 
 
-def data_hash(data: Mapping[str, Any], collisions: int) -> str:
+def compute_data_hash(data: Mapping[str, Any], collisions: int) -> str:
     """As Kubernetes has it, to the letter: FNV-1 over the sorted JSON and the count in decimal digits."""
-    return safe_text(str(fnv1_32(_canonical.encode(data) + str(collisions).encode())))
+    return encode_safely(str(fnv1_32(_canonical.encode(data) + str(collisions).encode())))
 
 
-def equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:
-    """The newest revision that holds the same; `history` has the newest last."""
+def find_equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:
+    """The newest revision that holds the same; `list_history` has the newest last."""
     return next(
         (controller_revision for controller_revision in reversed(history) if controller_revision.data == data), None
     )
 
 
-def superfluous(
+def select_superfluous(
     history: Sequence[ControllerRevision], *, live: Collection[str], limit: int
 ) -> tuple[ControllerRevision, ...]:
     """The oldest of those that nothing refers to by name, as far as there are more than `limit`."""
@@ -96,7 +96,7 @@ class Revisions:
         self.informer: Informer[ControllerRevision] = component.informers.informer_for(ControllerRevision)
         index_by_controller(self.informer)
 
-    def history(self, owner: ObjectMeta) -> list[ControllerRevision]:
+    def list_history(self, owner: ObjectMeta) -> list[ControllerRevision]:
         """The newest last."""
         return sorted(
             list_managed_by(self.informer, owner.uid),
@@ -105,10 +105,10 @@ class Revisions:
 
     async def ensure_current(self, owner: Owner) -> CurrentRevision:
         """The revision of the present template, made or brought to the front where that is needed."""
-        history = self.history(owner.metadata)
-        data = revision_data(owner.template)
+        history = self.list_history(owner.metadata)
+        data = build_revision_data(owner.template)
         number = history[-1].revision + 1 if history else 1
-        found = equal_revision(history, data)
+        found = find_equal_revision(history, data)
         if found is None:
             return await self._create(owner, data, number)
         if found.revision != history[-1].revision:
@@ -117,7 +117,7 @@ class Revisions:
 
     async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
         """Delete revisions beyond the history limit."""
-        for controller_revision in superfluous(self.history(owner), live=live, limit=limit):
+        for controller_revision in select_superfluous(self.list_history(owner), live=live, limit=limit):
             options = DeleteOptions(uid=controller_revision.metadata.uid)
             with suppress(NotFound):
                 await self._client.delete(
@@ -127,18 +127,18 @@ class Revisions:
     async def _create(self, owner: Owner, data: Mapping[str, Any], number: int) -> CurrentRevision:
         collisions = owner.collisions
         while True:
-            body = self._body(owner, data, number=number, collisions=collisions)
+            body = self._build_body(owner, data, number=number, collisions=collisions)
             try:
                 made = await self._client.create(ControllerRevision, body, namespace=owner.metadata.namespace)
             except AlreadyExists:
-                found = await self._ours(owner, body)
+                found = await self._find_existing(owner, body)
                 if found is not None:
                     return CurrentRevision(revision=found, collisions=collisions)
                 collisions += 1
             else:
                 return CurrentRevision(revision=made, collisions=collisions)
 
-    async def _ours(self, owner: Owner, body: Mapping[str, Any]) -> ControllerRevision | None:
+    async def _find_existing(self, owner: Owner, body: Mapping[str, Any]) -> ControllerRevision | None:
         """What has the name already, if it is what we were about to make and only the cache does not show it yet."""
         found: ControllerRevision = await self._client.get(
             ControllerRevision, body["metadata"]["name"], namespace=owner.metadata.namespace
@@ -153,14 +153,14 @@ class Revisions:
             ControllerRevision, found.metadata.name, patch, namespace=found.metadata.namespace
         )
 
-    def _body(self, owner: Owner, data: Mapping[str, Any], *, number: int, collisions: int) -> dict[str, Any]:
+    def _build_body(self, owner: Owner, data: Mapping[str, Any], *, number: int, collisions: int) -> dict[str, Any]:
         digest = self._hash_of(data, collisions)
         labels = (owner.template.get("metadata") or {}).get("labels") or {}
         metadata: dict[str, Any] = {
             "name": f"{owner.metadata.name[:_LONGEST_PREFIX]}-{digest}",
             "namespace": owner.metadata.namespace,
             "labels": {**labels, self._hash_label: digest},
-            "ownerReferences": [controller_reference(self._resource, owner.metadata)],
+            "ownerReferences": [build_controller_reference(self._resource, owner.metadata)],
         }
         if owner.metadata.annotations:
             metadata["annotations"] = dict(owner.metadata.annotations)

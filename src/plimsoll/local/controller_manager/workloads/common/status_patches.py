@@ -19,7 +19,7 @@ def count_fields(counts: Mapping[str, int]) -> dict[str, Any]:
     return {name: count or None for name, count in counts.items()}
 
 
-def condition_body(condition: Wire) -> dict[str, Any]:
+def encode_condition(condition: Wire) -> dict[str, Any]:
     """A condition as it is written: whole seconds, nothing that is empty."""
     fields = msgspec.structs.asdict(condition)
     names = {field.name: field.encode_name for field in msgspec.structs.fields(condition)}

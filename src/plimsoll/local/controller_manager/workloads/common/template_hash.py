@@ -23,27 +23,27 @@ _MOST_REMEMBERED: Final = 10_000
 _canonical = msgspec.json.Encoder(order="sorted")
 
 
-def template_hash(template: Any, collisions: int | None = None) -> str:
+def compute_template_hash(template: Any, collisions: int | None = None) -> str:
     """The hash of a template and its collision count."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
-    return safe_text(str(fnv1a_32(_canonical.encode(without_nulls(template)) + salt)))
+    return encode_safely(str(fnv1a_32(_canonical.encode(strip_nulls(template)) + salt)))
 
 
-def safe_text(text: str) -> str:
+def encode_safely(text: str) -> str:
     """Letters and digits of which no word can be made, one for each character."""
     return "".join(_LETTERS[ord(character) % len(_LETTERS)] for character in text)
 
 
-def without_hash_label(template: Mapping[str, Any]) -> dict[str, Any]:
+def remove_hash_label(template: Mapping[str, Any]) -> dict[str, Any]:
     """A template as the owner of a replica set wrote it, without the label that its hash became."""
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != POD_TEMPLATE_HASH}
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
-def fingerprint(template: Mapping[str, Any]) -> bytes:
+def compute_fingerprint(template: Mapping[str, Any]) -> bytes:
     """Equal for templates that differ in nothing but the hash label."""
-    return _canonical.encode(without_nulls(without_hash_label(template)))
+    return _canonical.encode(strip_nulls(remove_hash_label(template)))
 
 
 class Fingerprints:
@@ -52,21 +52,21 @@ class Fingerprints:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, bytes]] = {}
 
-    def of(self, uid: str, generation: int, raw: bytes) -> bytes:
+    def get_fingerprint(self, uid: str, generation: int, raw: bytes) -> bytes:
         known = self._known.get(uid)
         if known is not None and known[0] == generation:
             return known[1]
-        found = fingerprint(msgspec.json.decode(raw)["spec"]["template"])
+        found = compute_fingerprint(msgspec.json.decode(raw)["spec"]["template"])
         if len(self._known) >= _MOST_REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[uid] = (generation, found)
         return found
 
 
-def without_nulls(value: Any) -> Any:
+def strip_nulls(value: Any) -> Any:
     """Null means the same as nothing being there; empty maps (`emptyDir: {}`) do not."""
     if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: strip_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(item) for item in value]
+        return [strip_nulls(item) for item in value]
     return value

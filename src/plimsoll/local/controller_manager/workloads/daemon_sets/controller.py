@@ -17,22 +17,30 @@ from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
-    candidates,
     index_by_controller,
+    list_candidates,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     PodControl,
-    event_subject,
+    build_event_subject,
+    read_template,
     run_concurrently,
-    slow_start_batch,
-    template_in,
+    run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
-from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL, Owner, Revisions, template_of
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import compute_next_availability_s
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL, Owner, Revisions, get_template
 from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
-from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
-from plimsoll.local.controller_manager.workloads.daemon_sets.placement import daemon_pod, revision_labels, target_node
-from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonView, daemon_plan, daemon_status
+from plimsoll.local.controller_manager.workloads.common.template_hash import compute_template_hash
+from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
+    build_daemon_pod,
+    build_revision_labels,
+    find_target_node,
+)
+from plimsoll.local.controller_manager.workloads.daemon_sets.plan import (
+    DaemonView,
+    compute_daemon_set_status,
+    plan_daemon_set,
+)
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet
@@ -56,7 +64,7 @@ _DEFAULT_HISTORY: Final = 10
 _FAILED_PODS: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=900.0, jitter=0.0, reset_after_s=1800.0)
 
 
-def daemon_set_services(components: Components) -> list[Service]:
+def build_daemon_set_services(components: Components) -> list[Service]:
     controller = DaemonSetController(components.component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
@@ -73,7 +81,9 @@ class DaemonSetController:
         self._nodes = component.informers.informer_for(Node)
         self._pods = component.informers.informer_for(Pod)
         index_by_controller(self._pods)
-        self._revisions = Revisions(component, self._resource, hash_label=REVISION_LABEL, hash_of=_template_hash)
+        self._revisions = Revisions(
+            component, self._resource, hash_label=REVISION_LABEL, hash_of=_compute_template_hash
+        )
         self._own_writes = Expectations(self._pods, clock=component.clock)
         self._making = PodControl(component, self._resource, self._own_writes)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
@@ -83,7 +93,7 @@ class DaemonSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._all_keys,
+            all_keys=self._list_all_keys,
         )
         enqueue_on(self._sets, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, of_owner(self._resource))
@@ -100,26 +110,26 @@ class DaemonSetController:
         established = await self._revisions.ensure_current(
             Owner(
                 metadata=metadata,
-                template=template_in(found.raw),
+                template=read_template(found.raw),
                 collisions=found.view.status.collision_count or 0,
             )
         )
         selector = label_selector(found.view.spec.selector)
-        pods = await self._adoption.claim(metadata, selector, candidates(self._pods, metadata))
-        view = self._view(found.view, pods, established)
+        pods = await self._adoption.claim(metadata, selector, list_candidates(self._pods, metadata))
+        view = self._build_view(found.view, pods, established)
 
-        error = await self._act(view, established)
+        error = await self._apply_plan(view, established)
         if error is not None or self._own_writes.are_fulfilled(metadata.uid):
-            await self._tell(view, collisions=established.collisions)
+            await self._update_status(view, collisions=established.collisions)
         if error is not None:
             raise error
-        return self._next_look(view)
+        return self._schedule_next(view)
 
-    def _view(self, daemon_set: DaemonSet, pods: Iterable[Pod], established: CurrentRevision) -> DaemonView:
+    def _build_view(self, daemon_set: DaemonSet, pods: Iterable[Pod], established: CurrentRevision) -> DaemonView:
         now_s = self._clock.monotonic_s()
         nodes = self._nodes.cache.list()
         uid = daemon_set.metadata.uid
-        names = (target_node(pod) for pod in pods if pod.status.phase == "Failed")
+        names = (find_target_node(pod) for pod in pods if pod.status.phase == "Failed")
         return DaemonView(
             daemon_set=daemon_set,
             nodes=nodes,
@@ -129,30 +139,30 @@ class DaemonSetController:
             waiting=frozenset(name for name in names if not self._failures.is_ready((uid, name), now_s)),
         )
 
-    async def _act(self, view: DaemonView, established: CurrentRevision) -> PlimsollError | None:
-        plan = daemon_plan(view)
+    async def _apply_plan(self, view: DaemonView, established: CurrentRevision) -> PlimsollError | None:
+        plan = plan_daemon_set(view)
         owner = view.daemon_set.metadata
         self._record_ended(view, plan)
-        template = template_of(established.revision)
-        labels = revision_labels(view.revision, view.generation)
+        template = get_template(established.revision)
+        labels = build_revision_labels(view.revision, view.generation)
 
         async def create(number: int) -> PlimsollError | None:
-            body = daemon_pod(template, self._resource, owner, node=plan.create_on[number], labels=labels)
+            body = build_daemon_pod(template, self._resource, owner, node=plan.create_on[number], labels=labels)
             return await self._making.create_as(body, owner)
 
-        created = await slow_start_batch(len(plan.create_on), create)
+        created = await run_slow_start_batch(len(plan.create_on), create)
         deleted = await run_concurrently([self._making.delete(pod, owner) for pod in plan.delete])
         if created is None and deleted is None and not plan.create_on and not plan.delete:
             await self._trim(view, established)
         return created or deleted
 
     def _record_ended(self, view: DaemonView, plan: DaemonPlan) -> None:
-        subject = event_subject(self._resource, view.daemon_set.metadata)
+        subject = build_event_subject(self._resource, view.daemon_set.metadata)
         for pod in plan.ended:
-            where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {target_node(pod)}"
+            where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {find_target_node(pod)}"
             if pod.status.phase == "Failed":
                 self._failures.record_failure(
-                    (view.daemon_set.metadata.uid, target_node(pod)), self._clock.monotonic_s()
+                    (view.daemon_set.metadata.uid, find_target_node(pod)), self._clock.monotonic_s()
                 )
                 message = f"Found failed {where}, will try to kill it"
                 self._recorder.record(subject, EventType.WARNING, reason="FailedDaemonPod", message=message)
@@ -162,7 +172,7 @@ class DaemonSetController:
 
     async def _trim(self, view: DaemonView, established: CurrentRevision) -> None:
         hashes = {pod.metadata.labels.get(REVISION_LABEL) for pod in view.pods}
-        history = self._revisions.history(view.daemon_set.metadata)
+        history = self._revisions.list_history(view.daemon_set.metadata)
         live = {
             controller_revision.metadata.name
             for controller_revision in history
@@ -175,12 +185,12 @@ class DaemonSetController:
             limit=_DEFAULT_HISTORY if limit is None else limit,
         )
 
-    async def _tell(self, view: DaemonView, *, collisions: int) -> None:
-        status = daemon_status(view, collisions=collisions)
+    async def _update_status(self, view: DaemonView, *, collisions: int) -> None:
+        status = compute_daemon_set_status(view, collisions=collisions)
         metadata = view.daemon_set.metadata
         if status == view.daemon_set.status:
             return
-        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status)}
+        body = {"metadata": {"uid": metadata.uid}, "status": _encode_status(status)}
         try:
             await self._client.merge_patch(
                 DaemonSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
@@ -189,12 +199,14 @@ class DaemonSetController:
             # It was deleted meanwhile.
             return
 
-    def _next_look(self, view: DaemonView) -> Done | Again:
+    def _schedule_next(self, view: DaemonView) -> Done | Again:
         if not self._own_writes.are_fulfilled(view.daemon_set.metadata.uid):
             return Again(after_s=RECHECK_S)
         uid, now_s = view.daemon_set.metadata.uid, self._clock.monotonic_s()
         waits = [self._failures.get_state((uid, name)).ready_at - now_s for name in view.waiting]
-        ready_s = next_availability_s(view.pods, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now)
+        ready_s = compute_next_availability_s(
+            view.pods, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now
+        )
         waits += [] if ready_s is None else [ready_s]
         return Again(after_s=min(waits)) if waits else Done()
 
@@ -202,9 +214,9 @@ class DaemonSetController:
         """Every set, if the node changed in what decides whether a pod belongs on it."""
         if isinstance(change, Updated) and _decides(change.old) == _decides(change.new):
             return ()
-        return self._all_keys()
+        return self._list_all_keys()
 
-    def _all_keys(self) -> list[Key]:
+    def _list_all_keys(self) -> list[Key]:
         return [key_of(raw) for raw in self._sets.cache]
 
 
@@ -212,11 +224,11 @@ def _decides(node: Node) -> object:
     return (node.metadata.labels, node.spec.taints)
 
 
-def _template_hash(data: Mapping[str, Any], collisions: int) -> str:
-    return template_hash(data["spec"]["template"], collisions or None)
+def _compute_template_hash(data: Mapping[str, Any], collisions: int) -> str:
+    return compute_template_hash(data["spec"]["template"], collisions or None)
 
 
-def _status_body(status: DaemonSetStatus) -> dict[str, Any]:
+def _encode_status(status: DaemonSetStatus) -> dict[str, Any]:
     counts = {
         "observedGeneration": status.observed_generation,
         "updatedNumberScheduled": status.updated_number_scheduled,

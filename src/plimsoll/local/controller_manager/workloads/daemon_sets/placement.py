@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.controller_manager.workloads.common.pod_control import pod_from
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_pod
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.scheduling.rules.taints import Tolerations
@@ -80,7 +80,7 @@ class EligibilityChecker:
         )
 
 
-def target_node(pod: Pod) -> str:
+def find_target_node(pod: Pod) -> str:
     """The node a daemon pod is on or is meant for; empty if it has neither."""
     if pod.spec.node_name:
         return pod.spec.node_name
@@ -93,22 +93,22 @@ def target_node(pod: Pod) -> str:
     return ""
 
 
-def daemon_pod(
+def build_daemon_pod(
     template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, node: str, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """The pod of `owner` for one node; `labels` name its revision."""
-    body = pod_from(template, resource, owner)
+    body = build_pod(template, resource, owner)
     body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **labels}
     spec = body["spec"]
     body["spec"] = {
         **spec,
         "affinity": _bind_affinity(spec.get("affinity") or {}, node),
-        "tolerations": _tolerating(spec.get("tolerations") or (), bool(spec.get("hostNetwork"))),
+        "tolerations": _add_tolerations(spec.get("tolerations") or (), bool(spec.get("hostNetwork"))),
     }
     return body
 
 
-def revision_labels(digest: str, generation: str) -> dict[str, str]:
+def build_revision_labels(digest: str, generation: str) -> dict[str, str]:
     """By which a pod's template is known: by its hash, and by the older count."""
     return {REVISION_LABEL: digest, **({GENERATION_LABEL: generation} if generation else {})}
 
@@ -120,7 +120,7 @@ def _bind_affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
     return {**affinity, "nodeAffinity": node_affinity}
 
 
-def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:
+def _add_tolerations(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:
     tolerations = list(own)
     for key, effect in _list_added_tolerations(host_network):
         ours = {"key": key, "operator": "Exists", "effect": effect}

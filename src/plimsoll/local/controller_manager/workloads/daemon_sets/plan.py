@@ -17,7 +17,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     GENERATION_LABEL,
     EligibilityChecker,
     NodeEligibility,
-    target_node,
+    find_target_node,
 )
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scale_value
 from plimsoll.objects.api.nodes import Node  # noqa: TC001 -- likewise
@@ -55,20 +55,20 @@ class DaemonPlan(Value):
     ended: tuple[Pod, ...] = ()
 
 
-def daemon_plan(view: DaemonView) -> DaemonPlan:
+def plan_daemon_set(view: DaemonView) -> DaemonPlan:
     if view.daemon_set.metadata.deletion_timestamp is not None:
         return DaemonPlan()
-    by_node = _by_node(view.pods)
+    by_node = _group_by_node(view.pods)
     plan = _manage(view, by_node)
     if plan.create_on or plan.delete or view.daemon_set.spec.update_strategy.type == "OnDelete":
         return plan
-    return _roll(view, by_node)
+    return _plan_update(view, by_node)
 
 
-def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
+def compute_daemon_set_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
     """The status of the set. Of several pods on a node the oldest counts."""
     eligibility = EligibilityChecker(view.daemon_set.spec.template)
-    by_node = _by_node(view.pods)
+    by_node = _group_by_node(view.pods)
     runs = {node.metadata.name for node in view.nodes if eligibility.check(node) is NodeEligibility.RUNS}
     there = [by_node[name][0] for name in sorted(runs) if name in by_node]
     strays = sum(node.metadata.name in by_node for node in view.nodes if node.metadata.name not in runs)
@@ -110,21 +110,23 @@ def _manage(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
         elif place is NodeEligibility.LEAVES:
             delete += [pod for pod in pods if not _is_leaving(pod)]
         else:
-            delete += _surplus(view, name, [pod for pod in pods if not _is_leaving(pod)])
+            delete += _select_surplus(view, name, [pod for pod in pods if not _is_leaving(pod)])
     names = {node.metadata.name for node in view.nodes}
-    lost = [pod for pod in view.pods if not pod.spec.node_name and target_node(pod) not in names]
+    lost = [pod for pod in view.pods if not pod.spec.node_name and find_target_node(pod) not in names]
     delete += [pod for pod in lost if not _is_leaving(pod)]
-    ended = tuple(pod for pod in delete if pod.status.phase in {"Failed", "Succeeded"} and target_node(pod) in names)
+    ended = tuple(
+        pod for pod in delete if pod.status.phase in {"Failed", "Succeeded"} and find_target_node(pod) in names
+    )
     return DaemonPlan(create_on=tuple(create_on), delete=tuple(delete), ended=ended)
 
 
-def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
+def _select_surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
     """Surplus pods of a node: ended pods, and all but the oldest; a surge keeps one old and one new pod."""
     delete = [pod for pod in pods if pod.status.phase == "Succeeded"]
     if node not in view.waiting:
         delete += [pod for pod in pods if pod.status.phase == "Failed"]
     running = [pod for pod in pods if pod.status.phase not in {"Failed", "Succeeded"}]
-    if not _surge(view, len(view.nodes)):
+    if not _compute_surge(view, len(view.nodes)):
         return [*delete, *running[1:]]
     new = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) == view.revision]
     old = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) != view.revision]
@@ -137,20 +139,22 @@ def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
 # ---- new pods for old ones
 
 
-def _roll(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
+def _plan_update(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
     eligibility = EligibilityChecker(view.daemon_set.spec.template)
     desired = sum(eligibility.check(node) is NodeEligibility.RUNS for node in view.nodes)
-    surge = _surge(view, desired)
-    nodes = [(name, _new_and_old(view, by_node[name])) for name in sorted(by_node)]
+    surge = _compute_surge(view, desired)
+    nodes = [(name, _find_new_and_old(view, by_node[name])) for name in sorted(by_node)]
     if surge:
-        return _roll_by_surging(view, nodes, surge)
-    return _roll_in_place(view, nodes, max_unavailable=_unavailable(view, desired))
+        return _plan_update_by_surging(view, nodes, surge)
+    return _plan_update_in_place(view, nodes, max_unavailable=_compute_max_unavailable(view, desired))
 
 
 _Pair = tuple[Pod | None, Pod | None]
 
 
-def _roll_in_place(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], *, max_unavailable: int) -> DaemonPlan:
+def _plan_update_in_place(
+    view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], *, max_unavailable: int
+) -> DaemonPlan:
     unavailable = 0
     replaced: list[Pod] = []
     candidates: list[Pod] = []
@@ -170,7 +174,7 @@ def _roll_in_place(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], 
     return DaemonPlan(delete=(*replaced, *candidates[: max(0, max_unavailable - unavailable)]))
 
 
-def _roll_by_surging(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], surge: int) -> DaemonPlan:
+def _plan_update_by_surging(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], surge: int) -> DaemonPlan:
     surged = 0
     at_once: list[str] = []
     candidates: list[str] = []
@@ -194,7 +198,7 @@ def _roll_by_surging(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]]
     return DaemonPlan(create_on=(*at_once, *candidates[: max(0, surge - surged)]), delete=tuple(delete))
 
 
-def _new_and_old(view: DaemonView, pods: list[Pod]) -> _Pair | None:
+def _find_new_and_old(view: DaemonView, pods: list[Pod]) -> _Pair | None:
     """The pod of the present template and the one before it on a node; None if there are more of either."""
     staying = [pod for pod in pods if not _is_leaving(pod)]
     new = [pod for pod in staying if is_updated(view, pod)]
@@ -204,14 +208,14 @@ def _new_and_old(view: DaemonView, pods: list[Pod]) -> _Pair | None:
     return (new[0] if new else None, old[0] if old else None)
 
 
-def _surge(view: DaemonView, desired: int) -> int:
+def _compute_surge(view: DaemonView, desired: int) -> int:
     rolling = view.daemon_set.spec.update_strategy.rolling_update
     if view.daemon_set.spec.update_strategy.type == "OnDelete" or rolling is None:
         return 0
     return _scale_up(rolling.max_surge, desired)
 
 
-def _unavailable(view: DaemonView, desired: int) -> int:
+def _compute_max_unavailable(view: DaemonView, desired: int) -> int:
     """The number of nodes that may be unavailable; at least 1 without surge, so that an update makes progress."""
     rolling = view.daemon_set.spec.update_strategy.rolling_update
     return max(1, _scale_up(1 if rolling is None else rolling.max_unavailable, desired))
@@ -225,16 +229,16 @@ def _scale_up(value: IntOrString | None, total: int) -> int:
 # ---- pods
 
 
-def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+def _group_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """The oldest first."""
     by_node: dict[str, list[Pod]] = defaultdict(list)
-    for pod in sorted(pods, key=_age):
-        if name := target_node(pod):
+    for pod in sorted(pods, key=_get_age_key):
+        if name := find_target_node(pod):
             by_node[name].append(pod)
     return dict(by_node)
 
 
-def _age(pod: Pod) -> tuple[float, str]:
+def _get_age_key(pod: Pod) -> tuple[float, str]:
     made = pod.metadata.creation_timestamp
     return (0.0 if made is None else made.timestamp(), pod.metadata.name)
 

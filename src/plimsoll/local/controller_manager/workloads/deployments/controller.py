@@ -19,25 +19,29 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
-    candidates,
     index_by_controller,
+    list_candidates,
     list_managed_by,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
-    controller_reference,
-    event_subject,
+    build_controller_reference,
+    build_event_subject,
     is_namespace_terminating,
-    template_in,
+    read_template,
 )
-from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
+from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.common.template_hash import (
     POD_TEMPLATE_HASH,
     Fingerprints,
-    fingerprint,
-    template_hash,
+    compute_fingerprint,
+    compute_template_hash,
 )
-from plimsoll.local.controller_manager.workloads.deployments.plan import creation_failed, creation_problem, rollout_plan
-from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
+from plimsoll.local.controller_manager.workloads.deployments.plan import (
+    build_creation_failed_status,
+    format_creation_problem,
+    plan_rollout,
+)
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import get_replicas, is_rolling
 from plimsoll.local.controller_manager.workloads.deployments.revisions import REVISION, OwnedSet
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
@@ -57,7 +61,7 @@ if TYPE_CHECKING:
 NAME: Final = "deployment-controller"
 
 
-def deployment_services(components: Components) -> list[Service]:
+def build_deployment_services(components: Components) -> list[Service]:
     controller = DeploymentController(components.component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
@@ -88,8 +92,8 @@ class DeploymentController:
             settings=ControllerSettings(workers=workers),
         )
         enqueue_on(self._deployments, self.controller, of_itself)
-        enqueue_on(self._sets, self.controller, self._deployments_of)
-        enqueue_on(self._pods, self.controller, self._waiting_for_end_of)
+        enqueue_on(self._sets, self.controller, self._list_deployments)
+        enqueue_on(self._pods, self.controller, self._list_waiting_for_end)
 
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._deployments.cache.get(key.name, key.namespace)
@@ -102,16 +106,16 @@ class DeploymentController:
         if _selects_everything(deployment):
             return await self._refuse(deployment)
         owned = await self._list_owned(found)
-        name = "" if any(owned_set.is_new for owned_set in owned) else self._new_name(found)
-        plan = rollout_plan(
+        name = "" if any(owned_set.is_new for owned_set in owned) else self._build_new_name(found)
+        plan = plan_rollout(
             deployment,
             owned,
             self._clock.now(),
             new_name=name,
             old_pods_left=self._are_old_pods_left(deployment, owned),
         )
-        await self._act(found, plan)
-        await self._tell(deployment, plan.status, plan.revision)
+        await self._apply_plan(found, plan)
+        await self._update_status(deployment, plan.status, plan.revision)
         return Done() if plan.look_again_s is None else Again(after_s=plan.look_again_s)
 
     # ---- observe
@@ -119,15 +123,17 @@ class DeploymentController:
     async def _list_owned(self, found: RawObject[Deployment]) -> list[OwnedSet]:
         metadata = found.view.metadata
         selector = label_selector(found.view.spec.selector)
-        sets = await self._adoption.claim(metadata, selector, candidates(self._sets, metadata))
-        template = self._fingerprints.of(metadata.uid, metadata.generation, found.raw)
-        return [OwnedSet(view=raw.view, is_new=self._fingerprint(raw) == template) for raw in sets]
+        sets = await self._adoption.claim(metadata, selector, list_candidates(self._sets, metadata))
+        template = self._fingerprints.get_fingerprint(metadata.uid, metadata.generation, found.raw)
+        return [OwnedSet(view=raw.view, is_new=self._compute_fingerprint(raw) == template) for raw in sets]
 
-    def _fingerprint(self, raw_object: RawObject[ReplicaSet]) -> bytes:
-        return self._fingerprints.of(raw_object.view.metadata.uid, raw_object.view.metadata.generation, raw_object.raw)
+    def _compute_fingerprint(self, raw_object: RawObject[ReplicaSet]) -> bytes:
+        return self._fingerprints.get_fingerprint(
+            raw_object.view.metadata.uid, raw_object.view.metadata.generation, raw_object.raw
+        )
 
-    def _new_name(self, found: RawObject[Deployment]) -> str:
-        hashed = template_hash(template_in(found.raw), found.view.status.collision_count)
+    def _build_new_name(self, found: RawObject[Deployment]) -> str:
+        hashed = compute_template_hash(read_template(found.raw), found.view.status.collision_count)
         return f"{found.view.metadata.name}-{hashed}"
 
     def _are_old_pods_left(self, deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
@@ -140,7 +146,7 @@ class DeploymentController:
 
     # ---- act
 
-    async def _act(self, found: RawObject[Deployment], plan: RolloutPlan) -> None:
+    async def _apply_plan(self, found: RawObject[Deployment], plan: RolloutPlan) -> None:
         deployment = found.view
         if plan.create is not None:
             await self._create(found, plan.create)
@@ -151,7 +157,7 @@ class DeploymentController:
 
     async def _create(self, found: RawObject[Deployment], new: NewSet) -> None:
         deployment = found.view
-        body = _set_body(found, new, controller_reference(self._resource, deployment.metadata))
+        body = _set_body(found, new, build_controller_reference(self._resource, deployment.metadata))
         try:
             made = await self._client.create(ReplicaSet, body, namespace=deployment.metadata.namespace)
         except AlreadyExists:
@@ -161,9 +167,9 @@ class DeploymentController:
             return
         except PlimsollError as error:
             if not is_namespace_terminating(error):
-                status = creation_failed(deployment, new.name, str(error), self._clock.now())
-                await self._tell(deployment, status, "")
-                problem = creation_problem(new.name, str(error))
+                status = build_creation_failed_status(deployment, new.name, str(error), self._clock.now())
+                await self._update_status(deployment, status, "")
+                problem = format_creation_problem(new.name, str(error))
                 self._record(deployment, "ReplicaSetCreateError", problem, event_type=EventType.WARNING)
             raise
         self._own_sets.expect_write(deployment.metadata.uid, made)
@@ -175,7 +181,7 @@ class DeploymentController:
         metadata = found.view.metadata
         there = await self._client.get_with_raw(ReplicaSet, name, namespace=metadata.namespace)
         owner = controller_of(there.view.metadata)
-        is_same = fingerprint(template_in(there.raw)) == fingerprint(template_in(found.raw))
+        is_same = compute_fingerprint(read_template(there.raw)) == compute_fingerprint(read_template(found.raw))
         return owner is not None and owner.uid == metadata.uid and is_same
 
     async def _count_collision(self, deployment: Deployment) -> None:
@@ -192,7 +198,7 @@ class DeploymentController:
         written = await self._client.merge_patch(ReplicaSet, metadata.name, body, namespace=metadata.namespace)
         self._own_sets.expect_write(deployment.metadata.uid, written)
         if change.replicas is not None:
-            before = replicas_of(change.replica_set)
+            before = get_replicas(change.replica_set)
             way = "up" if change.replicas > before else "down"
             scaled_message = f"Scaled {way} replica set {metadata.name} from {before} to {change.replicas}"
             self._record(deployment, "ScalingReplicaSet", scaled_message)
@@ -215,10 +221,10 @@ class DeploymentController:
 
     # ---- status
 
-    async def _tell(self, deployment: Deployment, status: DeploymentStatus | None, revision: str) -> None:
+    async def _update_status(self, deployment: Deployment, status: DeploymentStatus | None, revision: str) -> None:
         body: dict[str, Any] = {}
         if status is not None and status != deployment.status:
-            body["status"] = _status_body(status)
+            body["status"] = _encode_status(status)
         if revision and deployment.metadata.annotations.get(REVISION) != revision:
             body["metadata"] = {"annotations": {REVISION: revision}}
         if body:
@@ -239,29 +245,29 @@ class DeploymentController:
     def _record(
         self, deployment: Deployment, reason: str, message: str, *, event_type: EventType = EventType.NORMAL
     ) -> None:
-        subject = event_subject(self._resource, deployment.metadata)
+        subject = build_event_subject(self._resource, deployment.metadata)
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
     # ---- which deployments a change concerns
 
-    def _deployments_of(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_deployments(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
         for replica_set in states_in(change):
             metadata = replica_set.metadata
             owner = controller_of(metadata)
             if owner is None:
-                keys.update(dict.fromkeys(self._matching(metadata.namespace, metadata.labels)))
+                keys.update(dict.fromkeys(self._list_matching(metadata.namespace, metadata.labels)))
             elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
                 keys[Key(metadata.namespace, owner.name)] = None
         return keys
 
-    def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
+    def _list_matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Deployments that might take an orphan over."""
         for raw in self._deployments.cache.list(namespace):
             if label_selector(raw.view.spec.selector).matches(labels):
                 yield key_of(raw)
 
-    def _waiting_for_end_of(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_waiting_for_end(self, change: Change[Any]) -> Iterable[Key]:
         """A pod that is gone may be the last one a deployment waits for before it makes new ones."""
         if not isinstance(change, Deleted):
             return
@@ -283,7 +289,7 @@ def _set_body(found: RawObject[Deployment], new: NewSet, owner: dict[str, Any]) 
     """The new set: the deployment's template and selector, both with the hash as one more label."""
     deployment = found.view
     hashed = {POD_TEMPLATE_HASH: new.name.removeprefix(f"{deployment.metadata.name}-")}
-    template = template_in(found.raw)
+    template = read_template(found.raw)
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **hashed}
     selector = deployment.spec.selector
@@ -309,7 +315,7 @@ def _set_body(found: RawObject[Deployment], new: NewSet, owner: dict[str, Any]) 
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": about, "spec": spec}
 
 
-def _status_body(status: DeploymentStatus) -> dict[str, Any]:
+def _encode_status(status: DeploymentStatus) -> dict[str, Any]:
     counts = {
         "observedGeneration": status.observed_generation,
         "replicas": status.replicas,
@@ -320,5 +326,5 @@ def _status_body(status: DeploymentStatus) -> dict[str, Any]:
     }
     return {
         **count_fields(counts),
-        "conditions": [condition_body(deployment_condition) for deployment_condition in status.conditions] or None,
+        "conditions": [encode_condition(deployment_condition) for deployment_condition in status.conditions] or None,
     }

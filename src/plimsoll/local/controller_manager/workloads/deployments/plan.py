@@ -18,32 +18,32 @@ from plimsoll.local.controller_manager.workloads.deployments.conditions import (
     PAUSED,
     PROGRESSING,
     TIMED_OUT,
-    condition_of,
+    build_progress_condition,
+    compute_next_check_s,
+    compute_rollout_status,
     count_replicas,
+    find_condition,
     has_deadline,
     is_complete,
-    next_check_s,
-    progress,
     put,
-    rollout_status,
 )
-from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import get_replicas, is_rolling
 from plimsoll.local.controller_manager.workloads.deployments.revisions import (
     REVISION,
     OwnedSet,
-    new_set_annotations,
-    next_revision,
-    revision_of,
-    size_annotations,
+    build_new_set_annotations,
+    build_size_annotations,
+    compute_next_revision,
+    get_revision,
+    select_surplus_history,
     split_new_and_old,
-    surplus_history,
 )
 from plimsoll.local.controller_manager.workloads.deployments.scaling import (
-    first_size,
+    compute_first_size,
+    compute_proportional_sizes,
+    compute_rolling_sizes,
     is_scaling,
-    proportional_sizes,
     recreate_sizes,
-    roll_sizes,
 )
 from plimsoll.objects.api.workloads import (
     Deployment,  # noqa: TC001
@@ -88,7 +88,7 @@ class RolloutPlan(Value):
     look_again_s: float | None = None
 
 
-def rollout_plan(
+def plan_rollout(
     deployment: Deployment,
     owned: Sequence[OwnedSet],
     now: datetime,
@@ -99,47 +99,51 @@ def rollout_plan(
     """`new_name` is how a new set would be called; `old_pods_left`: pods of old sets are not all gone yet."""
     if deployment.metadata.deletion_timestamp is not None:
         new, _ = split_new_and_old(owned)
-        return RolloutPlan(status=count_replicas(deployment, _views(owned), None if new is None else new.view, now))
-    deployment = _with_pause_condition(deployment, now)
+        return RolloutPlan(
+            status=count_replicas(deployment, _list_views(owned), None if new is None else new.view, now)
+        )
+    deployment = _set_pause_condition(deployment, now)
     new, old = split_new_and_old(owned)
     if deployment.spec.paused or is_scaling(deployment, owned):
-        remove = surplus_history(deployment, old) if deployment.spec.paused else []
-        return _plan(deployment, owned, now, sizes=proportional_sizes(deployment, new, old), remove=remove, rolls=False)
+        remove = select_surplus_history(deployment, old) if deployment.spec.paused else []
+        return _plan(
+            deployment, owned, now, sizes=compute_proportional_sizes(deployment, new, old), remove=remove, rolls=False
+        )
     if is_rolling(deployment):
-        sizes = {} if new is None else roll_sizes(deployment, new, old)
+        sizes = {} if new is None else compute_rolling_sizes(deployment, new, old)
     else:
         sizes = recreate_sizes(old)
         if not sizes and (old_pods_left or any(owned_set.view.status.replicas for owned_set in old)):
             return _plan(deployment, owned, now, sizes={})
-        if not sizes and new is not None and replicas_of(new.view) != replicas_of(deployment):
-            sizes = {new.name: replicas_of(deployment)}
+        if not sizes and new is not None and get_replicas(new.view) != get_replicas(deployment):
+            sizes = {new.name: get_replicas(deployment)}
     if new is None and (is_rolling(deployment) or not sizes):
-        return _creation(deployment, old, now, new_name)
+        return _plan_creation(deployment, old, now, new_name)
     is_over = not sizes and is_complete(deployment, deployment.status)
-    return _plan(deployment, owned, now, sizes=sizes, remove=surplus_history(deployment, old) if is_over else [])
+    return _plan(deployment, owned, now, sizes=sizes, remove=select_surplus_history(deployment, old) if is_over else [])
 
 
-def creation_failed(deployment: Deployment, name: str, problem: str, now: datetime) -> DeploymentStatus:
+def build_creation_failed_status(deployment: Deployment, name: str, problem: str, now: datetime) -> DeploymentStatus:
     """The status after a set could not be made."""
-    condition = progress("False", "ReplicaSetCreateError", creation_problem(name, problem), now)
+    condition = build_progress_condition("False", "ReplicaSetCreateError", format_creation_problem(name, problem), now)
     conditions = put(deployment.status.conditions, condition) if has_deadline(deployment) else ()
     return msgspec.structs.replace(deployment.status, conditions=conditions or deployment.status.conditions)
 
 
-def creation_problem(name: str, problem: str) -> str:
+def format_creation_problem(name: str, problem: str) -> str:
     return f'Failed to create new replica set "{name}": {problem}'
 
 
-def _creation(deployment: Deployment, old: Sequence[OwnedSet], now: datetime, name: str) -> RolloutPlan:
+def _plan_creation(deployment: Deployment, old: Sequence[OwnedSet], now: datetime, name: str) -> RolloutPlan:
     conditions = deployment.status.conditions
     if has_deadline(deployment):
-        condition = progress("True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
+        condition = build_progress_condition("True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
         conditions = put(conditions, condition)
-    annotations = new_set_annotations(deployment, old, None)
+    annotations = build_new_set_annotations(deployment, old, None)
     return RolloutPlan(
-        create=NewSet(name=name, replicas=first_size(deployment, old), annotations=annotations),
+        create=NewSet(name=name, replicas=compute_first_size(deployment, old), annotations=annotations),
         status=msgspec.structs.replace(deployment.status, conditions=conditions),
-        revision=str(next_revision(old)),
+        revision=str(compute_next_revision(old)),
     )
 
 
@@ -157,11 +161,11 @@ def _plan(
     changes = _changes(deployment, new, old, sizes)
     revision = ""
     if new is not None:
-        revision = str(max(revision_of(new.view), next_revision(old)))
-        deployment = _with_new_set_found(deployment, new, now)
+        revision = str(max(get_revision(new.view), compute_next_revision(old)))
+        deployment = _record_new_set_found(deployment, new, now)
     views = [_resize(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
     new_view = None if new is None else views[-1]
-    build_status = rollout_status if rolls else count_replicas
+    build_status = compute_rollout_status if rolls else count_replicas
     status = build_status(deployment, views, new_view, now)
     if new is not None and _is_silent(new.view, now):
         # Written now, the status would say "no pods", and the first pod would look like progress.
@@ -171,7 +175,7 @@ def _plan(
         remove=tuple(owned_set.view for owned_set in remove),
         status=status,
         revision=revision if revision != deployment.metadata.annotations.get(REVISION) else "",
-        look_again_s=next_check_s(deployment, status, now) if rolls else None,
+        look_again_s=compute_next_check_s(deployment, status, now) if rolls else None,
     )
 
 
@@ -194,40 +198,42 @@ def _change(
     min_ready_s = None
     name = replica_set.metadata.name
     if old is not None:
-        annotations |= new_set_annotations(deployment, old, replica_set)
+        annotations |= build_new_set_annotations(deployment, old, replica_set)
         if replica_set.spec.min_ready_seconds != deployment.spec.min_ready_seconds:
             min_ready_s = deployment.spec.min_ready_seconds
     replicas = None
     if name in sizes:
         present = replica_set.metadata.annotations
-        annotations |= {key: text for key, text in size_annotations(deployment).items() if present.get(key) != text}
-        replicas = sizes[name] if sizes[name] != replicas_of(replica_set) else None
+        annotations |= {
+            key: text for key, text in build_size_annotations(deployment).items() if present.get(key) != text
+        }
+        replicas = sizes[name] if sizes[name] != get_replicas(replica_set) else None
     if replicas is None and not annotations and min_ready_s is None:
         return None
     return SetChange(replica_set=replica_set, replicas=replicas, annotations=annotations, min_ready_s=min_ready_s)
 
 
-def _with_pause_condition(deployment: Deployment, now: datetime) -> Deployment:
+def _set_pause_condition(deployment: Deployment, now: datetime) -> Deployment:
     """The Progressing condition reports a pause; a missed deadline stays."""
-    present_condition = condition_of(deployment.status.conditions, PROGRESSING)
+    present_condition = find_condition(deployment.status.conditions, PROGRESSING)
     if not has_deadline(deployment) or (present_condition is not None and present_condition.reason == TIMED_OUT):
         return deployment
     is_paused_condition = present_condition is not None and present_condition.reason == PAUSED
     if deployment.spec.paused and not is_paused_condition:
-        return _with_progress(deployment, "Unknown", PAUSED, "Deployment is paused", now)
+        return _set_progress(deployment, "Unknown", PAUSED, "Deployment is paused", now)
     if not deployment.spec.paused and is_paused_condition:
-        return _with_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+        return _set_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     return deployment
 
 
-def _with_new_set_found(deployment: Deployment, new: OwnedSet, now: datetime) -> Deployment:
-    if not has_deadline(deployment) or condition_of(deployment.status.conditions, PROGRESSING) is not None:
+def _record_new_set_found(deployment: Deployment, new: OwnedSet, now: datetime) -> Deployment:
+    if not has_deadline(deployment) or find_condition(deployment.status.conditions, PROGRESSING) is not None:
         return deployment
-    return _with_progress(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"', now)
+    return _set_progress(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"', now)
 
 
-def _with_progress(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
-    conditions = put(deployment.status.conditions, progress(status, reason, message, now))
+def _set_progress(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
+    conditions = put(deployment.status.conditions, build_progress_condition(status, reason, message, now))
     new_status = msgspec.structs.replace(deployment.status, conditions=conditions)
     return msgspec.structs.replace(deployment, status=new_status)
 
@@ -244,5 +250,5 @@ def _resize(replica_set: ReplicaSet, sizes: Mapping[str, int]) -> ReplicaSet:
     return msgspec.structs.replace(replica_set, spec=msgspec.structs.replace(replica_set.spec, replicas=size))
 
 
-def _views(owned: Sequence[OwnedSet]) -> list[ReplicaSet]:
+def _list_views(owned: Sequence[OwnedSet]) -> list[ReplicaSet]:
     return [owned_set.view for owned_set in owned]

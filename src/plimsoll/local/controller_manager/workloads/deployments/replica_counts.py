@@ -27,7 +27,7 @@ _DEFAULT: Final = "25%"
 _MOST_DIGITS: Final = 18
 
 
-def replicas_of(owner: Deployment | ReplicaSet) -> int:
+def get_replicas(owner: Deployment | ReplicaSet) -> int:
     """Absent means one; the server sets it, files may omit it."""
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 
@@ -36,19 +36,19 @@ def is_rolling(deployment: Deployment) -> bool:
     return deployment.spec.strategy.type in {"", ROLLING_UPDATE}
 
 
-def max_surge(deployment: Deployment) -> int:
+def compute_max_surge(deployment: Deployment) -> int:
     """How many pods there may be above the wanted number."""
     return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
 
 
-def max_unavailable(deployment: Deployment) -> int:
+def compute_max_unavailable(deployment: Deployment) -> int:
     """How many of the wanted pods may be unavailable; never more than are wanted."""
-    wanted = replicas_of(deployment)
+    wanted = get_replicas(deployment)
     return min(_fence_posts(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
 
 
 def scale_value(value: IntOrString | None, total: int, *, up: bool) -> int:
-    """A number as it stands, or a share of `total`, rounded up or down. What is neither is nothing."""
+    """A number as it stands, or a share of `compute_total`, rounded up or down. What is neither is nothing."""
     if isinstance(value, int):
         return max(0, value)
     text = _DEFAULT if value is None else value
@@ -61,7 +61,7 @@ def scale_value(value: IntOrString | None, total: int, *, up: bool) -> int:
 
 def _fence_posts(deployment: Deployment) -> tuple[int, int]:
     """Surge rounds up, unavailability down; both 0 would never get anywhere, so then one may be unavailable."""
-    wanted = replicas_of(deployment)
+    wanted = get_replicas(deployment)
     rolling = deployment.spec.strategy.rolling_update
     surge = scale_value(rolling.max_surge if rolling else None, wanted, up=True)
     unavailable = scale_value(rolling.max_unavailable if rolling else None, wanted, up=False)
@@ -77,13 +77,13 @@ class ReplicaSizes:
     """The desired replicas of each set by name. It starts with the stored ones and changes step by step."""
 
     def __init__(self, sets: Iterable[ReplicaSet]) -> None:
-        self._sizes = {replica_set.metadata.name: replicas_of(replica_set) for replica_set in sets}
+        self._sizes = {replica_set.metadata.name: get_replicas(replica_set) for replica_set in sets}
 
-    def of(self, name: str) -> int:
+    def get_size(self, name: str) -> int:
         return self._sizes.get(name, 0)
 
     def put(self, name: str, size: int) -> None:
         self._sizes[name] = size
 
-    def total(self) -> int:
+    def compute_total(self) -> int:
         return sum(self._sizes.values())

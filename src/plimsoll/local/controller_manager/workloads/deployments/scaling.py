@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from plimsoll.local.controller_manager.workloads.deployments.replica_counts import (
     ReplicaSizes,
+    compute_max_surge,
+    compute_max_unavailable,
+    get_replicas,
     is_rolling,
-    max_surge,
-    max_unavailable,
-    replicas_of,
     round_half_away,
 )
-from plimsoll.local.controller_manager.workloads.deployments.revisions import DESIRED_REPLICAS, MAX_REPLICAS, number_in
+from plimsoll.local.controller_manager.workloads.deployments.revisions import (
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
+    parse_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,94 +30,96 @@ if TYPE_CHECKING:
     NewSizes = dict[str, int]
 
 
-def first_size(deployment: Deployment, old: Sequence[OwnedSet]) -> int:
+def compute_first_size(deployment: Deployment, old: Sequence[OwnedSet]) -> int:
     """How many replicas a set that is made now begins with."""
     if not is_rolling(deployment):
-        return replicas_of(deployment)
-    return _new_size(deployment, 0, total=sum(replicas_of(owned.view) for owned in old))
+        return get_replicas(deployment)
+    return _compute_new_size(deployment, 0, total=sum(get_replicas(owned.view) for owned in old))
 
 
 def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
     """Whether the wanted number changed since the sets were last sized: then they are scaled before rolling on."""
-    remembered = (number_in(owned_set.view.metadata.annotations, DESIRED_REPLICAS) for owned_set in _active(owned))
-    return any(item is not None and item != replicas_of(deployment) for item in remembered)
+    remembered = (
+        parse_number(owned_set.view.metadata.annotations, DESIRED_REPLICAS) for owned_set in _select_active(owned)
+    )
+    return any(item is not None and item != get_replicas(deployment) for item in remembered)
 
 
-def roll_sizes(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
+def compute_rolling_sizes(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
     """One step of a rolling update: grow the new set as far as the surge allows; otherwise shrink old ones."""
     sizes = ReplicaSizes(owned.view for owned in (*old, new))
-    current = replicas_of(new.view)
-    size = _new_size(deployment, current, total=sizes.total())
+    current = get_replicas(new.view)
+    size = _compute_new_size(deployment, current, total=sizes.compute_total())
     if size != current:
         return {new.name: size}
-    return _shrunk(deployment, new, _active(old), sizes)
+    return _shrink_old_sets(deployment, new, _select_active(old), sizes)
 
 
 def recreate_sizes(old: Sequence[OwnedSet]) -> NewSizes:
     """Before anything new: nothing old."""
-    return {owned.name: 0 for owned in _active(old)}
+    return {owned.name: 0 for owned in _select_active(old)}
 
 
-def proportional_sizes(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
+def compute_proportional_sizes(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
     """Without rolling on: one set takes the whole change, several in proportion to their sizes."""
-    wanted = replicas_of(deployment)
-    only = _active_or_latest(new, old)
+    wanted = get_replicas(deployment)
+    only = _find_active_or_latest(new, old)
     if only is not None:
         return {only.name: wanted}
     if new is not None and _is_saturated(deployment, new.view):
-        return {owned.name: 0 for owned in _active(old)}
+        return {owned.name: 0 for owned in _select_active(old)}
     if not is_rolling(deployment):
         return {}
-    return _in_proportion(deployment, _active([*old, *([] if new is None else [new])]))
+    return _scale_in_proportion(deployment, _select_active([*old, *([] if new is None else [new])]))
 
 
 # ---- rolling
 
 
-def _new_size(deployment: Deployment, current: int, *, total: int) -> int:
-    wanted = replicas_of(deployment)
+def _compute_new_size(deployment: Deployment, current: int, *, total: int) -> int:
+    wanted = get_replicas(deployment)
     if current >= wanted:
         return wanted
-    room = wanted + max_surge(deployment) - total
+    room = wanted + compute_max_surge(deployment) - total
     return current + min(room, wanted - current) if room > 0 else current
 
 
-def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: ReplicaSizes) -> NewSizes:
+def _shrink_old_sets(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: ReplicaSizes) -> NewSizes:
     """Old sets lose first what is not available anyway, then what can be spared."""
-    least = replicas_of(deployment) - max_unavailable(deployment)
-    not_yet = sizes.of(new.name) - _available(new, sizes)
-    spare = sizes.total() - least - not_yet
+    least = get_replicas(deployment) - compute_max_unavailable(deployment)
+    not_yet = sizes.get_size(new.name) - _count_available(new, sizes)
+    spare = sizes.compute_total() - least - not_yet
     if not old or spare <= 0:
         return {}
-    before = {item.name: sizes.of(item.name) for item in old}
+    before = {item.name: sizes.get_size(item.name) for item in old}
     for owned in old:
-        unhealthy = sizes.of(owned.name) - _available(owned, sizes)
+        unhealthy = sizes.get_size(owned.name) - _count_available(owned, sizes)
         given_up = min(spare, unhealthy)
-        sizes.put(owned.name, sizes.of(owned.name) - given_up)
+        sizes.put(owned.name, sizes.get_size(owned.name) - given_up)
         spare -= given_up
-    spare = sum(_available(item, sizes) for item in (*old, new)) - least
+    spare = sum(_count_available(item, sizes) for item in (*old, new)) - least
     for owned_set in old:
-        given_up = max(0, min(spare, sizes.of(owned_set.name)))
-        sizes.put(owned_set.name, sizes.of(owned_set.name) - given_up)
+        given_up = max(0, min(spare, sizes.get_size(owned_set.name)))
+        sizes.put(owned_set.name, sizes.get_size(owned_set.name) - given_up)
         spare -= given_up
-    return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
+    return {name: sizes.get_size(name) for name, size in before.items() if sizes.get_size(name) != size}
 
 
-def _available(owned_set: OwnedSet, sizes: ReplicaSizes) -> int:
+def _count_available(owned_set: OwnedSet, sizes: ReplicaSizes) -> int:
     """Not more than the set wants: a status may still count pods that are to go already."""
-    return min(owned_set.view.status.available_replicas, sizes.of(owned_set.name))
+    return min(owned_set.view.status.available_replicas, sizes.get_size(owned_set.name))
 
 
 # ---- scaling
 
 
-def _active(owned: Sequence[OwnedSet]) -> list[OwnedSet]:
-    return [owned_set for owned_set in owned if replicas_of(owned_set.view) > 0]
+def _select_active(owned: Sequence[OwnedSet]) -> list[OwnedSet]:
+    return [owned_set for owned_set in owned if get_replicas(owned_set.view) > 0]
 
 
-def _active_or_latest(new: OwnedSet | None, old: Sequence[OwnedSet]) -> OwnedSet | None:
+def _find_active_or_latest(new: OwnedSet | None, old: Sequence[OwnedSet]) -> OwnedSet | None:
     """The one set to scale: the only active one, or if there is none the newest. None: there are several."""
-    active = _active([*old, *([] if new is None else [new])])
+    active = _select_active([*old, *([] if new is None else [new])])
     if len(active) == 1:
         return active[0]
     if active:
@@ -122,24 +128,24 @@ def _active_or_latest(new: OwnedSet | None, old: Sequence[OwnedSet]) -> OwnedSet
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
-    wanted = replicas_of(deployment)
-    remembered = number_in(new.metadata.annotations, DESIRED_REPLICAS)
-    return replicas_of(new) == wanted == remembered == new.status.available_replicas
+    wanted = get_replicas(deployment)
+    remembered = parse_number(new.metadata.annotations, DESIRED_REPLICAS)
+    return get_replicas(new) == wanted == remembered == new.status.available_replicas
 
 
-def _in_proportion(deployment: Deployment, active: Sequence[OwnedSet]) -> NewSizes:
+def _scale_in_proportion(deployment: Deployment, active: Sequence[OwnedSet]) -> NewSizes:
     """Every set keeps its share; what rounding leaves goes to the largest."""
-    wanted = replicas_of(deployment)
-    allowed = wanted + max_surge(deployment) if wanted else 0
-    to_add = allowed - sum(replicas_of(owned_set.view) for owned_set in active)
+    wanted = get_replicas(deployment)
+    allowed = wanted + compute_max_surge(deployment) if wanted else 0
+    to_add = allowed - sum(get_replicas(owned_set.view) for owned_set in active)
     # Growing, the newer of two of the same size comes first; shrinking, the older.
     by_age = sorted(active, key=lambda owned_set: owned_set.age_key, reverse=to_add > 0)
-    ordered = sorted(by_age, key=lambda owned_set: -replicas_of(owned_set.view)) if to_add else list(active)
+    ordered = sorted(by_age, key=lambda owned_set: -get_replicas(owned_set.view)) if to_add else list(active)
     sizes: NewSizes = {}
     added = 0
     for owned in ordered:
         share = _share(deployment, owned.view, to_add=to_add, added=added) if to_add else 0
-        sizes[owned.name] = replicas_of(owned.view) + share
+        sizes[owned.name] = get_replicas(owned.view) + share
         added += share
     if ordered and to_add:
         largest = ordered[0].name
@@ -148,19 +154,19 @@ def _in_proportion(deployment: Deployment, active: Sequence[OwnedSet]) -> NewSiz
 
 
 def _share(deployment: Deployment, replica_set: ReplicaSet, *, to_add: int, added: int) -> int:
-    size = replicas_of(replica_set)
+    size = get_replicas(replica_set)
     if to_add == added:
         return 0
-    fraction = _fraction(deployment, replica_set, size)
+    fraction = _compute_fraction(deployment, replica_set, size)
     left = to_add - added
     return min(fraction, left) if to_add > 0 else max(fraction, left)
 
 
-def _fraction(deployment: Deployment, replica_set: ReplicaSet, size: int) -> int:
-    wanted = replicas_of(deployment)
+def _compute_fraction(deployment: Deployment, replica_set: ReplicaSet, size: int) -> int:
+    wanted = get_replicas(deployment)
     if wanted == 0:
         return -size
-    before = number_in(replica_set.metadata.annotations, MAX_REPLICAS) or deployment.status.replicas
+    before = parse_number(replica_set.metadata.annotations, MAX_REPLICAS) or deployment.status.replicas
     if not before:
         return 0
-    return round_half_away(size * (wanted + max_surge(deployment)) / before) - size
+    return round_half_away(size * (wanted + compute_max_surge(deployment)) / before) - size

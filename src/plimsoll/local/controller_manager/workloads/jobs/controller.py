@@ -24,11 +24,11 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
-    candidates,
     index_by_controller,
+    list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject
-from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_event_subject
+from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import find_failed_indexes, has_limits
 from plimsoll.local.controller_manager.workloads.jobs.indexes import format_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import (
@@ -36,12 +36,12 @@ from plimsoll.local.controller_manager.workloads.jobs.plan import (
     FAILED,
     SUSPENDED,
     JobView,
-    condition,
+    build_condition,
+    count_ready,
     find_finish_time,
-    job_plan,
     list_held,
-    ready_count,
-    with_condition,
+    plan_job,
+    set_condition,
 )
 from plimsoll.local.controller_manager.workloads.jobs.pods import JobPods
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
@@ -49,8 +49,8 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     is_tracked,
     move_to_counters,
     read_uncounted,
+    set_uncounted,
     track_endings,
-    with_uncounted,
 )
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
@@ -76,7 +76,7 @@ _TRACKED_BY_JOB: Final = "workloads/jobs/tracked-by-job"
 _TOGETHER_S: Final = 1.0
 
 
-def job_services(components: Components) -> list[Service]:
+def build_job_services(components: Components) -> list[Service]:
     controller = JobController(components.component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
@@ -92,7 +92,7 @@ class JobController:
         self._jobs = component.informers.raw_informer_for(Job)
         self._informer = component.informers.informer_for(Pod)
         index_by_controller(self._informer)
-        self._informer.add_index(_TRACKED_BY_JOB, _job_of_tracked)
+        self._informer.add_index(_TRACKED_BY_JOB, _list_job_of_tracked)
         self._written = Expectations(self._jobs, clock=component.clock)
         self._pods = JobPods(component, self._resource)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
@@ -105,8 +105,8 @@ class JobController:
         )
         self.controller.add_source(self._jobs)
         self.controller.add_source(self._informer)
-        self._jobs.add_handler(self._job_changed, name=NAME)
-        self._informer.add_handler(self._pod_changed, name=NAME)
+        self._jobs.add_handler(self._on_job_change, name=NAME)
+        self._informer.add_handler(self._on_pod_change, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
         await self._release_orphans(key)
@@ -118,14 +118,14 @@ class JobController:
         if not (self._written.are_fulfilled(metadata.uid) and self._pods.own_writes.are_fulfilled(metadata.uid)):
             return Again(after_s=RECHECK_S)
         if (end := find_finish_time(job)) is not None:
-            return await self._after_the_end(job, add_seconds(end, job.spec.ttl_seconds_after_finished or 0))
+            return await self._delete_when_expired(job, add_seconds(end, job.spec.ttl_seconds_after_finished or 0))
         selector = label_selector(job.spec.selector)
-        pods = await self._adoption.claim(metadata, selector, candidates(self._informer, metadata))
+        pods = await self._adoption.claim(metadata, selector, list_candidates(self._informer, metadata))
         view = JobView(job=job, pods=tuple(pods), now=self._clock.now())
 
-        plan = job_plan(view)
+        plan = plan_job(view)
         turn = _Reconciliation(view, plan)
-        error = await self._act(found, turn)
+        error = await self._apply_plan(found, turn)
         await self._count(turn)
         if error is not None:
             raise error
@@ -133,7 +133,7 @@ class JobController:
 
     # ---- pods
 
-    async def _act(self, found: RawObject[Job], turn: _Reconciliation) -> PlimsollError | None:
+    async def _apply_plan(self, found: RawObject[Job], turn: _Reconciliation) -> PlimsollError | None:
         """Create and delete pods; `turn` records the new counts."""
         plan, metadata = turn.plan, found.view.metadata
         if plan.create:
@@ -167,7 +167,7 @@ class JobController:
         held = {pod.metadata.uid for pod in list_held(view).values()}
         endings = track_endings(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
-        status = with_uncounted(turn.status(), endings, tracked=tracked)
+        status = set_uncounted(turn.build_status(), endings, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
                 status,
@@ -177,7 +177,7 @@ class JobController:
                 else None,
                 succeeded=len(endings.indexes),
             )
-        job = await self._tell(view.job, status)
+        job = await self._update_status(view.job, status)
         reason, message = turn.suspension
         if reason:
             self._record_event(view.job, EventType.NORMAL, reason, message)
@@ -185,22 +185,22 @@ class JobController:
             await self._pods.release(pod, view.job.metadata.uid)
             tracked.discard(pod.metadata.uid)
         status = move_to_counters(status, tracked=tracked)
-        is_clean = not endings.is_full and not turn.terminating and not any(_uids(status))
+        is_clean = not endings.is_full and not turn.terminating and not any(_list_uids(status))
         if verdict is None or not is_clean:
-            await self._tell(job, status)
+            await self._update_status(job, status)
             return
         status = _end(status, verdict, view)
-        await self._tell(job, status)
+        await self._update_status(job, status)
         self._record_end(job, status, verdict)
 
-    async def _tell(self, job: Job, status: JobStatus) -> Job:
+    async def _update_status(self, job: Job, status: JobStatus) -> Job:
         """Write the status, if it is another; gives the job as it is then."""
         if status == job.status:
             return job
         metadata = job.metadata
         body = {
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": _status_body(status),
+            "status": _encode_status(status),
         }
         written = await self._client.merge_patch(
             Job, metadata.name, body, namespace=metadata.namespace, subresource="status"
@@ -218,10 +218,10 @@ class JobController:
         self._record_event(job, EventType.NORMAL, "Completed", "Job completed")
 
     def _record_event(self, job: Job, event_type: EventType, reason: str, message: str) -> None:
-        subject = event_subject(self._resource, job.metadata)
+        subject = build_event_subject(self._resource, job.metadata)
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
-    async def _after_the_end(self, job: Job, expiry: datetime) -> Done | Again:
+    async def _delete_when_expired(self, job: Job, expiry: datetime) -> Done | Again:
         """Delete it when its time is up."""
         metadata = job.metadata
         if job.spec.ttl_seconds_after_finished is None or metadata.deletion_timestamp is not None:
@@ -236,7 +236,7 @@ class JobController:
 
     # ---- what to look at
 
-    def _job_changed(self, change: Change[RawObject[Job]]) -> None:
+    def _on_job_change(self, change: Change[RawObject[Job]]) -> None:
         is_news = isinstance(change, Added) or (
             isinstance(change, Updated)
             and view_of(change.old).metadata.generation != view_of(change.new).metadata.generation
@@ -246,7 +246,7 @@ class JobController:
         else:
             self.controller.queue.add_after(change.key, _TOGETHER_S)
 
-    def _pod_changed(self, change: Change[Pod]) -> None:
+    def _on_pod_change(self, change: Change[Pod]) -> None:
         for key in of_owner(self._resource)(change):
             self.controller.queue.add_after(key, _TOGETHER_S)
 
@@ -259,17 +259,17 @@ class _Reconciliation:
         self.plan = plan
         self.verdict = plan.verdict
         self.active = len(view.active)
-        self.ready = ready_count(view.active)
+        self.ready = count_ready(view.active)
         self.terminating = view.terminating
         self.suspension = ("", "")
         """Reason and message of the event, if the job was suspended or goes on."""
 
     def record_deletion(self, pod: Pod) -> None:
         self.active -= 1
-        self.ready -= ready_count([pod])
+        self.ready -= count_ready([pod])
         self.terminating += 1
 
-    def status(self) -> JobStatus:
+    def build_status(self) -> JobStatus:
         """The status with everything but the counts of ended pods."""
         job, now = self.view.job, self.view.now.replace(microsecond=0)
         status = msgspec.structs.replace(
@@ -281,14 +281,14 @@ class _Reconciliation:
             uncounted_terminated_pods=read_uncounted(job),
         )
         if self.verdict is not None:
-            interim = condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
-            return msgspec.structs.replace(status, conditions=with_condition(status.conditions, interim))
+            interim = build_condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
+            return msgspec.structs.replace(status, conditions=set_condition(status.conditions, interim))
         if not self.plan.is_managed:
             return status
         reason, message, value = ("JobSuspended", "Job suspended", "True")
         if not job.spec.suspend:
             reason, message, value = ("JobResumed", "Job resumed", "False")
-        conditions = with_condition(status.conditions, condition(SUSPENDED, value, reason, message, now=now))
+        conditions = set_condition(status.conditions, build_condition(SUSPENDED, value, reason, message, now=now))
         if conditions == status.conditions:
             return status
         self.suspension = ("Suspended" if job.spec.suspend else "Resumed", message)
@@ -299,27 +299,27 @@ class _Reconciliation:
 
 def _end(status: JobStatus, verdict: JobOutcome, view: JobView) -> JobStatus:
     now = view.now.replace(microsecond=0)
-    final = condition(verdict.final, "True", verdict.reason, verdict.message, now=now)
+    final = build_condition(verdict.final, "True", verdict.reason, verdict.message, now=now)
     return msgspec.structs.replace(
         status,
-        conditions=with_condition(status.conditions, final),
+        conditions=set_condition(status.conditions, final),
         completion_time=now if verdict.final == COMPLETE else None,
     )
 
 
-def _uids(status: JobStatus) -> tuple[str, ...]:
+def _list_uids(status: JobStatus) -> tuple[str, ...]:
     uncounted = status.uncounted_terminated_pods
     return () if uncounted is None else (*uncounted.succeeded, *uncounted.failed)
 
 
-def _job_of_tracked(pod: Pod) -> Iterable[Key]:
+def _list_job_of_tracked(pod: Pod) -> Iterable[Key]:
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "Job" or not is_tracked(pod):
         return ()
     return (Key(pod.metadata.namespace, owner.name),)
 
 
-def _status_body(status: JobStatus) -> dict[str, Any]:
+def _encode_status(status: JobStatus) -> dict[str, Any]:
     uncounted = status.uncounted_terminated_pods
     counts = {"active": status.active, "succeeded": status.succeeded, "failed": status.failed}
     return {
@@ -334,5 +334,5 @@ def _status_body(status: JobStatus) -> dict[str, Any]:
             "succeeded": (list(uncounted.succeeded) or None) if uncounted is not None else None,
             "failed": (list(uncounted.failed) or None) if uncounted is not None else None,
         },
-        "conditions": [condition_body(job_condition) for job_condition in status.conditions] or None,
+        "conditions": [encode_condition(job_condition) for job_condition in status.conditions] or None,
     }

@@ -13,8 +13,8 @@ from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_
 from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
-    completions_of,
     find_end_time,
+    get_completions,
     is_failed,
     is_indexed,
     is_tracked,
@@ -43,7 +43,7 @@ def find_failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
     """Those the status has, and those that have failed once too often since."""
     if not has_limits(job):
         return frozenset()
-    below = completions_of(job)
+    below = get_completions(job)
     found = (index_of(pod, below=below) for pod in pods if is_tracked(pod) and _is_last_failure(job, pod))
     known = read_indexes(job.status.failed_indexes or "", below=below)
     return known | {index for index in found if index is not None}
@@ -53,7 +53,7 @@ def find_held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> d
     """By index: the last pod that failed, where no other runs and one is still to come (the index is not in `done`)."""
     if not has_limits(job):
         return {}
-    below = completions_of(job)
+    below = get_completions(job)
     settled = {*done, *(index_of(pod, below=below) for pod in pods if is_active(pod))}
     held: dict[int, Pod] = {}
     for pod in pods:
@@ -65,7 +65,7 @@ def find_held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> d
     return held
 
 
-def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
+def build_failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
     """The annotations of a new pod about the failures before it."""
     failures, ignored = (0, 0) if replaced is None else (_count(replaced, FAILURES), _count(replaced, IGNORED_FAILURES))
     if replaced is not None:
@@ -81,7 +81,7 @@ def index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float
     end = None if pod is None else find_end_time(pod)
     if pod is None or end is None:
         return 0.0
-    wait_s = min(_FIRST_BACKOFF_S * 2 ** min(_absolute_count(pod), 16), _LONGEST_BACKOFF_S)
+    wait_s = min(_FIRST_BACKOFF_S * 2 ** min(_get_absolute_count(pod), 16), _LONGEST_BACKOFF_S)
     return max(0.0, (add_seconds(end, wait_s) - now).total_seconds())
 
 
@@ -96,10 +96,10 @@ def _is_last_failure(job: Job, pod: Pod) -> bool:
 
 def _order(pod: Pod) -> tuple[int, float]:
     end = find_end_time(pod)
-    return _absolute_count(pod), 0.0 if end is None else end.timestamp()
+    return _get_absolute_count(pod), 0.0 if end is None else end.timestamp()
 
 
-def _absolute_count(pod: Pod) -> int:
+def _get_absolute_count(pod: Pod) -> int:
     return _count(pod, FAILURES) + _count(pod, IGNORED_FAILURES)
 
 

@@ -39,7 +39,7 @@ def read_indexes(text: str, *, below: int) -> frozenset[int]:
     indexes: set[int] = set()
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        start, end = _number(first), _number(last or first)
+        start, end = _parse_number(first), _parse_number(last or first)
         if start is not None and end is not None:
             indexes.update(range(start, min(end, below - 1) + 1))
     return frozenset(indexes)
@@ -47,10 +47,10 @@ def read_indexes(text: str, *, below: int) -> frozenset[int]:
 
 def index_of(pod: Pod, *, below: int) -> int | None:
     """The pod's completion index, if it has one and the job still wants it."""
-    index = _number(pod.metadata.annotations.get(INDEX_KEY, ""))
+    index = _parse_number(pod.metadata.annotations.get(INDEX_KEY, ""))
     return index if index is not None and index < below else None
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     """Users may write these texts: one too long for a number is none."""
     return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

@@ -1,6 +1,6 @@
 """The plan of a job: which pods to create or delete, whether the job has finished and why. Pure.
 
-`job_plan` decides about pods; `tracking` counts their endings, in two steps around the removal of finalizers.
+`plan_job` decides about pods; `tracking` counts their endings, in two steps around the removal of finalizers.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import msgspec
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
+from plimsoll.local.controller_manager.workloads.common.deletion_order import choose_pods_to_delete
 from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
-    failure_annotations,
+    build_failure_annotations,
     find_failed_indexes,
     find_held_pods,
     has_limits,
     index_backoff_s,
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of
-from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, match, success_message
+from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, find_success_message, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
-    completions_of,
     count_pods,
     find_end_time,
+    get_completions,
     is_failed,
     is_indexed,
 )
@@ -127,14 +127,14 @@ def find_finish_time(job: Job) -> datetime | None:
     return ends[0].last_transition_time or job.metadata.creation_timestamp if ends else None
 
 
-def job_plan(view: JobView) -> JobPlan:
-    verdict = _verdict(view)
+def plan_job(view: JobView) -> JobPlan:
+    verdict = _decide_outcome(view)
     if verdict is not None:
         return JobPlan(verdict=verdict, delete=tuple(view.active))
-    wait_s = _until_deadline_s(view)
+    wait_s = _compute_deadline_s(view)
     if view.job.metadata.deletion_timestamp is not None:
         return JobPlan(wait_s=wait_s)
-    plan = _pods(view)
+    plan = _plan_pods(view)
     waits = [item for item in (wait_s, plan.wait_s) if item is not None]
     plan = msgspec.structs.replace(plan, wait_s=min(waits, default=None), is_managed=True)
     if not plan.create and not plan.delete and _is_complete(view):
@@ -142,7 +142,7 @@ def job_plan(view: JobView) -> JobPlan:
     return plan
 
 
-def with_condition(conditions: tuple[JobCondition, ...], new: JobCondition) -> tuple[JobCondition, ...]:
+def set_condition(conditions: tuple[JobCondition, ...], new: JobCondition) -> tuple[JobCondition, ...]:
     """Put in or changed in place; a condition that is false and was not there is left out."""
     for number, old in enumerate(conditions):
         if old.type == new.type:
@@ -152,7 +152,7 @@ def with_condition(conditions: tuple[JobCondition, ...], new: JobCondition) -> t
     return conditions if new.status == "False" else (*conditions, new)
 
 
-def condition(type_: str, status: str, reason: str, message: str, *, now: datetime) -> JobCondition:
+def build_condition(type_: str, status: str, reason: str, message: str, *, now: datetime) -> JobCondition:
     moment = now.replace(microsecond=0)
     return JobCondition(
         type=type_,
@@ -167,7 +167,7 @@ def condition(type_: str, status: str, reason: str, message: str, *, now: dateti
 # ---- is it over?
 
 
-def _verdict(view: JobView) -> JobOutcome | None:
+def _decide_outcome(view: JobView) -> JobOutcome | None:
     """The outcome is decided once: an existing condition is kept."""
     job = view.job
     for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
@@ -186,10 +186,10 @@ def _verdict(view: JobView) -> JobOutcome | None:
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
     if count_pods(job, view.pods).failed > limit or _has_restarted_too_often(view, limit):
         return _BACKOFF_LIMIT
-    deadline_s = _until_deadline_s(view)
+    deadline_s = _compute_deadline_s(view)
     if deadline_s is not None and deadline_s <= 0:
         return _DEADLINE
-    return _verdict_by_indexes(view) if is_indexed(job) else None
+    return _decide_outcome_by_indexes(view) if is_indexed(job) else None
 
 
 def _fail_job_message(view: JobView) -> str:
@@ -200,16 +200,16 @@ def _fail_job_message(view: JobView) -> str:
     return next((item.message for item in found if item is not None and item.action == FAIL_JOB), "")
 
 
-def _verdict_by_indexes(view: JobView) -> JobOutcome | None:
+def _decide_outcome_by_indexes(view: JobView) -> JobOutcome | None:
     job = view.job
     if not has_limits(job) and job.spec.success_policy is None:
         return None
     failed, done = find_failed_indexes(job, view.pods), count_pods(job, view.pods).indexes
     if job.spec.max_failed_indexes is not None and len(failed) > job.spec.max_failed_indexes:
         return _MAX_FAILED_INDEXES
-    if failed and len(failed) + len(done) >= completions_of(job):
+    if failed and len(failed) + len(done) >= get_completions(job):
         return _FAILED_INDEXES
-    if message := success_message(job, done):
+    if message := find_success_message(job, done):
         return JobOutcome(final=COMPLETE, reason="SuccessPolicy", message=message)
     return None
 
@@ -218,7 +218,7 @@ def _is_complete(view: JobView) -> bool:
     done = count_pods(view.job, view.pods).succeeded
     if view.active:
         return False
-    return done > 0 if view.job.spec.completions is None else done >= completions_of(view.job)
+    return done > 0 if view.job.spec.completions is None else done >= get_completions(view.job)
 
 
 def _has_restarted_too_often(view: JobView, limit: int) -> bool:
@@ -235,7 +235,7 @@ def _has_restarted_too_often(view: JobView, limit: int) -> bool:
     return restarts > 0 if limit == 0 else restarts >= limit
 
 
-def _until_deadline_s(view: JobView) -> float | None:
+def _compute_deadline_s(view: JobView) -> float | None:
     spec = view.job.spec
     if spec.active_deadline_seconds is None or spec.suspend:
         return None
@@ -246,12 +246,12 @@ def _until_deadline_s(view: JobView) -> float | None:
 # ---- how many pods
 
 
-def _pods(view: JobView) -> JobPlan:
+def _plan_pods(view: JobView) -> JobPlan:
     job, active = view.job, view.active
     if job.spec.suspend:
         return JobPlan(delete=tuple(active))
     wanted = _count_wanted_active(view)
-    surplus = _surplus(view, max(0, len(active) - wanted))
+    surplus = _select_surplus(view, max(0, len(active) - wanted))
     if surplus:
         return JobPlan(delete=surplus[:BURST])
     waiting_for = view.terminating if job.spec.pod_replacement_policy == "Failed" else 0
@@ -260,25 +260,25 @@ def _pods(view: JobView) -> JobPlan:
         return JobPlan()
     missing = min(missing, BURST)
     if has_limits(job):
-        return _pods_of_limited_indexes(view, missing)
-    wait_s = backoff_s(job, view.pods, view.now)
+        return _plan_pods_of_limited_indexes(view, missing)
+    wait_s = compute_backoff_s(job, view.pods, view.now)
     if wait_s > 0:
         return JobPlan(wait_s=wait_s)
     if not is_indexed(job):
         return JobPlan(create=missing)
-    indexes = _free_indexes(view, missing)
+    indexes = _find_free_indexes(view, missing)
     return JobPlan(create=len(indexes), indexes=indexes)
 
 
-def _pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
+def _plan_pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
     """Each index waits for itself after a failure; those that may begin do."""
     held = list_held(view)
-    waits = {index: index_backoff_s(index, held, view.now) for index in _free_indexes(view, missing)}
+    waits = {index: index_backoff_s(index, held, view.now) for index in _find_free_indexes(view, missing)}
     indexes = tuple(index for index, wait_s in waits.items() if wait_s <= 0)
     return JobPlan(
         create=len(indexes),
         indexes=indexes,
-        annotations=tuple(failure_annotations(view.job, held.get(index)) for index in indexes),
+        annotations=tuple(build_failure_annotations(view.job, held.get(index)) for index in indexes),
         wait_s=min((wait_s for wait_s in waits.values() if wait_s > 0), default=None),
     )
 
@@ -301,34 +301,34 @@ def _count_wanted_active(view: JobView) -> int:
     return max(0, min(parallelism, spec.completions - done))
 
 
-def _surplus(view: JobView, at_least: int) -> tuple[Pod, ...]:
+def _select_surplus(view: JobView, at_least: int) -> tuple[Pod, ...]:
     """Pods without an index of their own, and as many more as are too many."""
     active = view.active
     misplaced = _find_misplaced(view) if is_indexed(view.job) else []
     gone = {pod.metadata.uid for pod in misplaced}
     left = [pod for pod in active if pod.metadata.uid not in gone]
     more = max(0, at_least - len(misplaced))
-    return (*misplaced, *(pods_to_delete(left, more, related=active, now=view.now) if more else ()))
+    return (*misplaced, *(choose_pods_to_delete(left, more, related=active, now=view.now) if more else ()))
 
 
 def _find_misplaced(view: JobView) -> list[Pod]:
     by_index: dict[int, list[Pod]] = defaultdict(list)
     misplaced: list[Pod] = []
     for pod in view.active:
-        index = index_of(pod, below=completions_of(view.job))
+        index = index_of(pod, below=get_completions(view.job))
         if index is None:
             misplaced.append(pod)
         else:
             by_index[index].append(pod)
     for pods in by_index.values():
         if len(pods) > 1:
-            misplaced += pods_to_delete(pods, len(pods) - 1, related=pods, now=view.now)
+            misplaced += choose_pods_to_delete(pods, len(pods) - 1, related=pods, now=view.now)
     return misplaced
 
 
-def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
+def _find_free_indexes(view: JobView, count: int) -> tuple[int, ...]:
     """The lowest indexes without a pod that are not done."""
-    below = completions_of(view.job)
+    below = get_completions(view.job)
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
     taken = {index_of(pod, below=below) for pod in busy} | count_pods(view.job, view.pods).indexes
@@ -341,7 +341,7 @@ def _is_leaving(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None and pod.status.phase not in {"Succeeded", "Failed"}
 
 
-def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
+def compute_backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
     """How long no new pod may be made: twice as long after each failure since the last success."""
     ended = [(end, pod) for pod in pods if (end := find_end_time(pod)) is not None]
     successes = [end for end, pod in ended if pod.status.phase == "Succeeded"]
@@ -353,5 +353,5 @@ def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
     return max(0.0, (add_seconds(max(failures), wait_s) - now).total_seconds())
 
 
-def ready_count(pods: Sequence[Pod]) -> int:
+def count_ready(pods: Sequence[Pod]) -> int:
     return sum(map(is_pod_ready, pods))

@@ -8,9 +8,9 @@ from plimsoll.kube.errors import Invalid, NotFound
 from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     PodControl,
-    pod_from,
-    slow_start_batch,
-    template_in,
+    build_pod,
+    read_template,
+    run_slow_start_batch,
 )
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
@@ -45,20 +45,20 @@ class JobPods:
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
         """Make the pods of a plan; gives how many there are of them and the first error."""
         metadata = found.view.metadata
-        template = template_in(found.raw)
+        template = read_template(found.raw)
         made = 0
 
         async def create_one(number: int) -> PlimsollError | None:
             nonlocal made
             index = plan.indexes[number] if plan.indexes else None
-            body = job_pod(template, self._resource, metadata, index=index)
+            body = build_job_pod(template, self._resource, metadata, index=index)
             if plan.annotations:
                 body["metadata"]["annotations"] |= plan.annotations[number]
             error = await self._making.create_as(body, metadata)
             made += error is None
             return error
 
-        error = await slow_start_batch(plan.create, create_one)
+        error = await run_slow_start_batch(plan.create, create_one)
         return made, error
 
     async def delete(self, pod: Pod, owner: ObjectMeta, *, keep_tracking: bool) -> PlimsollError | None:
@@ -82,9 +82,11 @@ class JobPods:
             self.own_writes.expect_write(owner_uid, patched)
 
 
-def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, index: int | None) -> dict[str, Any]:
+def build_job_pod(
+    template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, index: int | None
+) -> dict[str, Any]:
     """A pod of a job; with an index it knows which part of the work is its own."""
-    body = pod_from(template, resource, owner)
+    body = build_pod(template, resource, owner)
     metadata = body["metadata"]
     finalizers = [finalizer for finalizer in metadata.get("finalizers", []) if finalizer != TRACKING]
     metadata["finalizers"] = [*finalizers, TRACKING]
@@ -96,7 +98,7 @@ def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, 
     spec = {**body["spec"], "hostname": f"{owner.name}-{index}"}
     for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            spec[kind] = [_with_index_env(container) for container in spec[kind]]
+            spec[kind] = [_add_index_env(container) for container in spec[kind]]
     body["spec"] = spec
     return body
 
@@ -106,7 +108,7 @@ def _build_indexed_prefix(name: str, index: int) -> str:
     return name[: _LONGEST_NAME - _SUFFIX_LENGTH - len(end)] + end
 
 
-def _with_index_env(container: Mapping[str, Any]) -> dict[str, Any]:
+def _add_index_env(container: Mapping[str, Any]) -> dict[str, Any]:
     variables = list(container.get("env") or [])
     if any(variable.get("name") == _INDEX_VARIABLE for variable in variables):
         return dict(container)

@@ -35,7 +35,7 @@ def match(job: Job, pod: Pod) -> Match | None:
     """The first rule for this pod. Rules with an unknown action are skipped."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy is not None else ()):
-        why = _why(rule, pod) if rule.action in _ACTIONS else ""
+        why = _format_failure(rule, pod) if rule.action in _ACTIONS else ""
         if why:
             return Match(action=rule.action, message=f"{why} matching {rule.action} rule at index {number}")
     return None
@@ -47,7 +47,7 @@ def is_counted(job: Job, pod: Pod) -> bool:
     return found is None or found.action != IGNORE
 
 
-def success_message(job: Job, succeeded: Collection[int]) -> str:
+def find_success_message(job: Job, succeeded: Collection[int]) -> str:
     """The rule by which enough indexes have succeeded; empty: none."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:
@@ -65,10 +65,10 @@ def success_message(job: Job, succeeded: Collection[int]) -> str:
     return ""
 
 
-def _why(rule: PodFailurePolicyRule, pod: Pod) -> str:
+def _format_failure(rule: PodFailurePolicyRule, pod: Pod) -> str:
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
-        found = _container(rule.on_exit_codes, pod)
+        found = _find_container(rule.on_exit_codes, pod)
         if found is None or found.state.terminated is None:
             return ""
         return f"Container {found.name} for pod {name} failed with exit code {found.state.terminated.exit_code}"
@@ -79,7 +79,7 @@ def _why(rule: PodFailurePolicyRule, pod: Pod) -> str:
     return "" if matching_condition is None else f"Pod {name} has condition {matching_condition.type}"
 
 
-def _container(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> ContainerStatus | None:
+def _find_container(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> ContainerStatus | None:
     for container_status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         ended = container_status.state.terminated
         if ended is None or not ended.exit_code or wanted.container_name not in {None, container_status.name}:

@@ -48,7 +48,7 @@ def is_indexed(job: Job) -> bool:
     return job.spec.completion_mode == "Indexed"
 
 
-def completions_of(job: Job) -> int:
+def get_completions(job: Job) -> int:
     return job.spec.completions or 0
 
 
@@ -79,7 +79,7 @@ def count_pods(job: Job, pods: Iterable[Pod]) -> PodCounts:
     ended = [pod for pod in tracked if pod.status.phase == "Succeeded"]
     indexes = frozenset[int]()
     if is_indexed(job):
-        below = completions_of(job)
+        below = get_completions(job)
         found = (index_of(pod, below=below) for pod in ended)
         indexes = read_indexes(status.completed_indexes, below=below) | {item for item in found if item is not None}
         succeeded = len(indexes)
@@ -102,7 +102,7 @@ def track_endings(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Coll
     """
     uncounted = read_uncounted(job)
     succeeded, failed = list(uncounted.succeeded), list(uncounted.failed)
-    below = completions_of(job)
+    below = get_completions(job)
     indexes = set(read_indexes(job.status.completed_indexes, below=below)) if is_indexed(job) else set[int]()
     release: list[Pod] = []
     new = 0
@@ -145,7 +145,7 @@ def move_to_counters(status: JobStatus, *, tracked: Collection[str]) -> JobStatu
     )
 
 
-def with_uncounted(status: JobStatus, book: TrackedEndings, *, tracked: Collection[str]) -> JobStatus:
+def set_uncounted(status: JobStatus, book: TrackedEndings, *, tracked: Collection[str]) -> JobStatus:
     """The status to write before finalizers come off: earlier entries whose pods have none are counted by now."""
     status = move_to_counters(status, tracked=tracked)
     return msgspec.structs.replace(
@@ -179,4 +179,4 @@ def find_end_time(pod: Pod) -> datetime | None:
 
 
 def _has_place(job: Job, pod: Pod) -> bool:
-    return not is_indexed(job) or index_of(pod, below=completions_of(job)) is not None
+    return not is_indexed(job) or index_of(pod, below=get_completions(job)) is not None

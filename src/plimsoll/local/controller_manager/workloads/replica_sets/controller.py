@@ -16,25 +16,29 @@ from plimsoll.kube.informer.events import Deleted, Key, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
-    candidates_in_any_order,
     index_by_controller,
+    list_candidates_in_any_order,
     list_managed_by,
-    oldest_first,
+    sort_oldest_first,
 )
 from plimsoll.local.controller_manager.workloads.common.pod_control import (
     PodControl,
+    read_template,
     run_concurrently,
-    slow_start_batch,
-    template_in,
+    run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import active_pods, is_active, is_more_than_status
-from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
+    is_active,
+    is_more_than_status,
+    select_active_pods,
+)
+from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,
+    compute_next_look_s,
+    compute_replica_set_status,
     get_desired_replicas,
-    next_look_s,
-    replica_plan,
-    replica_status,
+    plan_replica_set,
 )
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
@@ -62,7 +66,7 @@ _LONGEST_DELAY_S: Final = 1.0
 _FEW: Final = 10
 
 
-def replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
+def build_replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
     """`patience_s`: how long a status write may be delayed, so that one write covers many pods."""
     controller = ReplicaSetController(components.component(NAME), patience_s=patience_s).controller
     return [Service(name=controller.name, run=controller.run)]
@@ -101,7 +105,7 @@ class ReplicaSetController:
         )
         enqueue_on(self._sets, self.controller, of_itself)
         self.controller.add_source(self._pods)
-        self._pods.add_handler(self._pod_changed, name=NAME)
+        self._pods.add_handler(self._on_pod_change, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._sets.cache.get(key.name, key.namespace)
@@ -112,21 +116,21 @@ class ReplicaSetController:
         metadata = replica_set.metadata
         if not self._own_writes.are_fulfilled(metadata.uid):
             return Again(after_s=RECHECK_S)
-        active = active_pods(candidates_in_any_order(self._pods, metadata))
+        active = select_active_pods(list_candidates_in_any_order(self._pods, metadata))
         if self._is_settled(key, found, active):
             return Done()
         selector = label_selector(replica_set.spec.selector)
-        pods = await self._adoption.claim(metadata, selector, oldest_first(active))
+        pods = await self._adoption.claim(metadata, selector, sort_oldest_first(active))
 
-        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._list_related(replica_set, pods))
-        error = await self._act(found, plan)
+        plan = plan_replica_set(replica_set, pods, self._clock.now(), related=self._list_related(replica_set, pods))
+        error = await self._apply_plan(found, plan)
         if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
-            return Again(after_s=self._settling_s(key))
-        is_told = await self._tell(replica_set, pods, error)
+            return Again(after_s=self._compute_settling_s(key))
+        is_told = await self._update_status(replica_set, pods, error)
         if error is not None:
             raise error
-        wait_s = next_look_s(replica_set, pods, self._clock.now())
+        wait_s = compute_next_look_s(replica_set, pods, self._clock.now())
         if wait_s is not None:
             return Again(after_s=wait_s)
         if is_told and len(pods) == len(active):
@@ -138,11 +142,11 @@ class ReplicaSetController:
         settled = self._settled.get(key)
         return settled is not None and settled.found is found and settled.active == active
 
-    async def _act(self, found: RawObject[ReplicaSet], plan: ReplicaPlan) -> PlimsollError | None:
+    async def _apply_plan(self, found: RawObject[ReplicaSet], plan: ReplicaPlan) -> PlimsollError | None:
         metadata = found.view.metadata
         if plan.create:
-            template = template_in(found.raw)
-            return await slow_start_batch(plan.create, lambda _: self._making.create(template, metadata))
+            template = read_template(found.raw)
+            return await run_slow_start_batch(plan.create, lambda _: self._making.create(template, metadata))
         if plan.delete:
             return await run_concurrently([self._making.delete(pod, metadata) for pod in plan.delete])
         return None
@@ -155,15 +159,15 @@ class ReplicaSetController:
         siblings = [replica_set] if owner is None else [raw.view for raw in list_managed_by(self._sets, owner.uid)]
         return [pod for sibling in siblings for pod in list_managed_by(self._pods, sibling.metadata.uid)]
 
-    async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
+    async def _update_status(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
         """Write the status; whether that was not needed."""
         failure = None if error is None else Failure(message=str(error))
-        status = replica_status(replica_set, pods, self._clock.now(), failure=failure)
+        status = compute_replica_set_status(replica_set, pods, self._clock.now(), failure=failure)
         if status == replica_set.status:
             return True
         metadata = replica_set.metadata
         # No other program writes this status, so it need not wait for writers of other fields: the uid is enough.
-        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
+        body = {"metadata": {"uid": metadata.uid}, "status": _encode_status(status, replica_set.status)}
         with suppress(NotFound):  # it may have been deleted meanwhile
             await self._client.merge_patch(
                 ReplicaSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
@@ -172,15 +176,15 @@ class ReplicaSetController:
 
     # ---- which sets a pod's change concerns
 
-    def _pod_changed(self, change: Change[Pod]) -> None:
+    def _on_pod_change(self, change: Change[Pod]) -> None:
         """A change that may need other pods is handled at once; a change of the status alone is batched."""
-        keys = self._sets_of(change)
+        keys = self._list_sets(change)
         if not is_more_than_status(change):
-            delays_s = {key: self._batch_s(key) for key in keys}
+            delays_s = {key: self._compute_batch_s(key) for key in keys}
         elif self._may_need_others(change):
             delays_s = dict.fromkeys(keys, 0.0)
         else:
-            delays_s = {key: self._settling_s(key) for key in keys}
+            delays_s = {key: self._compute_settling_s(key) for key in keys}
         for key, delay_s in delays_s.items():
             self.controller.queue.add_after(key, delay_s)
 
@@ -193,28 +197,28 @@ class ReplicaSetController:
         )
         return not (did_not_count or is_own_write)
 
-    def _batch_s(self, key: Key) -> float:
+    def _compute_batch_s(self, key: Key) -> float:
         """How long news of pods' readiness wait for more of them."""
-        return max(STATUS_DELAY_S, self._settling_s(key))
+        return max(STATUS_DELAY_S, self._compute_settling_s(key))
 
-    def _settling_s(self, key: Key) -> float:
+    def _compute_settling_s(self, key: Key) -> float:
         """How long what we did ourselves waits to be seen as a whole: a few pods are seen at once."""
         found = self._sets.cache.get(key.name, key.namespace)
         size = 0 if found is None else get_desired_replicas(found.view)
         by_size_s = min(size * _DELAY_BY_POD_S, _LONGEST_DELAY_S) if size > _FEW else 0.0
         return max(self._patience_s, by_size_s)
 
-    def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_sets(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
         for pod in states_in(change):
             owner = controller_of(pod.metadata)
             if owner is None:
-                keys.update(dict.fromkeys(self._matching(pod.metadata.namespace, pod.metadata.labels)))
+                keys.update(dict.fromkeys(self._list_matching(pod.metadata.namespace, pod.metadata.labels)))
             elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
                 keys[Key(pod.metadata.namespace, owner.name)] = None
         return keys
 
-    def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
+    def _list_matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Sets that might take an orphan over."""
         for raw in self._sets.cache.list(namespace):
             selector: LabelSelector = label_selector(raw.view.spec.selector)
@@ -222,7 +226,7 @@ class ReplicaSetController:
                 yield key_of(raw)
 
 
-def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:
+def _encode_status(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:
     counts = {
         "fullyLabeledReplicas": status.fully_labeled_replicas,
         "readyReplicas": status.ready_replicas,
@@ -231,5 +235,5 @@ def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str
     }
     body = {"replicas": status.replicas, **count_fields(counts)}
     if status.conditions != before.conditions:
-        body["conditions"] = [condition_body(condition) for condition in status.conditions] or None
+        body["conditions"] = [encode_condition(condition) for condition in status.conditions] or None
     return body

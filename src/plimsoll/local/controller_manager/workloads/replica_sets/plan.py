@@ -10,12 +10,12 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
+from plimsoll.local.controller_manager.workloads.common.deletion_order import choose_pods_to_delete
 from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
-    active_pods,
+    compute_next_availability_s,
     is_available,
-    next_availability_s,
+    select_active_pods,
 )
 from plimsoll.objects.api.pods import (
     Pod,
@@ -42,18 +42,20 @@ def get_desired_replicas(replica_set: ReplicaSet) -> int:
     return 1 if replicas is None else replicas
 
 
-def replica_plan(
+def plan_replica_set(
     replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, related: Sequence[Pod] | None = None
 ) -> ReplicaPlan:
     """`pods` are the set's own; `related` those of all sets with the same owner, which are not to crowd on one node."""
     if replica_set.metadata.deletion_timestamp is not None:
         return ReplicaPlan()
-    active = active_pods(pods)
+    active = select_active_pods(pods)
     missing = get_desired_replicas(replica_set) - len(active)
     if missing >= 0:
         return ReplicaPlan(create=min(missing, BURST))
     surplus = min(-missing, BURST)
-    return ReplicaPlan(delete=pods_to_delete(active, surplus, related=active if related is None else related, now=now))
+    return ReplicaPlan(
+        delete=choose_pods_to_delete(active, surplus, related=active if related is None else related, now=now)
+    )
 
 
 class Failure(Value):
@@ -62,11 +64,11 @@ class Failure(Value):
     message: str
 
 
-def replica_status(
+def compute_replica_set_status(
     replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, failure: Failure | None = None
 ) -> ReplicaSetStatus:
     """The current status of the set. A reported failure keeps its first message."""
-    active = active_pods(pods)
+    active = select_active_pods(pods)
     ready = [pod for pod in active if is_pod_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds
     available = ready
@@ -75,14 +77,14 @@ def replica_status(
     return ReplicaSetStatus(
         observed_generation=replica_set.metadata.generation,
         replicas=len(active),
-        fully_labeled_replicas=_fully_labeled(active, replica_set.spec.template.metadata.labels),
+        fully_labeled_replicas=_count_fully_labeled(active, replica_set.spec.template.metadata.labels),
         ready_replicas=len(ready),
         available_replicas=len(available),
-        conditions=_conditions(replica_set, len(active), failure, now),
+        conditions=_build_conditions(replica_set, len(active), failure, now),
     )
 
 
-def _fully_labeled(pods: Sequence[Pod], labels: dict[str, str]) -> int:
+def _count_fully_labeled(pods: Sequence[Pod], labels: dict[str, str]) -> int:
     """How many pods have all labels of the template. Nearly all have these and no others."""
     count = 0
     for pod in pods:
@@ -91,14 +93,16 @@ def _fully_labeled(pods: Sequence[Pod], labels: dict[str, str]) -> int:
     return count
 
 
-def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> float | None:
+def compute_next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> float | None:
     """When the status changes by itself: a pod has been ready for long enough."""
     if not replica_set.spec.min_ready_seconds:
         return None
-    return next_availability_s(active_pods(pods), min_ready_s=replica_set.spec.min_ready_seconds, now=now)
+    return compute_next_availability_s(
+        select_active_pods(pods), min_ready_s=replica_set.spec.min_ready_seconds, now=now
+    )
 
 
-def _conditions(
+def _build_conditions(
     replica_set: ReplicaSet, active: int, failure: Failure | None, now: datetime
 ) -> tuple[ReplicaSetCondition, ...]:
     present_conditions = replica_set.status.conditions

@@ -19,25 +19,25 @@ from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.local.controller_manager.workloads.common.controller_refs import (
     ControllerRefManager,
-    candidates,
     index_by_controller,
+    list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import template_in
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
+from plimsoll.local.controller_manager.workloads.common.pod_control import read_template
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import compute_next_availability_s
 from plimsoll.local.controller_manager.workloads.common.revisions import (
     REVISION_LABEL,
     Owner,
     Revisions,
-    data_hash,
-    template_of,
+    compute_data_hash,
+    get_template,
 )
 from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
-from plimsoll.local.controller_manager.workloads.stateful_sets.identity import StatefulSetSource, ordinal_of
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import StatefulSetSource, parse_ordinal
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     StatefulSetView,
-    revision_for,
-    stateful_plan,
-    stateful_status,
+    choose_revision,
+    compute_stateful_set_status,
+    plan_stateful_set,
 )
 from plimsoll.local.controller_manager.workloads.stateful_sets.pods import StatefulPods
 from plimsoll.objects.api.pods import Pod
@@ -57,7 +57,7 @@ _HASH_LABEL: Final = "controller.kubernetes.io/hash"
 _DEFAULT_HISTORY: Final = 10
 
 
-def stateful_set_services(components: Components) -> list[Service]:
+def build_stateful_set_services(components: Components) -> list[Service]:
     controller = StatefulSetController(components.component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
@@ -72,7 +72,7 @@ class StatefulSetController:
         self._sets = component.informers.raw_informer_for(StatefulSet)
         self._informer = component.informers.informer_for(Pod)
         index_by_controller(self._informer)
-        self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=data_hash)
+        self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=compute_data_hash)
         self._pods = StatefulPods(component, self._resource)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self.controller: Controller[Key] = Controller(
@@ -95,10 +95,10 @@ class StatefulSetController:
         if not self._pods.own_writes.are_fulfilled(metadata.uid):
             return Again(after_s=RECHECK_S)
         established = await self._establish_revision(found)
-        history = self._revisions.history(metadata)
+        history = self._revisions.list_history(metadata)
         current = _find_revision(history, found.view.status.current_revision) or established.revision
         selector = label_selector(found.view.spec.selector)
-        mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
+        mine = [pod for pod in list_candidates(self._informer, metadata) if parse_ordinal(pod, metadata) is not None]
         pods = await self._adoption.claim(metadata, selector, mine)
         view = StatefulSetView(
             stateful_set=found.view,
@@ -113,30 +113,30 @@ class StatefulSetController:
             controller_revision.metadata.name: controller_revision
             for controller_revision in (current, established.revision)
         }
-        error = await self._act(view, found, templates=templates)
+        error = await self._apply_plan(view, found, templates=templates)
         if error is not None or self._pods.own_writes.are_fulfilled(metadata.uid):
-            await self._tell(view)
+            await self._update_status(view)
         if error is not None:
             raise error
-        return self._next_look(view)
+        return self._schedule_next(view)
 
     async def _establish_revision(self, found: RawObject[StatefulSet]) -> CurrentRevision:
         status, metadata = found.view.status, found.view.metadata
         return await self._revisions.ensure_current(
-            Owner(metadata=metadata, template=template_in(found.raw), collisions=status.collision_count or 0)
+            Owner(metadata=metadata, template=read_template(found.raw), collisions=status.collision_count or 0)
         )
 
-    async def _act(
+    async def _apply_plan(
         self, view: StatefulSetView, found: RawObject[StatefulSet], *, templates: dict[str, ControllerRevision]
     ) -> PlimsollError | None:
-        plan = stateful_plan(view)
-        source = _source_in(found)
-        error = await self._pods.settle_claims(view, source)
+        plan = plan_stateful_set(view)
+        source = _read_source(found)
+        error = await self._pods.update_claim_owners(view, source)
         for ordinal in plan.pending:
             error = error or await self._pods.ensure_claims(view.stateful_set, source, ordinal)
         for ordinal in plan.create:
-            revision = revision_for(view, ordinal)
-            template = template_of(templates[revision])
+            revision = choose_revision(view, ordinal)
+            template = get_template(templates[revision])
             error = error or await self._pods.create(
                 view.stateful_set, template, source=source, ordinal=ordinal, revision=revision
             )
@@ -155,12 +155,12 @@ class StatefulSetController:
             view.stateful_set.metadata, live=live, limit=_DEFAULT_HISTORY if limit is None else limit
         )
 
-    async def _tell(self, view: StatefulSetView) -> None:
-        status = stateful_status(view)
+    async def _update_status(self, view: StatefulSetView) -> None:
+        status = compute_stateful_set_status(view)
         metadata = view.stateful_set.metadata
         if status == view.stateful_set.status:
             return
-        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status)}
+        body = {"metadata": {"uid": metadata.uid}, "status": _encode_status(status)}
         try:
             await self._client.merge_patch(
                 StatefulSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
@@ -169,10 +169,12 @@ class StatefulSetController:
             # It was deleted meanwhile.
             return
 
-    def _next_look(self, view: StatefulSetView) -> Done | Again:
+    def _schedule_next(self, view: StatefulSetView) -> Done | Again:
         if not self._pods.own_writes.are_fulfilled(view.stateful_set.metadata.uid):
             return Again(after_s=RECHECK_S)
-        wait_s = next_availability_s(view.pods, min_ready_s=view.stateful_set.spec.min_ready_seconds, now=view.now)
+        wait_s = compute_next_availability_s(
+            view.pods, min_ready_s=view.stateful_set.spec.min_ready_seconds, now=view.now
+        )
         return Done() if wait_s is None else Again(after_s=wait_s)
 
 
@@ -182,7 +184,7 @@ def _find_revision(history: list[ControllerRevision], name: str) -> ControllerRe
     )
 
 
-def _source_in(found: RawObject[StatefulSet]) -> StatefulSetSource:
+def _read_source(found: RawObject[StatefulSet]) -> StatefulSetSource:
     spec = msgspec.json.decode(found.raw)["spec"]
     return StatefulSetSource(
         claims=tuple(spec.get("volumeClaimTemplates") or ()),
@@ -191,7 +193,7 @@ def _source_in(found: RawObject[StatefulSet]) -> StatefulSetSource:
     )
 
 
-def _status_body(status: StatefulSetStatus) -> dict[str, Any]:
+def _encode_status(status: StatefulSetStatus) -> dict[str, Any]:
     counts = {
         "observedGeneration": status.observed_generation,
         "readyReplicas": status.ready_replicas,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference, pod_from
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference, build_pod
 from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
 
 if TYPE_CHECKING:
@@ -41,22 +41,22 @@ def get_desired_ordinals(stateful_set: StatefulSet) -> Ordinals:
     return Ordinals(start=start, end=start + (1 if spec.replicas is None else spec.replicas))
 
 
-def pod_name(owner: ObjectMeta, ordinal: int) -> str:
+def build_pod_name(owner: ObjectMeta, ordinal: int) -> str:
     return f"{owner.name}-{ordinal}"
 
 
-def ordinal_of(pod: Pod, owner: ObjectMeta) -> int | None:
+def parse_ordinal(pod: Pod, owner: ObjectMeta) -> int | None:
     """The pod's place in the set; None for a name that is not the set's."""
     prefix, _, digits = pod.metadata.name.rpartition("-")
     return int(digits) if prefix == owner.name and digits.isascii() and digits.isdigit() else None
 
 
-def identity_labels(owner: ObjectMeta, ordinal: int) -> dict[str, str]:
-    return {POD_NAME_LABEL: pod_name(owner, ordinal), POD_INDEX_LABEL: str(ordinal)}
+def build_identity_labels(owner: ObjectMeta, ordinal: int) -> dict[str, str]:
+    return {POD_NAME_LABEL: build_pod_name(owner, ordinal), POD_INDEX_LABEL: str(ordinal)}
 
 
 def has_identity(pod: Pod, owner: ObjectMeta, ordinal: int) -> bool:
-    return identity_labels(owner, ordinal).items() <= pod.metadata.labels.items()
+    return build_identity_labels(owner, ordinal).items() <= pod.metadata.labels.items()
 
 
 def claim_name(claim: str, owner: ObjectMeta, ordinal: int) -> str:
@@ -71,7 +71,7 @@ class StatefulSetSource(Value):
     match_labels: dict[str, str] = {}
 
 
-def stateful_pod(
+def build_stateful_pod(
     template: Mapping[str, Any],
     resource: Resource,
     owner: ObjectMeta,
@@ -81,19 +81,19 @@ def stateful_pod(
     revision: str,
 ) -> dict[str, Any]:
     """The pod of one ordinal, made from the template of one revision."""
-    body = pod_from(template, resource, owner, name=pod_name(owner, ordinal))
+    body = build_pod(template, resource, owner, name=build_pod_name(owner, ordinal))
     metadata = body["metadata"]
     metadata["generateName"] = f"{owner.name}-"
     metadata["labels"] = {
         **metadata.get("labels", {}),
-        **identity_labels(owner, ordinal),
+        **build_identity_labels(owner, ordinal),
         REVISION_LABEL: revision,
     }
-    spec = {**body["spec"], "hostname": pod_name(owner, ordinal)}
+    spec = {**body["spec"], "hostname": build_pod_name(owner, ordinal)}
     if source.service_name:
         spec["subdomain"] = source.service_name
     if source.claims:
-        spec["volumes"] = _volumes(spec.get("volumes") or [], source, owner, ordinal)
+        spec["volumes"] = _build_volumes(spec.get("volumes") or [], source, owner, ordinal)
     body["spec"] = spec
     return body
 
@@ -125,25 +125,27 @@ def claim_owners(
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
     if policy is None:
         return []
-    ordinal = None if pod is None else ordinal_of(pod, stateful_set.metadata)
+    ordinal = None if pod is None else parse_ordinal(pod, stateful_set.metadata)
     is_condemned = ordinal is not None and ordinal not in get_desired_ordinals(stateful_set)
     if policy.when_scaled == _DELETE and is_condemned:
         assert pod is not None
-        return [controller_reference(pods, pod.metadata)]
+        return [build_controller_reference(pods, pod.metadata)]
     if policy.when_deleted == _DELETE:
-        return [controller_reference(resource, stateful_set.metadata)]
+        return [build_controller_reference(resource, stateful_set.metadata)]
     return []
 
 
-def foreign_owners(references: tuple[OwnerReference, ...], owner: ObjectMeta, ordinal: int) -> list[OwnerReference]:
+def list_foreign_owners(
+    references: tuple[OwnerReference, ...], owner: ObjectMeta, ordinal: int
+) -> list[OwnerReference]:
     """Owners of a claim that are neither the set nor the pod of that ordinal."""
-    ours = (("StatefulSet", owner.name), ("Pod", pod_name(owner, ordinal)))
+    ours = (("StatefulSet", owner.name), ("Pod", build_pod_name(owner, ordinal)))
     return [
         owner_reference for owner_reference in references if (owner_reference.kind, owner_reference.name) not in ours
     ]
 
 
-def _volumes(
+def _build_volumes(
     own: list[dict[str, Any]], source: StatefulSetSource, owner: ObjectMeta, ordinal: int
 ) -> list[dict[str, Any]]:
     """Claims take the place of volumes of the same name."""

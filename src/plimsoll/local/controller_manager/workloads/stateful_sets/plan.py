@@ -17,7 +17,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     Ordinals,
     get_desired_ordinals,
     has_identity,
-    ordinal_of,
+    parse_ordinal,
 )
 from plimsoll.objects.api.pods import (
     Pod,
@@ -55,17 +55,17 @@ class StatefulSetPlan(Value):
     pending: tuple[int, ...] = ()
 
 
-def stateful_plan(view: StatefulSetView) -> StatefulSetPlan:
+def plan_stateful_set(view: StatefulSetView) -> StatefulSetPlan:
     if view.stateful_set.metadata.deletion_timestamp is not None:
         return StatefulSetPlan()
-    pods = pods_by_ordinal(view)
+    pods = index_pods_by_ordinal(view)
     wanted = get_desired_ordinals(view.stateful_set)
     work = _Work()
-    is_settled = _tend(view, pods, wanted, work)
+    is_settled = _plan_desired_pods(view, pods, wanted, work)
     if is_settled or not view.is_ordered:
         is_settled = _scale_down(view, pods, wanted, work) and is_settled
     if is_settled and not work.delete and not work.create:
-        _roll(view, pods, wanted, work)
+        _plan_update(view, pods, wanted, work)
     return StatefulSetPlan(
         create=tuple(work.create),
         delete=tuple(work.delete),
@@ -74,12 +74,12 @@ def stateful_plan(view: StatefulSetView) -> StatefulSetPlan:
     )
 
 
-def stateful_status(view: StatefulSetView) -> StatefulSetStatus:
+def compute_stateful_set_status(view: StatefulSetView) -> StatefulSetStatus:
     """What is true of the set now."""
     stateful_set = view.stateful_set
     ready = [pod for pod in view.pods if _is_running_and_ready(pod)]
     staying = [pod for pod in view.pods if not _is_leaving(pod)]
-    current, updated = _of_revision(staying, view.current), _of_revision(staying, view.update)
+    current, updated = _count_revision(staying, view.current), _count_revision(staying, view.update)
     revision = view.current
     is_rolling = stateful_set.spec.update_strategy.type != _ON_DELETE
     if is_rolling and updated == len(view.pods) == len(ready):
@@ -98,7 +98,7 @@ def stateful_status(view: StatefulSetView) -> StatefulSetStatus:
     )
 
 
-def revision_for(view: StatefulSetView, ordinal: int) -> str:
+def choose_revision(view: StatefulSetView, ordinal: int) -> str:
     """The revision of a missing pod: below the partition it is the previous one."""
     strategy = view.stateful_set.spec.update_strategy
     start = get_desired_ordinals(view.stateful_set).start
@@ -111,8 +111,8 @@ def revision_for(view: StatefulSetView, ordinal: int) -> str:
     return view.current if ordinal < start + kept else view.update
 
 
-def pods_by_ordinal(view: StatefulSetView) -> dict[int, Pod]:
-    found = ((ordinal_of(pod, view.stateful_set.metadata), pod) for pod in view.pods)
+def index_pods_by_ordinal(view: StatefulSetView) -> dict[int, Pod]:
+    found = ((parse_ordinal(pod, view.stateful_set.metadata), pod) for pod in view.pods)
     return {ordinal: pod for ordinal, pod in found if ordinal is not None}
 
 
@@ -126,17 +126,17 @@ class _Work:
         self.pending: list[int] = []
 
 
-def _tend(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
+def _plan_desired_pods(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
     """See to the pods that should be there; whether an ordered set may go on to anything else."""
     for ordinal in range(wanted.start, wanted.end):
         pod = pods.get(ordinal)
-        is_well = _tend_one(view, ordinal, pod, work)
+        is_well = _plan_desired_pod(view, ordinal, pod, work)
         if view.is_ordered and not is_well:
             return False
     return True
 
 
-def _tend_one(view: StatefulSetView, ordinal: int, pod: Pod | None, work: _Work) -> bool:
+def _plan_desired_pod(view: StatefulSetView, ordinal: int, pod: Pod | None, work: _Work) -> bool:
     if pod is None:
         work.create.append(ordinal)
         return False
@@ -168,7 +168,7 @@ def _scale_down(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, w
     return False
 
 
-def _roll(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
+def _plan_update(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
     """The highest pod of another revision goes, if all above it are well."""
     strategy = view.stateful_set.spec.update_strategy
     if strategy.type == _ON_DELETE:
@@ -185,7 +185,7 @@ def _roll(view: StatefulSetView, pods: dict[int, Pod], wanted: Ordinals, work: _
             return
 
 
-def _of_revision(pods: Sequence[Pod] | Iterable[Pod], revision: str) -> int:
+def _count_revision(pods: Sequence[Pod] | Iterable[Pod], revision: str) -> int:
     return sum(pod.metadata.labels.get(REVISION_LABEL) == revision for pod in pods)
 
 

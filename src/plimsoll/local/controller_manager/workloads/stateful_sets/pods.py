@@ -13,16 +13,16 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject, is_namespace_terminating
+from plimsoll.local.controller_manager.workloads.common.pod_control import build_event_subject, is_namespace_terminating
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
+    build_identity_labels,
+    build_pod_name,
+    build_stateful_pod,
     claim_bodies,
     claim_name,
     claim_owners,
-    foreign_owners,
-    identity_labels,
-    ordinal_of,
-    pod_name,
-    stateful_pod,
+    list_foreign_owners,
+    parse_ordinal,
 )
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolumeClaim
@@ -63,8 +63,8 @@ class StatefulPods:
         error = await self.ensure_claims(owner, source, ordinal)
         if error is not None:
             return error
-        body = stateful_pod(template, self._resource, metadata, source=source, ordinal=ordinal, revision=revision)
-        name = pod_name(metadata, ordinal)
+        body = build_stateful_pod(template, self._resource, metadata, source=source, ordinal=ordinal, revision=revision)
+        name = build_pod_name(metadata, ordinal)
         try:
             pod = await self._client.create(Pod, body, namespace=metadata.namespace)
         except AlreadyExists as error:
@@ -73,7 +73,7 @@ class StatefulPods:
         except PlimsollError as error:
             return self._record_failure(owner, "create", name, error)
         self.own_writes.expect_write(metadata.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", _format_done("create", name, owner))
+        self._record_event(owner, EventType.NORMAL, "SuccessfulCreate", _format_done("create", name, owner))
         return None
 
     async def delete(self, owner: StatefulSet, pod: Pod) -> PlimsollError | None:
@@ -88,17 +88,19 @@ class StatefulPods:
         except PlimsollError as error:
             return self._record_failure(owner, "delete", metadata.name, error)
         self.own_writes.expect_deletion(owner.metadata.uid, pod)
-        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", _format_done("delete", metadata.name, owner))
+        self._record_event(owner, EventType.NORMAL, "SuccessfulDelete", _format_done("delete", metadata.name, owner))
         return None
 
     async def relabel(self, owner: StatefulSet, pod: Pod) -> None:
         """Give a pod back the labels by which it is found."""
-        ordinal = ordinal_of(pod, owner.metadata)
+        ordinal = parse_ordinal(pod, owner.metadata)
         assert ordinal is not None
-        body = {"metadata": {"uid": pod.metadata.uid, "labels": identity_labels(owner.metadata, ordinal)}}
+        body = {"metadata": {"uid": pod.metadata.uid, "labels": build_identity_labels(owner.metadata, ordinal)}}
         patched = await self._client.merge_patch(Pod, pod.metadata.name, body, namespace=pod.metadata.namespace)
         self.own_writes.expect_write(owner.metadata.uid, patched)
-        self._tell(owner, EventType.NORMAL, "SuccessfulUpdate", _format_done("update", pod.metadata.name, owner))
+        self._record_event(
+            owner, EventType.NORMAL, "SuccessfulUpdate", _format_done("update", pod.metadata.name, owner)
+        )
 
     # ---- claims
 
@@ -111,24 +113,26 @@ class StatefulPods:
             found = self.claims.cache.get(name, metadata.namespace)
             if found is not None and found.metadata.deletion_timestamp is not None:
                 return ClaimIsLeaving(f"pvc {name} is being deleted")
-            error = None if found is not None else await self._make_claim(owner, body, pod_name(metadata, ordinal))
+            error = (
+                None if found is not None else await self._make_claim(owner, body, build_pod_name(metadata, ordinal))
+            )
             if error is not None:
                 return error
         return None
 
-    async def settle_claims(self, view: StatefulSetView, source: StatefulSetSource) -> PlimsollError | None:
+    async def update_claim_owners(self, view: StatefulSetView, source: StatefulSetSource) -> PlimsollError | None:
         """Set the owners of every claim by the retention policy."""
         if not source.claims:
             return None
         owner = view.stateful_set
         for pod in view.pods:
-            ordinal = ordinal_of(pod, owner.metadata)
+            ordinal = parse_ordinal(pod, owner.metadata)
             assert ordinal is not None
             wanted = claim_owners(owner, self._resource, self._pod_resource, pod)
             for template in source.claims:
                 name = claim_name((template.get("metadata") or {}).get("name", ""), owner.metadata, ordinal)
                 found = self.claims.cache.get(name, owner.metadata.namespace)
-                error = None if found is None else await self._settle_claim(owner, found, ordinal, wanted)
+                error = None if found is None else await self._update_claim_owner(owner, found, ordinal, wanted)
                 if error is not None:
                     return error
         return None
@@ -141,17 +145,17 @@ class StatefulPods:
             return None
         except PlimsollError as error:
             message = f"create Claim {name} for Pod {pod} in StatefulSet {owner.metadata.name} failed error: {error}"
-            self._tell(owner, EventType.WARNING, "FailedCreate", message)
+            self._record_event(owner, EventType.WARNING, "FailedCreate", message)
             return error
         message = f"create Claim {name} Pod {pod} in StatefulSet {owner.metadata.name} success"
-        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", message)
+        self._record_event(owner, EventType.NORMAL, "SuccessfulCreate", message)
         return None
 
-    async def _settle_claim(
+    async def _update_claim_owner(
         self, owner: StatefulSet, claim: PersistentVolumeClaim, ordinal: int, wanted: list[dict[str, Any]]
     ) -> PlimsollError | None:
         metadata = claim.metadata
-        foreign = foreign_owners(metadata.owner_references, owner.metadata, ordinal)
+        foreign = list_foreign_owners(metadata.owner_references, owner.metadata, ordinal)
         uids = {item["uid"] for item in wanted} | {owner_reference.uid for owner_reference in foreign}
         if uids == {owner_reference.uid for owner_reference in metadata.owner_references}:
             return None
@@ -173,11 +177,11 @@ class StatefulPods:
         if is_namespace_terminating(error):
             return None
         message = f"{verb} Pod {name} in StatefulSet {owner.metadata.name} failed error: {error}"
-        self._tell(owner, EventType.WARNING, f"Failed{verb.capitalize()}", message)
+        self._record_event(owner, EventType.WARNING, f"Failed{verb.capitalize()}", message)
         return error
 
-    def _tell(self, owner: StatefulSet, event_type: EventType, reason: str, message: str) -> None:
-        subject = event_subject(self._resource, owner.metadata)
+    def _record_event(self, owner: StatefulSet, event_type: EventType, reason: str, message: str) -> None:
+        subject = build_event_subject(self._resource, owner.metadata)
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
 
