@@ -13,6 +13,7 @@ from plimsoll.cli.nodes.run import read_flags
 from plimsoll.kube.diagnosis import Namespaces, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.nodes.config.options import find_flags_without_effect, read_options
+from plimsoll.nodes.providers.permissions import find_provider_permissions
 from tests.deploy.flag_pages import page
 
 REPOSITORY = Path(__file__).parents[2]
@@ -84,6 +85,20 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     }
     (listed,) = documents("nodes/kustomization.yaml")
     assert namespaces == {"", listed["namespace"]}
+
+
+@pytest.mark.parametrize("provider", ["simulated", "clusterapi"])
+def test_rights_of_a_provider_are_those_that_doctor_asks_for(provider: str):
+    role = documents(f"nodes-{provider}/permissions.yaml")[0]
+    granted = {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
+    policy = read_options({"cloud-provider": provider, "node-autoprovisioning": True})
+    asked = {
+        single.text
+        for permission in find_provider_permissions(policy)
+        for single in Rule.of(permission.rule()).single_permissions()
+    }
+    # Templates of the infrastructure: which of them are read follows from the objects.
+    assert {text for text in granted if "infrastructure" not in text} == asked
 
 
 @pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc", "nodes-clusterapi"])

@@ -1,7 +1,7 @@
 """The permissions that a running node autoscaler needs: those of its options, which its status ConfigMap shows.
 
 A dry run changes nothing. Without leader election there is no lease. The lease and the ConfigMaps may have other names,
-and be in another namespace. Without a status, the permissions of the defaults are needed.
+and be in another namespace. The provider adds its own. Without a status, the permissions of the defaults are needed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from plimsoll.kube.errors import ApiCallFailed
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
+from plimsoll.nodes.providers.permissions import find_provider_permissions, find_provider_resources
 from plimsoll.nodes.reporting.status.configmap import read_options_annotation
 from plimsoll.objects.api.core import ConfigMap
 
@@ -32,7 +33,7 @@ _REVIEWS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 
 async def adapt_node_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
     policy = await _read_running_policy(client, context.own_namespace)
-    return needed if policy is None else adapt_to_policy(needed, policy)
+    return needed if policy is None else add_provider(adapt_to_policy(needed, policy), policy)
 
 
 async def adapt_request_requirements(client: Client, needed: Requirements, context: RunningContext) -> Requirements:
@@ -51,20 +52,38 @@ def adapt_to_policy(needed: Requirements, policy: Policy) -> Requirements:
     return replace(needed, permissions=tuple(permission for permission in adapted if permission is not None))
 
 
+def add_provider(needed: Requirements, policy: Policy) -> Requirements:
+    """The requirements with those of the provider that the options name."""
+    added = find_provider_permissions(policy)
+    if policy.operation.dry_run:
+        added = tuple(reads for permission in added if (reads := _select_reads(permission)) is not None)
+    return replace(
+        needed,
+        permissions=(*needed.permissions, *added),
+        custom_resources=(*needed.custom_resources, *find_provider_resources(policy)),
+    )
+
+
 def _adapt(permission: Permission, operation: Operation) -> Permission | None:
     """The permission under these options; None: it is not needed."""
     if permission.group == LEASES:
         return _adapt_lease(permission, operation)
     if operation.dry_run and permission.group not in _REVIEWS:
-        verbs = tuple(verb for verb in permission.verbs if verb in READ)
-        permission = replace(permission, verbs=verbs)
-        if not verbs:
+        reads = _select_reads(permission)
+        if reads is None:
             return None
+        permission = reads
     if permission.namespace == KUBE_SYSTEM:
         permission = replace(permission, namespace=operation.namespace)
     if permission.names == (STATUS_MAP,):
         return replace(permission, names=(operation.status_name,)) if operation.write_status else None
     return permission
+
+
+def _select_reads(permission: Permission) -> Permission | None:
+    """The part of the permission that changes nothing; None: there is no such part."""
+    verbs = tuple(verb for verb in permission.verbs if verb in READ)
+    return replace(permission, verbs=verbs) if verbs else None
 
 
 def _adapt_lease(permission: Permission, operation: Operation) -> Permission | None:

@@ -204,7 +204,7 @@ class TestOtherForms:
             }
             for index in range(3)
         ]
-        assert "3 pods left: shop/api-5d9f (3)" in told(story(pods=[], objects=pods))
+        assert "3 pods left: replicaset/shop/api-5d9f (3)" in told(story(pods=[], objects=pods))
 
     def test_long_names_are_shortened_in_the_middle_and_many_groups_are_summed_up(self):
         groups = [

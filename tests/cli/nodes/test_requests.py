@@ -13,7 +13,7 @@ from tests.cli.runner import plimsoll
 from tests.kube.embedded_api import EmbeddedApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
 NOON = "2026-01-01T12:00:00Z"
@@ -170,3 +170,43 @@ def test_a_cluster_that_does_not_know_requests_is_told_what_to_install(
     ended = plimsoll("requests", "list")
     assert ended.returncode == 3
     assert "kubectl apply -f deploy/crds" in ended.stderr
+
+
+# ---- --watch
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, *pauses: Callable[[], object]) -> Any:
+    """`plimsoll requests list --watch`: what happens in each pause between two looks; then Ctrl-C."""
+    waiting = iter(pauses)
+
+    def pass_time(_seconds: float) -> None:
+        happens = next(waiting, None)
+        if happens is None:
+            raise KeyboardInterrupt
+        happens()
+
+    monkeypatch.setattr("time.sleep", pass_time)
+    return plimsoll("requests", "list", "--watch")
+
+
+def test_a_watch_prints_all_and_then_only_rows_that_changed(world: EmbeddedApi, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plimsoll.runtime.clocks.RealClock.now", lambda _clock: world.run.clock.now())
+    given(world, "a")
+    given(world, "b")
+
+    def provision() -> None:
+        found = world.ask("GET", f"{REQUESTS}/b")
+        found["status"] = {"conditions": [condition("Provisioned")]}
+        world.ask("PUT", f"{REQUESTS}/b/status", found)
+
+    ended = watched(
+        monkeypatch,
+        lambda: world.run.advance_by(3600),
+        provision,
+        lambda: world.run.advance_by(3600),
+        lambda: given(world, "c"),
+    )
+    assert ended.returncode == 130, ended.stderr
+    rows = [tuple(line.split()[index] for index in (0, 3)) for line in ended.stdout.splitlines()]
+    head = ("NAME", "STATE")
+    assert rows == [head, ("a", "New"), ("b", "New"), head, ("b", "Provisioned"), head, ("c", "New")]

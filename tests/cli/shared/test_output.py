@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from plimsoll.cli.shared.output import Table, uses_colour
 
@@ -20,9 +23,11 @@ def environment(**variables: str) -> dict[str, str]:
     return {**inherited, "TERM": "xterm-256color", "COLUMNS": "200", **variables}
 
 
-def run_on_terminal(**variables: str) -> bytes:
+def run_on_terminal(*words: str, **variables: str) -> bytes:
     ours, theirs = pty.openpty()
-    with subprocess.Popen(COMMAND, cwd=ROOT, stdout=theirs, stderr=subprocess.DEVNULL, env=environment(**variables)):
+    with subprocess.Popen(
+        [*COMMAND, *words], cwd=ROOT, stdout=theirs, stderr=subprocess.DEVNULL, env=environment(**variables)
+    ):
         os.close(theirs)
         output = bytearray()
         while True:
@@ -49,6 +54,16 @@ def test_a_terminal_gets_colour_and_a_pipe_or_no_color_gets_plain_text() -> None
     coloured = run_on_terminal()
     assert ESCAPE in coloured
     assert b"NODE GROUP" in coloured
+
+
+@pytest.mark.parametrize("colour", [{}, {"TERM": "dumb"}])
+def test_tables_fit_the_terminal(colour: dict[str, str]) -> None:
+    printed = run_on_terminal("--explain", "default/report", COLUMNS="60", **colour).decode()
+    table = re.sub(r"\x1b\[[0-9;]*m", "", printed).split("\n\n")[1].splitlines()
+    assert table[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "PER", "HOUR", "VERDICT"]
+    assert max(map(len, table)) <= 60
+    words = " ".join(line[table[0].index("VERDICT") :].strip() for line in table)
+    assert "Insufficient cpu" in words
 
 
 def test_without_rows_nothing_is_printed() -> None:

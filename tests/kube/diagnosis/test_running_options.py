@@ -11,7 +11,7 @@ from plimsoll.kube.diagnosis import Namespaces
 from plimsoll.kube.diagnosis.permissions import role_manifests
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.permissions import NODES, REQUESTS
-from plimsoll.nodes.running_permissions import adapt_to_policy
+from plimsoll.nodes.running_permissions import adapt_to_policy, add_provider
 from tests.kube.diagnosis.examinations import DiagnosedCluster, found
 
 USER = "system:serviceaccount:kube-system:plimsoll"
@@ -22,6 +22,8 @@ OPTIONS = [
     {"ignore-other-autoscalers": "true"},
     {"dry-run": "true"},
 ]
+CLUSTER_API = {"cloud-provider": "clusterapi"}
+NAP = {"node-autoprovisioning": "true"}
 
 
 def show_options(cluster: DiagnosedCluster, options: dict[str, Any]) -> None:
@@ -34,7 +36,8 @@ def show_options(cluster: DiagnosedCluster, options: dict[str, Any]) -> None:
 def grant_needed(cluster: DiagnosedCluster, options: dict[str, Any]) -> str:
     """The token of a ServiceAccount that has what these options need, and may read the status."""
     token = cluster.service_account()
-    adapted = adapt_to_policy(NODES, read_options(options))
+    policy = read_options(options)
+    adapted = add_provider(adapt_to_policy(NODES, policy), policy)
     for manifest in role_manifests(adapted.permissions, role="needed", user=USER, namespaces=Namespaces()):
         cluster.apply(manifest)
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
@@ -73,6 +76,66 @@ def test_requests_that_are_not_enabled_need_nothing_unless_asked_about(controlle
         finding = found(cluster.examined(*controllers), "permissions.requests")
     assert finding.details["needed"] == needed
     assert needed in {0, sum(len(permission.verbs) for permission in REQUESTS.permissions)}
+
+
+def missing(options: dict[str, Any]) -> set[str]:
+    """What an account with all permissions of the autoscaler itself, and none of a provider, lacks."""
+    with DiagnosedCluster() as cluster:
+        token = grant_needed(cluster, {"cloud-provider": "externalgrpc", "cloud-config": "provider.yaml"})
+        show_options(cluster, options)
+        finding = found(cluster.examined("nodes", token=token), "permissions.nodes")
+    questions = (finding.details or {}).get("missing", ())
+    return {
+        f"{question['verb']} {question['resource']}{'/' if question.get('subresource') else ''}"
+        f"{question.get('subresource') or ''} in {question.get('namespace') or 'all'}"
+        for question in questions
+    }
+
+
+@pytest.mark.parametrize("options", [{}, NAP, CLUSTER_API, {**CLUSTER_API, **NAP}], ids=str)
+def test_an_account_with_what_the_provider_needs_passes(options: dict[str, str]):
+    with DiagnosedCluster() as cluster:
+        token = grant_needed(cluster, options)
+        show_options(cluster, options)
+        assert found(cluster.examined("nodes", token=token), "permissions.nodes").level == "ok"
+
+
+def test_permissions_of_the_provider_are_asked_about():
+    simulated = missing({})
+    assert {
+        "list nodegroups in all",
+        "patch nodegroups in all",
+        "list machines in all",
+        "get clouds in all",
+    } <= simulated
+    assert "create nodegroups in all" not in simulated
+    assert missing(NAP) - simulated == {"create nodegroups in all", "delete nodegroups in all"}
+    machines = missing(CLUSTER_API)
+    assert {
+        "list machinedeployments in all",
+        "patch machinedeployments/scale in all",
+        "patch machines in all",
+    } <= machines
+    assert "create machinedeployments in all" not in machines
+    assert "create machinedeployments in all" in missing({**CLUSTER_API, **NAP})
+
+
+def test_a_provider_reads_only_the_namespace_that_is_discovered():
+    options = {**CLUSTER_API, "node-group-auto-discovery": "clusterapi:namespace=default"}
+    assert {question.rpartition(" ")[2] for question in missing(options)} == {"default"}
+
+
+@pytest.mark.parametrize("option", [{"cloud-config": "management.kubeconfig"}, {"dry-run": "true"}], ids=str)
+def test_a_management_cluster_is_another_one_and_a_dry_run_only_reads(option: dict[str, str]):
+    verbs = {question.split()[0] for question in missing({**CLUSTER_API, **option})}
+    assert verbs == ({"list", "get"} if "dry-run" in option else set())
+
+
+def test_definitions_of_the_provider_are_looked_for():
+    with DiagnosedCluster() as cluster:
+        show_options(cluster, CLUSTER_API)
+        finding = found(cluster.examined("nodes"), "definitions.nodes")
+    assert "Cluster API" in finding.fix
 
 
 def test_options_that_cannot_be_read_change_nothing():

@@ -209,6 +209,24 @@ def test_pods_that_replace_those_of_a_lost_node_are_served_like_any_pending_pods
     assert targets(ended) == {"g": 2}
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_finished_request_is_not_deleted_while_pods_name_it(monkeypatch: pytest.MonkeyPatch, *, is_named: bool):
+    """Its week is over; the pods that consumed it still run, and replacements of them are to be served."""
+    monkeypatch.setattr("plimsoll.nodes.requests.lifecycle.RETENTION_S", 60)
+    ended = served(
+        {"apply": [job("job", 4, **CONSUMES)]},
+        loop(2),
+        {"schedule": True},
+        loop(2),
+        {"advance": "2m"},
+        *([] if is_named else [delete("ReplicaSet", "job"), {"advance": "1m"}]),
+        loop(2),
+        nodeGroups=[group("g", target=1)],
+        objects=[FOUR_TO_A_NODE, request("a", {"t": 4}, kind=CHECK, ValidUntilSeconds="60")],
+    )
+    assert ("default/a" in ended.outcome["requests"]) == is_named
+
+
 # ---- in a live cluster
 
 

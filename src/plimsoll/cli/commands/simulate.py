@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from plimsoll.cli.shared.output import Output, Table, echo_parts, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.formatting import format_limit
 
@@ -72,7 +73,8 @@ def simulate(
     source = filename[0]
     stopwatch = _Stopwatch(source, prints_steps=timing, patience_s=patience_s)
     scenario = read_scenario(read_file(source), source=source)
-    story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
+    with SlowNotice(f"simulating {source}", is_silent=timing or patience_s == math.inf):
+        story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
     for warning in story.warnings:
         typer.echo(f"warning: {warning}", err=True)

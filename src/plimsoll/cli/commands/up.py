@@ -12,6 +12,7 @@ import plimsoll
 from plimsoll.app.ports import HIGHEST_PORT_BASE, read_port_base
 from plimsoll.cli.commands.apiserver import DEFAULT_DATA
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
+from plimsoll.cli.shared.slow_notice import SlowNotice
 
 if TYPE_CHECKING:
     from plimsoll.app.up import UpSettings, UpStatus
@@ -98,19 +99,23 @@ def up(
 
 def _run(settings: UpSettings) -> None:
     import asyncio
+    from contextlib import ExitStack
 
     from plimsoll.app.up import run
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
-    running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_print_first_screen)
-    if asyncio.run(run_until_signalled(running)) is not None:
-        typer.echo("stopped", err=True)
+    with ExitStack() as starting:
+        starting.enter_context(SlowNotice("starting the cluster"))
 
+        def print_first_screen(up: UpStatus) -> None:
+            starting.close()
+            typer.echo(format_first_screen(up), nl=False)
 
-def _print_first_screen(up: UpStatus) -> None:
-    typer.echo(format_first_screen(up), nl=False)
+        running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=print_first_screen)
+        if asyncio.run(run_until_signalled(running)) is not None:
+            typer.echo("stopped", err=True)
 
 
 def format_first_screen(up: UpStatus) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 
 if TYPE_CHECKING:
     from plimsoll.objects.codec.manifests import Manifest
@@ -48,9 +49,11 @@ def validate(
     pairs = [(manifest, _find_stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
         raise InvalidInput("has none of the objects to validate (kind, group and name must be the same)", path=old)
-    judged = [
-        (manifest, _apply_kind_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs
-    ]
+    with SlowNotice(f"validating {len(pairs)} objects", is_silent=output in {Output.JSON, Output.YAML}):
+        judged = [
+            (manifest, _apply_kind_rules(manifest, judge.judge(manifest, before), manifests))
+            for manifest, before in pairs
+        ]
     _print(judged, output)
     _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
     if not all(judgement.valid for _, judgement in judged):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, open_journal, read_ref, read_time_or_age
+from plimsoll.cli.journal.files import DataOption, open_journal, read_time_or_age
 from plimsoll.cli.shared.output import Output, OutputOption, Table, echo_parts, echo_value
+from plimsoll.cli.shared.references import read_ref
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:

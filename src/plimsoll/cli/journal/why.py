@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plimsoll.cli.journal.files import DataOption, get_journal_path, open_journal, read_ref
+from plimsoll.cli.journal.files import DataOption, get_journal_path, open_journal
 from plimsoll.cli.journal.journal import ENTRY, print_entry
 from plimsoll.cli.shared.connection import (
     Connection,
@@ -17,6 +17,7 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value, find_text_width
+from plimsoll.cli.shared.references import read_ref
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason, Ref

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from plimsoll.cli.nodes.pending_names import find_pending_key
 from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_parts, echo_value, read_file
 from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.core.errors import InvalidInput
@@ -48,7 +49,7 @@ def plan(
     prove: Annotated[bool, typer.Option("--prove", help="Search longer for a better plan and lower bound.")] = False,
     explain: Annotated[
         str,
-        typer.Option("--explain", help="Explain for one pod what fits and what does not.", metavar="NS/POD"),
+        typer.Option("--explain", help="Explain for one pod what fits and what does not.", metavar="[NAMESPACE/]NAME"),
     ] = "",
     timing: Annotated[bool, typer.Option("--timing", help="Add the planning time.")] = False,
 ) -> None:
@@ -75,7 +76,7 @@ def plan(
     for warning in given.warnings:
         typer.echo(f"warning: {warning}", err=True)
     policy = _read_policy(given, expander, makes_groups=bool(catalogue))
-    wanted = _find_key(given, explain) if explain else ""
+    wanted = find_pending_key(given, explain) if explain else ""
     with SlowNotice(_describe_work(given), is_silent=output in {Output.JSON, Output.YAML}):
         planned = _build_plan(given, policy, prove=prove)
         answer = verify_proposal(planned.proposal)
@@ -238,25 +239,3 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output, 
             typer.echo(f"nodegroup/{group}")
     else:
         echo_parts(format_explanation(found, currency))
-
-
-def _find_key(given: PlanInput, wanted: str) -> str:
-    """A pod by its own name, or by the entry it comes from: default/web-3 is one of default/web."""
-    wanted = wanted.removeprefix("pod/").removeprefix("pods/")
-    name = wanted if "/" in wanted else f"default/{wanted}"
-    keys = {pending.key for pending in given.snapshot.pending}
-    if name in keys:
-        return name
-    entry, _, number = name.rpartition("-")
-    if entry in keys and number.isdigit():
-        return entry
-    if name in given.set_aside:
-        raise InvalidInput(f"{name} is not planned: {given.set_aside[name]}", path="--explain")
-    if any(pending.key == name for request in given.requests for pending in request.pods):
-        message = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
-        raise InvalidInput(message, path="--explain")
-    import difflib
-
-    near = difflib.get_close_matches(name, sorted(keys), n=1)
-    there = f"did you mean {near[0]}?" if near else f"{len(keys)} others wait, such as {min(keys)}" if keys else ""
-    raise InvalidInput(f"no pending pod is called {name}; {there or 'none waits'}", path="--explain")

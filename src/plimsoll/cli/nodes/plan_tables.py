@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.cli.nodes.pending_names import find_owner
 from plimsoll.cli.shared.output import Table
 from plimsoll.core.formatting import format_money
 from plimsoll.nodes.planning.explain.new_groups import NEW_GROUP
@@ -146,7 +147,7 @@ def format_requests(answers: Mapping[str, Any]) -> Iterator[str | Table]:
 def _format_unschedulable(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str | Table]:
     if not remaining:
         return
-    owners = {pending.key: _format_owner(pending) for pending in given.snapshot.pending}
+    owners = {pending.key: find_owner(pending) for pending in given.snapshot.pending}
     yield ""
     for unschedulable in remaining:
         counts: dict[str, int] = {}
@@ -155,12 +156,6 @@ def _format_unschedulable(given: PlanInput, remaining: Sequence[UnschedulablePod
         names = _join_first([_with_count(name, count) for name, count in counts.items()])
         yield f"{_format_pod_count(unschedulable.pods)} left: {names}"
         yield from (f"  {reason}" for reason in unschedulable.reasons)
-
-
-def _format_owner(pending: Any) -> str:
-    """The owner of the pods: the name of the entry, or the controller of an existing pod."""
-    refs = pending.pod.metadata.owner_references if pending.names else ()
-    return next((f"{pending.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), pending.key)
 
 
 def _with_count(name: str, count: int) -> str:

@@ -73,7 +73,9 @@ def record(
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     given = {**read_config(config), **dict(read_flags(words.args))}
     in_force = read_active_options(connection, namespace, output)
-    recording = _record_snapshot(connection, {**in_force, **given, "namespace": namespace}, keep_names=keep_names)
+    options = {**in_force, **given, "namespace": namespace}
+    with SlowNotice("observing the cluster", is_silent=output in {Output.JSON, Output.YAML}):
+        recording = _record_snapshot(connection, options, keep_names=keep_names)
     from plimsoll.journal.recordings import write_recording
 
     _write(out, write_recording(recording))

@@ -17,6 +17,7 @@ from plimsoll.cli.shared.connection import (
     run_with_client,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
+from plimsoll.cli.shared.references import find_kind
 from plimsoll.cli.shared.watching import ChangedRows, WatchOption, watch_changes
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _DEFAULT_NAMESPACE = "default"
 
 app = typer.Typer(help="Status of ProvisioningRequests.", no_args_is_help=True)
 
-_KIND_NAMES = frozenset(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"))
-"""Kinds that may precede a name, as other commands and kubectl print it."""
 NameArgument = Annotated[str, typer.Argument(help="The ProvisioningRequest.", metavar="[NAMESPACE/]NAME")]
 
 
@@ -93,9 +92,13 @@ def list_requests(
         _print_list(found, output, everywhere=everywhere, changed=changed if watch else None)
 
     if watch:
-        watch_changes(read, show)
+        watch_changes(read, show, select=_without_ages)
     else:
         show(read())
+
+
+def _without_ages(found: list[Json]) -> list[Json]:
+    return [{key: value for key, value in report.items() if key != "ageSeconds"} for report in found]
 
 
 def _print_list(found: list[Json], output: Output, *, everywhere: bool, changed: ChangedRows | None) -> None:
@@ -275,7 +278,7 @@ def _parse_name(text: str, connection: Connection) -> tuple[str, str]:
     from plimsoll.core.errors import InvalidInput
 
     kind, slash, rest = text.partition("/")
-    is_kind = slash and kind.lower().partition(".")[0] in _KIND_NAMES
+    is_kind = slash and find_kind(kind) == "request"
     where, slash, name = (rest if is_kind else text).rpartition("/")
     if not name or "/" in where or (slash and not where):
         raise InvalidInput(f"{text!r} is not NAME, NAMESPACE/NAME or request/NAMESPACE/NAME")

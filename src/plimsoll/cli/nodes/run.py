@@ -14,6 +14,7 @@ from plimsoll.cli.nodes.flag_listing import list_flags
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value, read_file
+from plimsoll.cli.shared.slow_notice import SlowNotice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -169,7 +170,10 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
             typer.echo(f"autoscaling nodes of {settings.access.server}, {mode}; Ctrl-C stops it", err=True)
             await autoscaler.run()
 
-    if asyncio.run(run_until_signalled(running())) is not None:
+    is_silent = not once or output in {Output.JSON, Output.YAML}
+    with SlowNotice("a loop iteration is under way", is_silent=is_silent):
+        ended_by = asyncio.run(run_until_signalled(running()))
+    if ended_by is not None:
         typer.echo("stopped", err=True)
 
 

@@ -1,7 +1,7 @@
 """Options and rendering that all commands share: `-f`, `-o`, values, and tables with colour on a terminal.
 
-Output to a pipe or a file is plain text. Tables and colours of rich are used only if stdout is a terminal and
-`NO_COLOR` is unset, and rich is imported only then.
+Output to a pipe or a file is plain text. On a terminal, rich folds tables to its width and colours them unless
+`NO_COLOR` is set; rich is imported only then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO
 
 import typer
 
@@ -103,22 +103,24 @@ class Table:
 
 def uses_colour(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal and colours are wanted."""
-    return (
-        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+    return _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def find_text_width() -> int:
     """The width for lines of text: that of the terminal, within what is readable; a pipe has a fixed one."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not _is_terminal(sys.stdout):
         return _PIPE_WIDTH
     return min(max(shutil.get_terminal_size().columns, _LEAST_WIDTH), _PIPE_WIDTH)
 
 
 def echo_parts(parts: Iterable[str | Table], *, clean: Callable[[str], str] = str, title: str = "") -> None:
     """Print lines and tables, after a title if there is one. `clean` removes control characters from each text."""
-    if uses_colour(sys.stdout):
-        _echo_styled(parts, clean=clean, title=title)
+    if _is_terminal(sys.stdout):
+        _echo_on_terminal(parts, clean=clean, title=title)
         return
     if title:
         typer.echo(clean(title))
@@ -127,18 +129,25 @@ def echo_parts(parts: Iterable[str | Table], *, clean: Callable[[str], str] = st
             typer.echo(clean(line))
 
 
-def _echo_styled(parts: Iterable[str | Table], *, clean: Callable[[str], str], title: str) -> None:
+def _echo_on_terminal(parts: Iterable[str | Table], *, clean: Callable[[str], str], title: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    # Text runs on, so that it can be copied; tables are folded to the width of the terminal.
+    width, height = shutil.get_terminal_size()
+    colours: Literal["auto"] | None = "auto" if uses_colour(sys.stdout) else None
+    console = Console(
+        file=sys.stdout, highlight=False, soft_wrap=True, width=width, height=height, color_system=colours
+    )
     if title:
         console.print(Text(clean(title), style="bold cyan"))
     for part in parts:
         if not isinstance(part, Table):
             console.print(Text(clean(part)))
         elif part.rows:
-            console.print(_build_rich_table(part, clean))
+            with console.capture() as drawn:
+                console.print(_build_rich_table(part, clean))
+            typer.echo("\n".join(line.rstrip() for line in drawn.get().splitlines()))
             if part.is_spaced:
                 console.print()
 

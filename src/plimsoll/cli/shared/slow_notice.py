@@ -1,4 +1,4 @@
-"""A notice on stderr for work that takes longer than a person waits without wondering, and that runs without a loop."""
+"""A notice on stderr for work that takes longer than a person waits without wondering and has no steps to name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATIENCE_S: Final = 2.0
 
 
 class SlowNotice:
-    """`with SlowNotice("planning …"):` around work without a loop; after two seconds, stderr says what goes on."""
+    """`with SlowNotice("planning …"):` around the work; after two seconds, stderr says what goes on."""
 
     def __init__(self, text: str, *, is_silent: bool = False, patience_s: float = PATIENCE_S) -> None:
         self._text = text

@@ -19,24 +19,32 @@ INTERVAL_S = 2.0
 
 
 def watch_changes(
-    read: Callable[[], T], show: Callable[[T], None], *, sleep: Callable[[float], None] | None = None
+    read: Callable[[], T],
+    show: Callable[[T], None],
+    *,
+    select: Callable[[T], object] = lambda found: found,
+    sleep: Callable[[float], None] | None = None,
 ) -> None:
-    """Show what `read` returns, and again whenever it differs. Ends with the exception of `read` or Ctrl-C."""
+    """Show what `read` returns, and again whenever what `select` takes of it differs.
+
+    Ends with the exception of `read` or Ctrl-C.
+    """
     import time
 
     pause = sleep or time.sleep
-    shown = read()
-    show(shown)
+    found = read()
+    show(found)
+    shown = select(found)
     while True:
         pause(INTERVAL_S)
         found = read()
-        if found != shown:
+        if select(found) != shown:
             show(found)
-            shown = found
+            shown = select(found)
 
 
 class ChangedRows:
-    """A table that is printed whole at first, and then only its new and changed rows."""
+    """A table that is printed whole at first, and then only its new and changed rows; an age is no change."""
 
     def __init__(self) -> None:
         self._before: Sequence[tuple[Any, ...]] = ()
@@ -44,7 +52,10 @@ class ChangedRows:
     def select(self, table: Table) -> Iterator[Table]:
         from dataclasses import replace
 
-        before, self._before = self._before, table.rows
-        rows = [row for row in table.rows if row not in before]
+        lasting = [
+            tuple(cell for name, cell in zip(table.head, row, strict=True) if name != "AGE") for row in table.rows
+        ]
+        before, self._before = self._before, lasting
+        rows = [row for row, kept in zip(table.rows, lasting, strict=True) if kept not in before]
         if rows:
             yield replace(table, rows=rows, is_spaced=False)

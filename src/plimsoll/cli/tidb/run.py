@@ -11,6 +11,7 @@ import typer
 from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.slow_notice import SlowNotice
 from plimsoll.cli.tidb.tokens import TokenFileOption, read_token
 from plimsoll.core.errors import PlimsollError, Unreachable
 
@@ -250,7 +251,8 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
             return await running.run_once()
 
-    results = asyncio.run(once())
+    with SlowNotice("reconciling", is_silent=output in {Output.JSON, Output.YAML}):
+        results = asyncio.run(once())
     _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
