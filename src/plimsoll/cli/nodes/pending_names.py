@@ -37,11 +37,11 @@ def find_pending_key(given: PlanInput, wanted: str) -> str:
 
 
 def _is_of(pending: PendingPods, ref: Ref) -> bool:
-    from plimsoll.journal.workloads import workloads_of
+    from plimsoll.journal.workloads import list_workloads
 
     if ref.kind == "request":
         return pending.bundle == f"{ref.namespace}/{ref.name}"
-    return ref in workloads_of(pending.pod.metadata)
+    return ref in list_workloads(pending.pod.metadata)
 
 
 def _find_by_name(given: PlanInput, name: str) -> str:
@@ -74,11 +74,11 @@ def _name_others(given: PlanInput, name: str) -> str:
 
 def find_owner(pending: PendingPods) -> str:
     """The owner of the pods: the name of the entry, or the workload or controller of an existing pod."""
-    from plimsoll.journal.workloads import workloads_of
+    from plimsoll.journal.workloads import list_workloads
 
     if not pending.names:
         return pending.key
-    workloads = workloads_of(pending.pod.metadata)
+    workloads = list_workloads(pending.pod.metadata)
     if workloads:
         return str(workloads[-1])
     refs = pending.pod.metadata.owner_references
