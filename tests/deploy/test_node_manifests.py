@@ -90,12 +90,12 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
 @pytest.mark.parametrize("provider", ["simulated", "clusterapi"])
 def test_rights_of_a_provider_are_those_that_doctor_asks_for(provider: str):
     role = documents(f"nodes-{provider}/permissions.yaml")[0]
-    granted = {single.text for rule in role["rules"] for single in Rule.from_json(rule).single_permissions()}
+    granted = {single.text for rule in role["rules"] for single in Rule.from_json(rule).split_permissions()}
     policy = read_options({"cloud-provider": provider, "node-autoprovisioning": True})
     asked = {
         single.text
         for permission in find_provider_permissions(policy)
-        for single in Rule.from_json(permission.rule()).single_permissions()
+        for single in Rule.from_json(permission.rule()).split_permissions()
     }
     # Templates of the infrastructure: which of them are read follows from the objects.
     assert {text for text in granted if "infrastructure" not in text} == asked
