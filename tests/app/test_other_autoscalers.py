@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.cli.journal.why import _read_brake
+from plimsoll.cli.journal.why import _read_pause_reason
 from plimsoll.cli.nodes.nodes import _format_status
 from plimsoll.journal.last_plans import read_last_plans
 from plimsoll.kube.requests.options import DeleteOptions
@@ -102,8 +102,8 @@ def test_while_karpenter_renews_its_lease_nothing_is_done_and_that_is_reported_e
         assert said in status["message"]
         assert said in status["lastTurn"]
         assert f"held back    another autoscaler is at work: {said}" in map(str, _format_status(status))
-        brake = cluster.run_now(_read_brake(cluster.client, "kube-system", of_nodes=True))
-        assert str(brake) == f"another autoscaler is at work: {said}"
+        pause_reason = cluster.run_now(_read_pause_reason(cluster.client, "kube-system", of_nodes=True))
+        assert str(pause_reason) == f"another autoscaler is at work: {said}"
         assert said in cluster.read_plans()
         # It is gone without having given the lease back.
         cluster.run.advance_by(60)

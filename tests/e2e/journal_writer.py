@@ -6,7 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from plimsoll.journal.sqlite_file import JournalFile
+from plimsoll.journal.journal_file import JournalFile
 from tests.journal.builders import done, left, plan
 
 

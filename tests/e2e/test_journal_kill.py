@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plimsoll.core.plans import Ref, Result
 from plimsoll.journal.entries import Query
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from tests.e2e.timeouts import speaking_in_time
 
 REPOSITORY = Path(__file__).parents[2]

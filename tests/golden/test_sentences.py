@@ -151,7 +151,7 @@ def _scenario_loops(monkeypatch: pytest.MonkeyPatch) -> list[LoopResult]:
 
 def _built_loops() -> list[LoopResult]:
     planned_scale_up = scale_up(option("g"))
-    cooldown = Reason(code="ScaleDownInCooldown", message="in cool-down")
+    cooldown = Reason(code="ScaleDownInCooldown", message="in cooldown")
     limit = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
     pause = Reason(code="Paused", message="paused")
     return [

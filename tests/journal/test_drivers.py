@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.entries import Entry, Query, Retention
 from plimsoll.journal.errors import JournalClosed
+from plimsoll.journal.journal_file import JournalFile
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.ports import Journal
-from plimsoll.journal.sqlite_file import JournalFile
 from plimsoll.testing import run_virtual
 from tests.journal.builders import GROUP, at, done, failed, left, plan, pod
 

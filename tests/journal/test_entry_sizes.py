@@ -12,8 +12,8 @@ from msgspec import structs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Plan, Ref, encode
 from plimsoll.journal.entries import SMALLEST_ENTRY, Entry, Query, Retention, limit_size
+from plimsoll.journal.journal_file import JournalFile
 from plimsoll.journal.memory import MemoryJournal
-from plimsoll.journal.sqlite_file import JournalFile
 from plimsoll.testing import run_virtual
 from tests.journal.builders import at, done, failed, grow, left, plan
 

@@ -1,4 +1,4 @@
-"""Cool-downs after events."""
+"""Cooldowns after events."""
 
 from __future__ import annotations
 

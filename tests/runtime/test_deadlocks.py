@@ -109,7 +109,7 @@ def test_a_task_that_ignores_cancellation_does_not_hang_the_end_of_a_run():
         main.task = asyncio.create_task(deaf(), name="deaf one")  # type: ignore[attr-defined]
         await asyncio.sleep(1)
 
-    with pytest.raises(Deadlock, match="go on although they were cancelled:\n  deaf one"):
+    with pytest.raises(Deadlock, match="continue although they were cancelled:\n  deaf one"):
         run_virtual(main())
 
 

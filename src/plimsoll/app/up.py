@@ -26,8 +26,8 @@ from plimsoll.app.ports import (
 )
 from plimsoll.app.up_pages import UpHealth, add_controllers, build_up_pages
 from plimsoll.core.errors import PlimsollError
+from plimsoll.journal.journal_file import delete_journal
 from plimsoll.journal.lazy import LazyJournal
-from plimsoll.journal.sqlite_file import delete_journal
 from plimsoll.kube.client import Client
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import initial_cluster

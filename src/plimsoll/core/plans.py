@@ -154,7 +154,7 @@ class Result(Enum):
     OVERTAKEN = "Overtaken"
     """The precondition no longer held: the next plan decides again."""
     HELD_BACK = "HeldBack"
-    """A brake (pause, dry run, removals per hour) stopped it."""
+    """The action guard (pause, dry run, removals per hour) stopped it."""
     FAILED = "Failed"
 
 

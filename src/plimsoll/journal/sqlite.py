@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.taints import SoftTaints
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
-from plimsoll.nodes.controller import LoopTimer, health_timeouts
+from plimsoll.nodes.loop_timer import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
 from plimsoll.nodes.observing.other_autoscalers import OtherAutoscalers
 from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods

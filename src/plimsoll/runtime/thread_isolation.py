@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Guarded(Protocol):
-    """A loop that wants to hear of attempts to leave it."""
+    """A loop that refuses calls to the outside."""
 
     def record_violation(self, what: str) -> LeftVirtualTime:
-        """Take note that `what` was tried, and give back the error to raise where it was."""
+        """Record that `what` was called, and return the error to raise there."""
         ...
 
 
@@ -65,8 +65,8 @@ _watched = threading.local()
 
 
 @contextmanager
-def refuse_departures(loop: Guarded) -> Iterator[None]:
-    """Refuse every departure from this thread until the block ends."""
+def forbid_outside_calls(loop: Guarded) -> Iterator[None]:
+    """Refuse every call to the outside from this thread until the block ends."""
     _install_audit_hook()
     _stand_ins.put_up()
     before = getattr(_watched, "loop", None)
@@ -91,7 +91,7 @@ def _audit(event: str, _args: tuple[object, ...]) -> None:
 
 @functools.cache
 def _install_audit_hook() -> None:
-    """Install the hook once per process: Python cannot remove it, so outside `refuse_departures` it does nothing."""
+    """Install the hook once per process: Python cannot remove it, so outside `forbid_outside_calls` it does nothing."""
     sys.addaudithook(_audit)
 
 

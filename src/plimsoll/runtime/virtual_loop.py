@@ -28,7 +28,7 @@ from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
 from plimsoll.core.values import Value
 from plimsoll.runtime.clocks import VirtualClock
 from plimsoll.runtime.deadlocks import build_deadlock, build_runaway, describe_callback_place, describe_task_place
-from plimsoll.runtime.thread_isolation import find_calling_place, refuse_departures
+from plimsoll.runtime.thread_isolation import find_calling_place, forbid_outside_calls
 from plimsoll.runtime.virtual_handles import VirtualHandle, VirtualTask, VirtualTimer
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._may_idle = False
         self._idle = False
         self._busiest: Counter[str] = Counter()
-        self._departure: LeftVirtualTime | None = None
+        self._outside_call: LeftVirtualTime | None = None
 
     # -- time and timers
 
@@ -197,12 +197,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_forever(self) -> None:
         self._owner = threading.get_ident()
         try:
-            with refuse_departures(self):
+            with forbid_outside_calls(self):
                 super().run_forever()
         except (Deadlock, Runaway):
-            self._end_on_departure()
+            self._raise_outside_call()
             raise
-        self._end_on_departure()
+        self._raise_outside_call()
 
     def run_up_to(self, horizon_ns: float) -> bool:
         """Fire every timer up to and including the horizon; False when `stop()` came in between."""
@@ -233,16 +233,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """In the order they were made."""
         return sorted(asyncio.all_tasks(self), key=hash)
 
-    # -- doors that stay shut
+    # -- calls that are refused
 
     def record_violation(self, what: str) -> LeftVirtualTime:
-        """Take note that `what` was tried: the run ends with this error, whether or not its caller lets it through."""
+        """Record that `what` was called. The run ends with the returned error, even if the caller catches it."""
         error = LeftVirtualTime(
             f"{what} was called at {self._describe_violation_place()}; "
             "nothing may leave the loop's thread in virtual time"
         )
-        if self._departure is None:
-            self._departure = error
+        if self._outside_call is None:
+            self._outside_call = error
         self.stop()
         return error
 
@@ -257,10 +257,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return "a callback of the loop"
         return str(getattr(task, "origin", None) or describe_task_place(task))
 
-    def _end_on_departure(self) -> None:
-        departure, self._departure = self._departure, None
-        if departure is not None:
-            raise departure
+    def _raise_outside_call(self) -> None:
+        outside_call, self._outside_call = self._outside_call, None
+        if outside_call is not None:
+            raise outside_call
 
     def call_soon_threadsafe(  # type: ignore[override]  # _VARIADIC
         self, callback: Callback, *args: Any, context: Context | None = None

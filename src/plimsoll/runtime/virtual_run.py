@@ -135,7 +135,7 @@ class VirtualRun:
             SELDOM_COLLECTING.end()
 
     def _cancel_everything(self) -> None:
-        departure: LeftVirtualTime | None = None
+        outside_call: LeftVirtualTime | None = None
         for _ in range(_CANCELLATIONS):
             tasks = self.loop.list_unfinished_tasks()
             for task in tasks:
@@ -143,11 +143,11 @@ class VirtualRun:
             try:
                 self._run_until_done(_wait_for_all(tasks))
             except LeftVirtualTime as error:
-                departure = departure or error
+                outside_call = outside_call or error
             for task in tasks:
                 self._report(task)
-        if departure is not None:
-            raise departure
+        if outside_call is not None:
+            raise outside_call
         if stubborn := self.loop.list_unfinished_tasks():
             raise build_deadlock(stubborn, why="these tasks continue although they were cancelled:")
 

@@ -53,7 +53,7 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
         for tried in (_try_cells, _try_columns, _try_exact) if few else (_try_columns, _try_cells):
             if packed.cost > bound.cost * (1 + effort.gap):
                 packed, bound = tried(problem, packed, bound, effort)
-    return Solution(packing=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
+    return Solution(packing=packed, bound=min(bound.cost, packed.cost), item_values=bound.item_values)
 
 
 def _try_one_type(problem: PackingProblem, packed: Packing) -> Packing:

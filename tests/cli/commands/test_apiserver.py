@@ -58,7 +58,7 @@ def test_a_data_directory_that_anyone_can_write_to(data: Path):
     (data / "admin.token").write_text("x" * 40)
     data.chmod(0o777)
     complaint = refused("--data", data)
-    assert f"{data}: anyone can write to it (mode 0777)" in complaint
+    assert f"{data}: every user can write to it (mode 0777)" in complaint
     assert f"chmod 700 {data}" in complaint
 
 

@@ -245,7 +245,7 @@ def test_options_of_the_running_autoscaler_count(world: EmbeddedApi):
 def test_a_flag_that_is_read_at_the_start_only_is_refused(world: EmbeddedApi):
     ended = configure("--cloud-provider=clusterapi")
     assert ended.returncode == 2
-    assert "--cloud-provider: is read at the start only" in ended.stderr
+    assert "--cloud-provider: is read at startup only" in ended.stderr
 
 
 def test_a_flag_without_effect_is_warned_about(world: EmbeddedApi):

@@ -12,8 +12,8 @@ import yaml
 
 from plimsoll.core.plans import NotDone, Outcome, Reason, Ref, Result
 from plimsoll.journal.entries import Entry
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from plimsoll.journal.last_plans import build_last_plans
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
 from plimsoll.kube.errors import NotSent
 from tests.cli.commands.test_doctor import HEAVY
 from tests.cli.runner import plimsoll

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Entry, Query
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from tests.e2e.up.up_processes import REPOSITORY, UpProcess, needs_kubectl, running
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import lock_directory
+from plimsoll.local.apiserver.storage.drivers.store_file import lock_directory
 from plimsoll.runtime.entropy import SystemEntropy
 
 ENTROPY = SystemEntropy()
@@ -66,7 +66,7 @@ def test_a_store_that_is_open_to_others_is_closed(tmp_path: Path):
 def test_keys_that_anyone_could_have_put_there_are_not_used(tmp_path: Path):
     DataDirectory(tmp_path).load_admin_token(ENTROPY)
     tmp_path.chmod(0o777)
-    with pytest.raises(StoreUnusable, match=r"anyone can write to it \(mode 0777\).*chmod 700"):
+    with pytest.raises(StoreUnusable, match=r"every user can write to it \(mode 0777\).*chmod 700"):
         DataDirectory(tmp_path)
 
 

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from plimsoll.kube.informer.events import Deleted, Updated
 from plimsoll.nodes.config.policy import Policy
-from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.loop_result import LoopResult
+from plimsoll.nodes.loop_timer import LoopTimer, health_timeouts
 from plimsoll.nodes.requests.model import RequestsPart
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeCondition, NodeStatus

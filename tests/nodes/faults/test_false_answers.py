@@ -15,7 +15,7 @@ from plimsoll.kube.informer.reflector.list_verifier import ListVerifier
 from plimsoll.local.apiserver.storage.objects import Key
 from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.node_pods import ListedPods
-from plimsoll.nodes.controller import MOST_AT_ONCE
+from plimsoll.nodes.loop_timer import MOST_AT_ONCE
 from tests.effort import share_of
 from tests.faults.faulty_transport import Lie, Read
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned

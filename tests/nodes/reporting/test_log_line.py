@@ -24,7 +24,7 @@ from tests.nodes.reporting.loop_results import (
 
 LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 BAD = scale_up(option("g"))
-COOLDOWN = Reason(code="ScaleDownInCooldown", message="in cool-down")
+COOLDOWN = Reason(code="ScaleDownInCooldown", message="in cooldown")
 NEEDED = Reason(code="NeededAgain", message="pods came")
 
 
@@ -45,7 +45,7 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
         (loop_result(scale_down=scale_down(removal("n1"), removal("n2", "p"))), "removing empty n1; draining n2"),
         (
             loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=COOLDOWN)),
-            "1 unneeded node not gone yet, in cool-down",
+            "1 unneeded node not gone yet, in cooldown",
         ),
         (loop_result(scale_down=scale_down(finished=(ended(removal("n1")),))), "removed n1"),
         (

@@ -71,7 +71,7 @@ class TestWhoIsPlannedFor:
             (pod("p", spec={"schedulingGates": [{"name": "quota"}]}), "held back by scheduling gates"),
             (pod("p", ownerReferences=OF_A_DAEMON_SET), "of daemon sets, for which no node is added"),
             (pod("p", spec={"priority": -11}), "expendable (priority below -10)"),
-            (pod("p", status={"nominatedNodeName": "n"}), "promised room on a node"),
+            (pod("p", status={"nominatedNodeName": "n"}), "nominated to a node"),
             (
                 pod("p", annotations={"autoscaling.x-k8s.io/consume-provisioning-request": "r"}),
                 "covered by a ProvisioningRequest",

@@ -1,7 +1,7 @@
 """No oscillation: under any constant load, with any valid thresholds, the number of instances becomes constant.
 
 The load falls on instances in both ways there are: spread evenly, or fixed on hot instances whose excess over the
-target moves to groups. Quiet means longer than anything takes: cool-downs, youth, starting, draining, confirmation.
+target moves to groups. Quiet means longer than anything takes: cooldowns, youth, starting, draining, confirmation.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def test_the_worths_of_a_bound_show_as_much_again():
     requests, counts = demand("uniform-fine", pods=4_000, classes=40)
     problem = packing(requests, counts, capacity, price, per_bin=apart[: len(counts)])
     bound = compute_bound(problem, effort=Effort())
-    assert bound_from_values(problem, bound.worth) >= bound.cost * (1 - 1e-6)
+    assert bound_from_values(problem, bound.item_values) >= bound.cost * (1 - 1e-6)
 
 
 def test_worths_of_nothing_show_nothing():
@@ -63,26 +63,26 @@ def test_a_content_is_the_best_there_is(problem: PackingProblem):
     layout = build_layout(unkeyed)
     if not len(layout.types) or not len(layout.classes):
         return
-    worth = build_item_values(np.arange(1.0, len(layout.classes) + 1))
+    item_values = build_item_values(np.arange(1.0, len(layout.classes) + 1))
     content = np.zeros(len(layout.classes), dtype=np.int64)
-    value, ceiling, _ = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
+    value, ceiling, _ = solve_content_exactly(layout.instance, item_values, 0, layout.demand.left, content, 10_000)
     most = np.minimum(layout.demand.left, layout.instance.fit[0]).tolist()
     best = max(
-        float(worth.values @ items)
+        float(item_values.values @ items)
         for items in map(np.array, itertools.product(*(range(n + 1) for n in most)))
         if (layout.instance.takes @ items <= layout.instance.capacity[0]).all()
     )
     assert (layout.instance.takes @ content <= layout.instance.capacity[0]).all()
-    assert value == pytest.approx(float(worth.values @ content))
+    assert value == pytest.approx(float(item_values.values @ content))
     assert best * (1 - NEAR) <= value <= best + 1e-12 <= ceiling + 1e-9
 
 
 def test_a_spent_effort_still_tells_what_no_content_exceeds():
     layout = build_layout(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
-    worth = build_item_values(np.array([1.0, 0.9, 0.95]))
+    item_values = build_item_values(np.array([1.0, 0.9, 0.95]))
     content = np.zeros(3, dtype=np.int64)
-    exact = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 10_000)
-    hasty = solve_content_exactly(layout.instance, worth, 0, layout.demand.left, content, 1)
+    exact = solve_content_exactly(layout.instance, item_values, 0, layout.demand.left, content, 10_000)
+    hasty = solve_content_exactly(layout.instance, item_values, 0, layout.demand.left, content, 1)
     assert hasty[2] <= 1
     assert hasty[1] >= exact[0]
 

@@ -29,7 +29,7 @@ def with_group(world: DrainingCluster, count: int) -> None:
 
 
 class TestT25MaxReplicasGuard:
-    """700 s later the group is old enough, its cool-down is over, and no answer names it any more."""
+    """700 s later the group is old enough, its cooldown is over, and no answer names it any more."""
 
     def begin(self, world: DrainingCluster) -> None:
         with_group(world, 1)

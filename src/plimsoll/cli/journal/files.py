@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from plimsoll.journal.sqlite_file import JournalFile
+    from plimsoll.journal.journal_file import JournalFile
 
 DEFAULT_DATA = ".plimsoll"
 DataOption = Annotated[
@@ -26,7 +26,7 @@ DataOption = Annotated[
 
 
 def get_journal_path(data: str) -> Path:
-    from plimsoll.journal.sqlite_file import JOURNAL_FILE
+    from plimsoll.journal.journal_file import JOURNAL_FILE
 
     return Path(data or DEFAULT_DATA) / JOURNAL_FILE
 
@@ -35,7 +35,7 @@ def get_journal_path(data: str) -> Path:
 def open_journal(data: str) -> Iterator[JournalFile]:
     """Open the journal read-only, while it may still be written. Raises `NothingKnown` if there is none."""
     from plimsoll.journal.errors import NothingKnown
-    from plimsoll.journal.sqlite_file import JournalFile
+    from plimsoll.journal.journal_file import JournalFile
 
     path = get_journal_path(data)
     if not path.exists():

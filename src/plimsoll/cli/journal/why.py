@@ -146,12 +146,14 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
         except NotFound:
             found = None
         is_known = found is not None and ref in read_last_plans(found)
-        return found, None if is_known else await _read_brake(client, namespace, of_nodes=ref.kind not in _OF_TIDB)
+        return found, None if is_known else await _read_pause_reason(
+            client, namespace, of_nodes=ref.kind not in _OF_TIDB
+        )
 
     where = f"ConfigMap {namespace}/{name}"
-    data, brake = run_with_client(connection, read, is_silent=is_silent)
-    if brake is not None:
-        return [_build_held_back(ref, brake)]
+    data, pause_reason = run_with_client(connection, read, is_silent=is_silent)
+    if pause_reason is not None:
+        return [_build_held_back(ref, pause_reason)]
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 
@@ -169,7 +171,7 @@ def _read_from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_s
     return [ObjectDecision.from_last_plan(last_plan)]
 
 
-async def _read_brake(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
+async def _read_pause_reason(client: Client, namespace: str, *, of_nodes: bool) -> Reason | None:
     """What keeps the controllers from acting; None: nothing does. `of_nodes`: the node autoscaler, not that of TiDB."""
     from plimsoll.kube.errors import ApiError
     from plimsoll.nodes.config.configure import read_runtime_config
@@ -191,16 +193,16 @@ async def _read_brake(client: Client, namespace: str, *, of_nodes: bool) -> Reas
     ).reason
 
 
-def _build_held_back(ref: Ref, brake: Reason) -> ObjectDecision:
+def _build_held_back(ref: Ref, pause_reason: Reason) -> ObjectDecision:
     """The answer about an object that no decision names, while the controllers may not act."""
     from plimsoll.core.plans import NotDone, Reason
     from plimsoll.journal.decisions import ObjectDecision
     from plimsoll.operator.pause import DRY_RUN, PAUSED
     from plimsoll.runtime.clocks import RealClock
 
-    advice = {DRY_RUN: _ADVICE_ON_DRY_RUN, PAUSED: _ADVICE_ON_PAUSE}.get(brake.code, _ADVICE_BESIDE_OTHERS)
-    reason = Reason(code=brake.code, message=f"no decision names it yet; {advice}")
-    held_back = NotDone(what=f"held back: {brake}", about=(ref,), reason=reason)
+    advice = {DRY_RUN: _ADVICE_ON_DRY_RUN, PAUSED: _ADVICE_ON_PAUSE}.get(pause_reason.code, _ADVICE_BESIDE_OTHERS)
+    reason = Reason(code=pause_reason.code, message=f"no decision names it yet; {advice}")
+    held_back = NotDone(what=f"held back: {pause_reason}", about=(ref,), reason=reason)
     return ObjectDecision(ref=ref, at=RealClock().now(), subsystem="controllers", snapshot=0, not_done=(held_back,))
 
 

@@ -168,7 +168,7 @@ class EventRecorder:
             self._drop(folded, CHATTER)
             return
         try:
-            written = await self._send_with_retries(_Draft(folded, entry, self._new_name(folded.last)))
+            written = await self._send_with_retries(_PendingEvent(folded, entry, self._new_name(folded.last)))
         except asyncio.CancelledError:
             self._drop(folded, "stopped")
             raise
@@ -180,48 +180,52 @@ class EventRecorder:
             self._written += folded.times
             self._correlator.record_write(entry, written, self._clock.monotonic_s())
 
-    async def _send_with_retries(self, draft: _Draft) -> Written:
+    async def _send_with_retries(self, pending: _PendingEvent) -> Written:
         """Write it, again and again while the trouble may pass. Sending it twice leaves one event with one count."""
         policy = self._settings.retry
         failures = 0
         while True:
             try:
-                return await self._send(draft)
+                return await self._send(pending)
             except _PASSING as error:
-                draft.may_be_there |= not isinstance(error, NotSent)
+                pending.may_be_there |= not isinstance(error, NotSent)
                 failures += 1
                 if policy.is_used_up(failures):
                     raise
                 wait_s = max(policy.draw_delay_s(failures, self._entropy), policy.read_retry_after_s(error))
             await self._clock.sleep(wait_s)
 
-    async def _send(self, draft: _Draft) -> Written:
-        occurrence, times, before = draft.occurrence, draft.folded.times, draft.entry.before
+    async def _send(self, pending: _PendingEvent) -> Written:
+        occurrence, times, before = pending.occurrence, pending.folded.times, pending.entry.before
         if before is None:
-            return await self._create(draft, Written(name=draft.name, count=times, first_at=draft.folded.first_at))
+            return await self._create(
+                pending, Written(name=pending.name, count=times, first_at=pending.folded.first_at)
+            )
         now = Written(name=before.name, count=before.count + times, first_at=before.first_at)
-        patch = count_patch(message=draft.entry.message, count=now.count, last_at=occurrence.at)
+        patch = count_patch(message=pending.entry.message, count=now.count, last_at=occurrence.at)
         try:
             await self._client.merge_patch(Event, now.name, patch, namespace=occurrence.namespace)
         except NotFound:
             # Servers forget events after an hour.
-            return await self._create(draft, now)
+            return await self._create(pending, now)
         return now
 
-    async def _create(self, draft: _Draft, new: Written) -> Written:
+    async def _create(self, pending: _PendingEvent, new: Written) -> Written:
         for _ in range(_NAMES_TRIED):
             try:
-                await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
+                await self._client.create(
+                    Event, pending.body(new, self._source), namespace=pending.occurrence.namespace
+                )
             except AlreadyExists:
-                if draft.may_be_there:
+                if pending.may_be_there:
                     return new
                 # An event of another recorder, of the same nanosecond: in virtual time many are recorded in one
                 # instant.
-                draft.name = self._new_name(draft.occurrence)
-                new = Written(name=draft.name, count=new.count, first_at=new.first_at)
+                pending.name = self._new_name(pending.occurrence)
+                new = Written(name=pending.name, count=new.count, first_at=new.first_at)
             else:
                 return new
-        raise GaveUp(f"{_NAMES_TRIED} names for an event about {draft.occurrence.about.name} were taken")
+        raise GaveUp(f"{_NAMES_TRIED} names for an event about {pending.occurrence.about.name} were taken")
 
     def _new_name(self, occurrence: Occurrence) -> str:
         """No two alike: a clock that stands still is helped on."""
@@ -252,8 +256,8 @@ def _is_of_ended_namespace(error: PlimsollError | None) -> bool:
             return False
 
 
-class _Draft:
-    """An event on its way to the server."""
+class _PendingEvent:
+    """An event that is being written to the server."""
 
     def __init__(self, folded: QueuedEvent, entry: Entry, name: str) -> None:
         self.folded = folded

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, lock_directory
+from plimsoll.local.apiserver.storage.drivers.store_file import DATA_FILE, lock_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -310,7 +310,7 @@ class SimulatedCloud:
         planner.plan()
         shape = await self._shape(group)
         for number in range(delta):
-            placed = planner.ledger.place(shape, [*shape.zones])
+            placed = planner.availability.place(shape, [*shape.zones])
             if isinstance(placed, MachineError):
                 raise CloudOutOfResources(f"{placed.code}: {placed.message} (room for {number} of {delta})")
 

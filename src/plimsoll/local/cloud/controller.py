@@ -21,12 +21,12 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
 from plimsoll.kube.informer.own_writes import MutationCache
 from plimsoll.local.cloud.actuator import MachineActuator, exact_time
+from plimsoll.local.cloud.availability import quota_problems, unsold_problems
 from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
 from plimsoll.local.cloud.catalogue import sold_machine_types
 from plimsoll.local.cloud.events import CloudEvents
 from plimsoll.local.cloud.machines.templates import ZONE
 from plimsoll.local.cloud.planner import CloudView, ObservedNode, next_number, plan
-from plimsoll.local.cloud.stock import quota_problems, unsold_problems
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
 

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.local.cloud.stock import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
+from plimsoll.local.cloud.availability import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
+from plimsoll.local.cloud.availability import NOT_SOLD, Availability
 from plimsoll.local.cloud.catalogue import SoldMachineTypes  # noqa: TC001 -- msgspec resolves the annotations of Values
 from plimsoll.local.cloud.machines.templates import InvalidTemplate, MachineTemplate, build_template
-from plimsoll.local.cloud.stock import NOT_SOLD, StockLedger
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.simulated_cloud import (
     BootRule,
@@ -139,11 +139,11 @@ def is_being_removed(machine: Machine) -> bool:
 
 
 class Planner:
-    """Computes one plan. After `plan`, `ledger` counts existing and planned machines."""
+    """Computes one plan. After `plan`, `availability` counts existing and planned machines."""
 
     def __init__(self, view: CloudView) -> None:
         self._view = view
-        self.ledger = StockLedger(view.cloud, now=view.now)
+        self.availability = Availability(view.cloud, now=view.now)
         self._groups = {group.metadata.name: group for group in view.groups}
         self._members: dict[str, list[Machine]] = {name: [] for name in self._groups}
         self._shapes: dict[tuple[str, str], MachineTemplate | InvalidTemplate] = {}
@@ -188,7 +188,7 @@ class Planner:
             if machine.status.started_time is not None:
                 shape = self.template_of_machine(machine)
                 if shape is not None:
-                    self.ledger.hold(shape, machine.spec.zone)
+                    self.availability.hold(shape, machine.spec.zone)
 
     def template_of_machine(self, machine: Machine) -> MachineTemplate | None:
         """The template of the type the machine was created with, whatever its group has now."""
@@ -242,7 +242,7 @@ class Planner:
             self._new.append(NewMachine(name=node.name, spec=spec, adopts=node))
             self._names.add(node.name)
             if isinstance(shape, MachineTemplate):
-                self.ledger.hold(shape, zone)
+                self.availability.hold(shape, zone)
         return len(self._new) - before
 
     def _look_after(self, group: NodeGroup, shape: MachineTemplate | InvalidTemplate, staying: list[Machine]) -> None:
@@ -262,7 +262,7 @@ class Planner:
         if error is None or error.class_ != ErrorClass.OUT_OF_RESOURCES or machine.status.started_time is not None:
             return
         zones = sorted(shape.zones, key=lambda zone: (in_zone[zone], zone != machine.spec.zone))
-        zone = self.ledger.place(shape, zones)
+        zone = self.availability.place(shape, zones)
         if isinstance(zone, str):
             in_zone[zone] += 1
             spec = self._machine_spec(group, shape, machine.metadata.name, zone=zone)
@@ -309,7 +309,7 @@ class Planner:
             error = MachineError(class_=ErrorClass.OUT_OF_RESOURCES, code=NOT_SOLD, message=shape.problem)
             return self._view.cloud.zones[0], error
         zones = sorted(shape.zones, key=lambda zone: in_zone.get(zone, 0))
-        placed = self.ledger.place(shape, zones)
+        placed = self.availability.place(shape, zones)
         return (placed, None) if isinstance(placed, str) else (zones[0], placed)
 
     def _machine_spec(

@@ -56,7 +56,9 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
         unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
         for unneeded_node in simulation.unneeded
     }
-    departures = select_nodes_to_delete(simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since))
+    nodes_to_delete = select_nodes_to_delete(
+        simulation, policy, now=snapshot.at, state=replace(known, unneeded_since=since)
+    )
     return LoopResult(
         number=snapshot.number,
         at=snapshot.at,
@@ -66,8 +68,8 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
         scale_down=ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=since,
-            unremovable=(*simulation.unremovable, *departures.unremovable),
-            nodes_to_delete=departures,
+            unremovable=(*simulation.unremovable, *nodes_to_delete.unremovable),
+            nodes_to_delete=nodes_to_delete,
             known=known,
         ),
     )

@@ -175,7 +175,7 @@ class ScaleDownOrchestrator:
         options = context.policy.scale_down
         cooldown = "" if options.delay_type_local else self.cooldowns.find_cooldown(options, context.now)
         if cooldown and not self._consolidator.is_waiting:
-            reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {cooldown}")
+            reason = Reason(code=IN_COOLDOWN, message=f"in cooldown: {cooldown}")
             return replace(part, skipped=reason, is_in_cooldown=True)
         if context.blocked_by is not None:
             return replace(part, skipped=context.blocked_by)

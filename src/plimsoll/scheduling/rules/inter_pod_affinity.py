@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
 
-_NO_COMPANY: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
+_AFFINITY_NOT_MET: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
 _AVOIDS: Final = Refusal(
     plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",), resolvable=True
 )
@@ -46,7 +46,7 @@ class InterPod:
     def __init__(self, pod: Pod, view: ClusterView) -> None:
         self._wanted = affinity_terms(pod)
         self._unwanted = anti_affinity_terms(pod)
-        self._company: Counter[_Domain] = Counter()
+        self._matching: Counter[_Domain] = Counter()
         self._avoids: Counter[_Domain] = Counter()
         self._avoided: Counter[_Domain] = Counter()
         self._pod = pod
@@ -69,9 +69,9 @@ class InterPod:
         return self._namespaces.get(self._pod.metadata.namespace, {})
 
     def minds(self, placed: PlacedPod) -> bool:
-        """Whether a pod like this one is company, is avoided, or avoids the pod."""
-        company, unwanted = self._match(placed) if self._wanted or self._unwanted else (False, [])
-        return company or bool(unwanted) or bool(self._terms_against(placed))
+        """Whether a pod matches the affinity, is avoided, or avoids this pod."""
+        is_match, unwanted = self._match(placed) if self._wanted or self._unwanted else (False, [])
+        return is_match or bool(unwanted) or bool(self._terms_against(placed))
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
@@ -80,9 +80,9 @@ class InterPod:
         self._count_avoiding(placed, place)
 
     def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
-        company, unwanted = self._match(placed)
-        if company:
-            self._company.update(_domains(self._wanted, place))
+        is_match, unwanted = self._match(placed)
+        if is_match:
+            self._matching.update(_domains(self._wanted, place))
         if unwanted:
             self._avoids.update(_domains(unwanted, place))
 
@@ -93,10 +93,10 @@ class InterPod:
         return found
 
     def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
-        """Whether a pod is wanted company (it matches all terms at once), and the terms by which it is avoided."""
+        """Whether a pod matches all affinity terms at once, and the anti-affinity terms that it matches."""
         known = (placed.namespace, placed.labels, namespace_labels)
-        company = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
-        return company, [term for term in self._unwanted if term.means(*known)]
+        is_match = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
+        return is_match, [term for term in self._unwanted if term.means(*known)]
 
     def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
         if meaning_it := self._terms_against(placed):
@@ -111,8 +111,8 @@ class InterPod:
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels = place.labels
-        if self._wanted and not self._has_company(labels):
-            return _NO_COMPANY
+        if self._wanted and not self._has_affinity_match(labels):
+            return _AFFINITY_NOT_MET
         if self._avoids and any(
             (term.topology_key, labels.get(term.topology_key)) in self._avoids for term in self._unwanted
         ):
@@ -121,12 +121,12 @@ class InterPod:
             return _AVOIDED
         return None
 
-    def _has_company(self, labels: Mapping[str, str]) -> bool:
+    def _has_affinity_match(self, labels: Mapping[str, str]) -> bool:
         if any(term.topology_key not in labels for term in self._wanted):
             return False
-        if all((term.topology_key, labels[term.topology_key]) in self._company for term in self._wanted):
+        if all((term.topology_key, labels[term.topology_key]) in self._matching for term in self._wanted):
             return True
-        return not self._company and self._matches_itself
+        return not self._matching and self._matches_itself
 
 
 def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:

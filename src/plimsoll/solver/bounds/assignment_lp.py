@@ -28,14 +28,14 @@ class Proposal:
 
     types: tuple[int, ...]
     """The types in the program."""
-    worth: Floats
+    item_values: Floats
     """[C]: the value of one item."""
     resource: Floats
     """[types in the program, R]: the value of a unit of a resource in a bin of that type."""
 
     def total(self, relaxation: Relaxation) -> float:
         """The value of all items."""
-        return float(relaxation.counts @ self.worth)
+        return float(relaxation.counts @ self.item_values)
 
 
 @dataclass(slots=True)
@@ -154,6 +154,6 @@ class AssignmentProgram:
         rows = np.array(self._shares.capacity)[:, None] + np.arange(resources)[None, :]
         return Proposal(
             types=tuple(self._shares.types),
-            worth=np.maximum(solved.dual[: len(relaxation.counts)], 0) * self._scale / relaxation.counts,
+            item_values=np.maximum(solved.dual[: len(relaxation.counts)], 0) * self._scale / relaxation.counts,
             resource=np.maximum(-solved.dual[rows], 0),
         )

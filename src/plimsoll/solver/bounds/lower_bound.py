@@ -2,7 +2,7 @@
 
 No bound relies on a solver. Linear programs only propose what a class and a unit of each resource are worth; `_certify`
 turns any proposal into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its
-price, then everything costs at least its worth divided by `dearest` (Farley).
+price, then everything costs at least its value divided by `dearest` (Farley).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bound:
     """A lower bound of the cost, and the item values that prove it."""
 
     cost: float
-    worth: Floats
+    item_values: Floats
     """[C]: 0 for items that fit nowhere or cost nothing; a hint without any guarantee."""
 
 
@@ -57,13 +57,13 @@ def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math
 
 def compute_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> Bound:
     """The bound with its item values, which are close to those of the best packing."""
-    worth = np.zeros(len(problem.counts))
+    item_values = np.zeros(len(problem.counts))
     relaxation = relax(problem)
     if relaxation is None:
-        return Bound(cost=0.0, worth=worth)
-    volume, worth[relaxation.classes] = _bound_by_volume(relaxation, effort, enough)
+        return Bound(cost=0.0, item_values=item_values)
+    volume, item_values[relaxation.classes] = _bound_by_volume(relaxation, effort, enough)
     best = max(_bound_by_dearest_item(relaxation), volume) * (1 - SAFETY)
-    return Bound(cost=find_reachable_sum(relaxation.price, best) * (1 - SAFETY), worth=worth)
+    return Bound(cost=find_reachable_sum(relaxation.price, best) * (1 - SAFETY), item_values=item_values)
 
 
 def _bound_by_dearest_item(relaxation: Relaxation) -> float:
@@ -76,14 +76,14 @@ def _bound_by_volume(relaxation: Relaxation, effort: Effort, enough: float) -> t
     uniform = solve_resource_prices(relaxation.counts @ relaxation.sizes, relaxation.capacity, relaxation.price)[
         None, :
     ]
-    worth = relaxation.sizes @ uniform[0]
-    bound, _ = _certify(relaxation, Proposal(types=(), worth=worth, resource=uniform))
+    item_values = relaxation.sizes @ uniform[0]
+    bound, _ = _certify(relaxation, Proposal(types=(), item_values=item_values, resource=uniform))
     if bound >= enough:
-        return bound, worth
+        return bound, item_values
     few = _merge_classes(relaxation)
     support = np.flatnonzero(relaxation.capacity @ uniform[0] >= relaxation.price * (1 - EXACT))
     better, finer = _bound_by_assignment(relaxation, few, _choose_first_types(few, support), effort, enough)
-    return (better, finer) if better > bound else (bound, worth)
+    return (better, finer) if better > bound else (bound, item_values)
 
 
 def solve_volume_values(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
@@ -100,7 +100,7 @@ def _bound_by_assignment(
     """The best bound of the program while it is extended by the types that its dual values make too attractive."""
     program, inside = AssignmentProgram(few, effort), np.zeros(len(relaxation.price), dtype=np.bool_)
     slack = EXACT if effort.rounds >= PROVING else CLOSE
-    best, worth = 0.0, np.zeros(len(relaxation.counts))
+    best, item_values = 0.0, np.zeros(len(relaxation.counts))
     for _ in range(2 + effort.rounds // 4):
         program.add_types(types)
         inside[types] = True
@@ -111,34 +111,36 @@ def _bound_by_assignment(
         lifted = proposal if few is relaxation else _lift(relaxation, proposal)
         bound, dearness = _certify(relaxation, lifted)
         if bound > best:
-            best, worth = bound, lifted.worth
+            best, item_values = bound, lifted.item_values
         if best >= min(enough, proposal.total(few) * (1 - slack)):
             break
         order = np.argsort(-dearness, kind="stable")
         types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
         if not len(types):
             break
-    return best, worth
+    return best, item_values
 
 
 def _certify(relaxation: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
     """A valid bound; and per type, the largest value that a bin can hold, divided by its price.
 
-    For any worths u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
+    For any values u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
     as many as fit times what v exceeds u times their size. Every u that is at hand is tried on every type.
     """
-    excess = np.maximum(proposal.worth[None, :] - proposal.resource @ relaxation.sizes.T, 0)
+    excess = np.maximum(proposal.item_values[None, :] - proposal.resource @ relaxation.sizes.T, 0)
     ceiling = relaxation.capacity @ proposal.resource.T + relaxation.fit @ excess.T
     dearness = ceiling.min(axis=1) / relaxation.price
     dearest = float(dearness.max())
-    return (float(relaxation.counts @ proposal.worth) / dearest if dearest > 0 else 0.0), dearness
+    return (float(relaxation.counts @ proposal.item_values) / dearest if dearest > 0 else 0.0), dearness
 
 
 def _lift(relaxation: Relaxation, proposal: Proposal) -> Proposal:
-    """Worths of cells as worths of classes: what the cheapest type that takes a class asks for its resources."""
+    """Values of cells as values of classes: what the cheapest type that takes a class asks for its resources."""
     takes = relaxation.fit[list(proposal.types)] > 0
-    worth = np.where(takes, proposal.resource @ relaxation.sizes.T, np.inf).min(axis=0)
-    return Proposal(types=proposal.types, worth=np.where(np.isfinite(worth), worth, 0), resource=proposal.resource)
+    item_values = np.where(takes, proposal.resource @ relaxation.sizes.T, np.inf).min(axis=0)
+    return Proposal(
+        types=proposal.types, item_values=np.where(np.isfinite(item_values), item_values, 0), resource=proposal.resource
+    )
 
 
 def _merge_classes(relaxation: Relaxation) -> Relaxation:

@@ -83,9 +83,9 @@ def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
 
 def _sort_best_first(coarse: PackingProblem, cell_items: CellItems, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
     """The bins to carry out, one by one."""
-    worth = cell_items.means @ cell_items.weights
+    values = cell_items.means @ cell_items.weights
     gain = [
-        float(worth[list(pattern.classes)] @ np.array(pattern.items)) / coarse.price[pattern.type] for pattern in plan
+        float(values[list(pattern.classes)] @ np.array(pattern.items)) / coarse.price[pattern.type] for pattern in plan
     ]
     order = np.lexsort((np.arange(len(plan)), -np.round(gain, 9)))
     bins = [plan[at] for at in order.tolist() for _ in range(plan[at].bins)]
@@ -145,13 +145,13 @@ def _build_cell_items(problem: PackingProblem, cell: Ints, effort: Effort) -> Ce
     share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
     unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
     solved = solve_volume_values(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
-    worth = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
+    weights = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
     return CellItems(
         takes=np.ascontiguousarray(problem.requests.T),
         sizes=np.ascontiguousarray(sizes.T),
         units=unit,
-        weights=worth,
-        values=sizes @ worth,
+        weights=weights,
+        values=sizes @ weights,
         per_bin=problem.per_bin,
         keys=np.ascontiguousarray(problem.exclusive),
         starts=np.concatenate([[0], np.cumsum(np.bincount(cell))]).astype(np.int64),

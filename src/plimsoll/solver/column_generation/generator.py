@@ -67,16 +67,16 @@ def improve(problem: PackingProblem, incumbent: Packing, effort: Effort, *, boun
     generator = _Generator(served, effort)
     best = replace(incumbent, left=np.zeros_like(incumbent.left))
     generator.learn(best.patterns)
-    for found in _pack_near_bound(served, effort, generator.layout, bound.worth):
+    for found in _pack_near_bound(served, effort, generator.layout, bound.item_values):
         best = _choose_better(served, found, best)
         generator.learn(found.patterns)
         if best.cost <= enough:
             break
     for threshold, closeness in DIVES_AT if best.cost > enough else ():
-        worth = generator.generate_columns(bound, close=closeness * effort.gap)
-        if worth is None:
+        item_values = generator.generate_columns(bound, close=closeness * effort.gap)
+        if item_values is None:
             break
-        best = _choose_better(served, join_patterns(served, generator.dive(threshold, worth)), best)
+        best = _choose_better(served, join_patterns(served, generator.dive(threshold, item_values)), best)
         if best.cost <= enough:
             break
     return incumbent if best.cost >= incumbent.cost else replace(best, left=incumbent.left)
@@ -88,16 +88,16 @@ def _choose_better(problem: PackingProblem, found: Packing, best: Packing) -> Pa
     return found if cheaper and not found.left.any() and is_valid(problem, found) else best
 
 
-def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, worth: Floats) -> Iterator[Packing]:
+def _pack_near_bound(problem: PackingProblem, effort: Effort, layout: Layout, item_values: Floats) -> Iterator[Packing]:
     """Packings by the item values of the bound, and by values close to these.
 
     They are seldom better than the incumbent, but sometimes much better. A master that knows their patterns saves about
     thirty rounds.
     """
-    if not worth.any():
+    if not item_values.any():
         return
     for round_number in range(NEAR):
-        values = worth.copy()
+        values = item_values.copy()
         values[layout.classes] *= _build_perturbation(len(layout.classes), round_number)
         yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
 
@@ -144,39 +144,42 @@ class _Generator:
         those of the bound.
         """
         if not self._bound:
-            self._bound, self._centre = bound.cost, bound.worth[self.layout.classes] if bound.worth.any() else None
-        worth: Floats | None = None
+            self._bound, self._centre = (
+                bound.cost,
+                bound.item_values[self.layout.classes] if bound.item_values.any() else None,
+            )
+        item_values: Floats | None = None
         promising = self._all_types
         for round_number in range(self._rounds + 1):
             solution = self._master.solve(self.layout.demand)
             if solution is None:
                 break
-            worth = solution.worth
+            item_values = solution.item_values
             if solution.cost <= self._bound * (1 + close) or not self._rounds:
                 break
             self._rounds -= 1
-            asked = worth if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * worth
+            asked = item_values if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * item_values
             if round_number % ALL_ASKED and self._ask(asked, solution, promising)[0]:
                 continue
             added, dearness = self._ask_all(asked, solution)
             if not added and not self._ask_exactly(solution, dearness):
                 break
             promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
-        return worth
+        return item_values
 
     def _ask_all(self, asked: Floats, solution: MasterSolution) -> tuple[bool, Floats]:
         """Price all types, which also gives Farley's bound. If nothing is new, use the dual values of the master."""
         added, dearness = self._ask(asked, solution, self._all_types)
         if not added and self._centre is not None:
-            asked = solution.worth
+            asked = solution.item_values
             added, dearness = self._ask(asked, solution, self._all_types)
         farley = float(self.layout.demand.left @ asked) / max(float(dearness.max()), 1e-300)
         if farley > self._bound:
             self._centre, self._bound = asked, farley
         return added, dearness
 
-    def dive(self, threshold: float, worth: Floats) -> list[BinPattern]:
-        """Whole bins of known fillings, then the rest as `mixed` packs it, with the master's worths or its own."""
+    def dive(self, threshold: float, item_values: Floats) -> list[BinPattern]:
+        """Whole bins of known fillings, then the rest as `mixed` packs it, with the master's values or its own."""
         demand = Demand(*(part.copy() for part in self.layout.demand))
         fillings: list[BinPattern] = []
         for _ in range(DIVES):
@@ -186,7 +189,7 @@ class _Generator:
             if not taken or not demand.left.any():
                 break
         if demand.left.any():
-            fillings += self._pack_rest(demand, worth)
+            fillings += self._pack_rest(demand, item_values)
         return fillings
 
     def _ask(self, asked: Floats, solution: MasterSolution, types: Ints) -> tuple[bool, Floats]:
@@ -196,7 +199,7 @@ class _Generator:
         ceilings = find_best_contents(
             instance, build_item_values(asked, self._least), self.layout.demand.left, types, contents
         )
-        better = np.flatnonzero(contents @ solution.worth > solution.price[types] * (1 + BETTER))
+        better = np.flatnonzero(contents @ solution.item_values > solution.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
         return added, ceilings * asked.max() / solution.price[types]
 
@@ -208,18 +211,20 @@ class _Generator:
         instance = self.layout.instance
         if instance.fit.size > EXACT_PAIRS or instance.keyed.any():
             return False
-        worth = build_item_values(solution.worth)
+        item_values = build_item_values(solution.item_values)
         contents = np.zeros(instance.fit.shape, dtype=np.int64)
         for type_ in np.argsort(-dearness, kind="stable").tolist():
             budget = min(self._branches, BRANCHES_AT_ONCE)
-            *_, spent = solve_content_exactly(instance, worth, type_, self.layout.demand.left, contents[type_], budget)
+            *_, spent = solve_content_exactly(
+                instance, item_values, type_, self.layout.demand.left, contents[type_], budget
+            )
             self._branches -= spent
-        better = np.flatnonzero(contents @ solution.worth > solution.price * (1 + BETTER))
+        better = np.flatnonzero(contents @ solution.item_values > solution.price * (1 + BETTER))
         return self._master.add(better, contents[better])
 
-    def _pack_rest(self, demand: Demand, worth: Floats) -> tuple[BinPattern, ...]:
+    def _pack_rest(self, demand: Demand, item_values: Floats) -> tuple[BinPattern, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))
-        counts[self.layout.classes], values[self.layout.classes] = demand.left, worth
+        counts[self.layout.classes], values[self.layout.classes] = demand.left, item_values
         available = np.zeros_like(self._problem.available)
         available[self.layout.types] = demand.available
         rest = replace(self._problem, counts=counts, available=available, room=demand.room)
@@ -242,12 +247,12 @@ class _Generator:
 
 @kernel()
 def find_best_contents(
-    instance: PackingInstance, worth: ItemValues, left: IntVector, types: IntVector, contents: IntMatrix
+    instance: PackingInstance, item_values: ItemValues, left: IntVector, types: IntVector, contents: IntMatrix
 ) -> FloatVector:
     """Write a content for each of the types; for each, a value that no content exceeds where no keys exclude any."""
     ceilings = np.zeros(types.size)
     prices = np.zeros(instance.takes.shape[0])
     for at in range(types.size):
-        _, ceiling = find_best_content(instance, worth, types[at], left, contents[at], prices)
+        _, ceiling = find_best_content(instance, item_values, types[at], left, contents[at], prices)
         ceilings[at] = ceiling
     return ceilings

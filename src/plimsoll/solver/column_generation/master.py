@@ -25,7 +25,7 @@ class MasterSolution:
     cost: float
     amounts: Floats
     """The fractional number of bins per column."""
-    worth: Floats
+    item_values: Floats
     """[C]: the dual value of an item: the cost of one more."""
     price: Floats
     """[T]: the price of a bin, including the value of the limits that it uses."""
@@ -71,8 +71,8 @@ class MasterProgram:
         price = self._laid.instance.price.copy()
         price[self._short] -= np.minimum(solved.dual[classes : classes + short], 0)
         price -= self._laid.instance.use @ np.minimum(solved.dual[classes + short :], 0)
-        worth = np.maximum(solved.dual[:classes], 0)
-        return MasterSolution(cost=solved.objective, amounts=solved.primal, worth=worth, price=price)
+        item_values = np.maximum(solved.dual[:classes], 0)
+        return MasterSolution(cost=solved.objective, amounts=solved.primal, item_values=item_values, price=price)
 
     def take_whole(self, amounts: Floats, demand: Demand, threshold: float) -> list[tuple[int, int, Ints]]:
         """(type, bins, content) of fillings by their whole amounts, fractions from the threshold on rounded up.

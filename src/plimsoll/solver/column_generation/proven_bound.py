@@ -57,14 +57,14 @@ def prove_bound(problem: PackingProblem, effort: Effort, *, known: float, enough
     return max(known, find_reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
 
 
-def bound_from_values(problem: PackingProblem, worth: Floats) -> float:
-    """What these worths of items show: a valid bound wherever they come from, and a good one if they are good.
+def bound_from_values(problem: PackingProblem, item_values: Floats) -> float:
+    """The bound that these item values prove: a valid bound wherever they come from, and a good one if they are good.
 
-    No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
+    No bin holds items worth more than `dearest` times its price, so that all cost their value over it at least.
     """
     reduced, classes = _reduce_problem(problem)
     layout = build_layout(reduced)
-    values = worth[classes][layout.classes]
+    values = item_values[classes][layout.classes]
     if not values.any():
         return 0.0
     types, scaled = np.arange(len(layout.types)), build_item_values(values)
@@ -131,9 +131,9 @@ class _Proof:
             if solution is None or max(best, known) >= min(enough, solution.cost * (1 - CLOSE)):
                 break
             tried = (
-                [solution.worth]
+                [solution.item_values]
                 if centre is None
-                else [CENTRE * centre + (1 - CENTRE) * solution.worth, solution.worth]
+                else [CENTRE * centre + (1 - CENTRE) * solution.item_values, solution.item_values]
             )
             for asked in tried:
                 added, found = self._round(asked, solution)
@@ -161,20 +161,22 @@ class _Proof:
 
     def _round(self, asked: Floats, solution: MasterSolution) -> tuple[bool, float]:
         """Whether there are new columns, and the bound that these values prove."""
-        worth = build_item_values(asked)
-        contents, ceilings = self._round_contents(worth)
+        item_values = build_item_values(asked)
+        contents, ceilings = self._round_contents(item_values)
         dearness = ceilings / self._shelf.price
-        proven = self._compute_bound(worth, float(dearness.max()))
+        proven = self._compute_bound(item_values, float(dearness.max()))
         if self._add_columns(self._types, contents, solution):
             return True, proven
-        contents, dearest = self._solve_contents(worth, contents, dearness)
-        return self._add_columns(self._types, contents, solution), max(proven, self._compute_bound(worth, dearest))
+        contents, dearest = self._solve_contents(item_values, contents, dearness)
+        return self._add_columns(self._types, contents, solution), max(
+            proven, self._compute_bound(item_values, dearest)
+        )
 
-    def _round_contents(self, worth: ItemValues) -> tuple[Ints, Floats]:
+    def _round_contents(self, item_values: ItemValues) -> tuple[Ints, Floats]:
         contents = np.zeros((len(self._types), len(self._left)), dtype=np.int64)
-        return contents, find_best_contents(self._shelf, worth, self._left, self._types, contents)
+        return contents, find_best_contents(self._shelf, item_values, self._left, self._types, contents)
 
-    def _solve_contents(self, worth: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
+    def _solve_contents(self, item_values: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
         """Contents of types that matter, exactly, and the most that a bin holds over its price.
 
         Types that could not even by their fractions be dearer than the dearest so far do not matter.
@@ -185,15 +187,15 @@ class _Proof:
                 break
             content = contents[type_].copy()
             budget = max(min(self._at_once, self._branches), 0)
-            _, ceiling, spent = solve_content_exactly(self._shelf, worth, type_, self._left, content, budget)
+            _, ceiling, spent = solve_content_exactly(self._shelf, item_values, type_, self._left, content, budget)
             self._branches -= spent
             contents[type_] = content
             dearest = max(dearest, ceiling / float(self._shelf.price[type_]))
         return contents, dearest
 
-    def _compute_bound(self, worth: ItemValues, dearest: float) -> float:
-        return float(self._left @ worth.values) / dearest if dearest > 0 else 0.0
+    def _compute_bound(self, item_values: ItemValues, dearest: float) -> float:
+        return float(self._left @ item_values.values) / dearest if dearest > 0 else 0.0
 
     def _add_columns(self, types: Ints, contents: Ints, solution: MasterSolution) -> bool:
-        better = np.flatnonzero(contents @ solution.worth > self._shelf.price * (1 + BETTER))
+        better = np.flatnonzero(contents @ solution.item_values > self._shelf.price * (1 + BETTER))
         return self._master.add(types[better], contents[better])

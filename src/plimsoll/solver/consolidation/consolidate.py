@@ -144,7 +144,7 @@ class _Cover:
     """[N]"""
     keep: Floats
     """[types]: the number of nodes to keep."""
-    worth: Floats
+    value: Floats
     """[types]: the value of the capacity at the resource prices."""
     bound: float
 
@@ -165,8 +165,8 @@ class _Cover:
         program.add_rows(ones, ones * INFINITE, Sparse.of_dense(share.T))
         solved = program.solve()
         if solved is None:
-            return cls(type_of=type_of, keep=many * 0, worth=share.sum(axis=1), bound=paid)
-        return cls(type_of=type_of, keep=solved.primal, worth=share @ solved.dual, bound=paid + solved.objective)
+            return cls(type_of=type_of, keep=many * 0, value=share.sum(axis=1), bound=paid)
+        return cls(type_of=type_of, keep=solved.primal, value=share @ solved.dual, bound=paid + solved.objective)
 
     def order(self, cluster: NodeSet) -> Ints:
         """Removable nodes: most expensive for what they are worth first, then those with fewest items.
@@ -174,10 +174,10 @@ class _Cover:
         Nodes that cannot receive items come first, because they are useless as survivors.
         """
         items = np.concatenate(([0], np.cumsum(cluster.movable[:, 1])))[cluster.starts]
-        worth = self.worth[self.type_of]
-        ratio = np.where(worth > 1e-12, cluster.price / np.maximum(worth, 1e-12), np.inf)
-        receives = np.ones(len(worth), dtype=np.bool_) if cluster.receives is None else cluster.receives
-        ranked = np.lexsort((np.arange(len(worth)), np.diff(items), -np.round(ratio, 9), receives))
+        value = self.value[self.type_of]
+        ratio = np.where(value > 1e-12, cluster.price / np.maximum(value, 1e-12), np.inf)
+        receives = np.ones(len(value), dtype=np.bool_) if cluster.receives is None else cluster.receives
+        ranked = np.lexsort((np.arange(len(value)), np.diff(items), -np.round(ratio, 9), receives))
         return ranked[cluster.removable[ranked]]
 
 

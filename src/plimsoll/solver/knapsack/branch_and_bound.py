@@ -30,14 +30,14 @@ WHOLE: Final = 1e-7
 
 @kernel()
 def solve_content_exactly(
-    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, budget: int
+    instance: PackingInstance, item_values: ItemValues, type_: int, left: IntVector, content: IntVector, budget: int
 ) -> tuple[float, float, int]:
     """Write the best content of a bin; its value, a value no content exceeds, and the branches it took.
 
     Keys are not supported: callers pass them as resources of which a bin has one.
     """
     prices = np.zeros(instance.takes.shape[0])
-    value, ceiling = find_best_content(instance, worth, type_, left, content, prices)
+    value, ceiling = find_best_content(instance, item_values, type_, left, content, prices)
     low, high = np.zeros((DEPTH, left.size), dtype=np.int64), np.zeros((DEPTH, left.size), dtype=np.int64)
     high[0, :] = np.minimum(left, instance.fit[type_])
     bounds = np.full(DEPTH, ceiling)
@@ -51,11 +51,11 @@ def solve_content_exactly(
             continue
         spent += 1
         amounts = np.zeros(left.size)
-        bound = branch_bound(instance, worth, type_, low[waiting], high[waiting], amounts)
+        bound = branch_bound(instance, item_values, type_, low[waiting], high[waiting], amounts)
         if bound <= value * (1.0 + NEAR):
             continue
         rounded = low[waiting].copy()
-        found = round_amounts(instance, worth, type_, high[waiting], rounded, amounts)
+        found = round_amounts(instance, item_values, type_, high[waiting], rounded, amounts)
         if found > value:
             value = found
             content[:] = rounded
@@ -72,7 +72,12 @@ def solve_content_exactly(
 
 @kernel()
 def branch_bound(
-    instance: PackingInstance, worth: ItemValues, type_: int, low: IntVector, high: IntVector, amounts: FloatVector
+    instance: PackingInstance,
+    item_values: ItemValues,
+    type_: int,
+    low: IntVector,
+    high: IntVector,
+    amounts: FloatVector,
 ) -> float:
     """What no content between `low` and `high` is worth more than; -1 where there is none. Writes what is above low."""
     space = instance.spaces[type_].copy()
@@ -91,20 +96,27 @@ def branch_bound(
             if instance.takes[r, c] > 0:
                 most[c] = min(most[c], free[r] // instance.takes[r, c])
     prices = np.zeros(free.size)
-    return sum_values(worth.values, low) + solve_relaxation(instance, worth, space, most, amounts, prices)
+    return sum_values(item_values.values, low) + solve_relaxation(instance, item_values, space, most, amounts, prices)
 
 
 @kernel()
 def round_amounts(
-    instance: PackingInstance, worth: ItemValues, type_: int, high: IntVector, content: IntVector, amounts: FloatVector
+    instance: PackingInstance,
+    item_values: ItemValues,
+    type_: int,
+    high: IntVector,
+    content: IntVector,
+    amounts: FloatVector,
 ) -> float:
     """Put the whole parts of the amounts into a content, and what else fits; its value."""
     for c in range(content.size):
         content[c] += int(amounts[c] + WHOLE)
     free = instance.capacity[type_].copy()
-    keep_within(instance, worth.order, content, free)
-    fill(instance, worth.order[find_fitting(instance, high, content, free)[worth.order]], high, content, free)
-    return sum_values(worth.values, content)
+    keep_within(instance, item_values.order, content, free)
+    fill(
+        instance, item_values.order[find_fitting(instance, high, content, free)[item_values.order]], high, content, free
+    )
+    return sum_values(item_values.values, content)
 
 
 @kernel()

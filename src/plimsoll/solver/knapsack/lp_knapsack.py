@@ -75,7 +75,12 @@ class Basis(NamedTuple):
 
 @kernel()
 def find_best_content(
-    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, content: IntVector, prices: FloatVector
+    instance: PackingInstance,
+    item_values: ItemValues,
+    type_: int,
+    left: IntVector,
+    content: IntVector,
+    prices: FloatVector,
 ) -> tuple[float, float]:
     """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
 
@@ -85,7 +90,7 @@ def find_best_content(
     prices[:] = 0.0
     most = np.minimum(left, instance.fit[type_])
     if instance.keys.shape[1] > 0:
-        keep_one_of_a_key(instance, worth.order, most)
+        keep_one_of_a_key(instance, item_values.order, most)
     rows = instance.takes.shape[0]
     free = instance.capacity[type_].copy()
     whole = True
@@ -98,24 +103,26 @@ def find_best_content(
             break
     if whole:
         content[:] = most
-        value = sum_values(worth.values, content)
+        value = sum_values(item_values.values, content)
         return value, value
     amounts = np.zeros(most.size)
-    bound = solve_relaxation(instance, worth, instance.spaces[type_], most, amounts, prices)
+    bound = solve_relaxation(instance, item_values, instance.spaces[type_], most, amounts, prices)
     for c in range(most.size):
         content[c] = int(amounts[c] + TINY)
-    keep_within(instance, worth.order, content, free)
+    keep_within(instance, item_values.order, content, free)
     other = content.copy()
     spare = free.copy()
-    fill(instance, worth.order[find_fitting(instance, most, content, free)[worth.order]], most, content, free)
+    fill(
+        instance, item_values.order[find_fitting(instance, most, content, free)[item_values.order]], most, content, free
+    )
     fill(
         instance,
-        sort_by_density(instance, worth, prices, np.nonzero(find_fitting(instance, most, other, spare))[0]),
+        sort_by_density(instance, item_values, prices, np.nonzero(find_fitting(instance, most, other, spare))[0]),
         most,
         other,
         spare,
     )
-    value, second = sum_values(worth.values, content), sum_values(worth.values, other)
+    value, second = sum_values(item_values.values, content), sum_values(item_values.values, other)
     if second > value:
         content[:] = other
         value = second
@@ -193,14 +200,16 @@ def fill(instance: PackingInstance, order: IntVector, most: IntVector, content: 
 
 
 @kernel()
-def sort_by_density(instance: PackingInstance, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
+def sort_by_density(
+    instance: PackingInstance, item_values: ItemValues, prices: FloatVector, classes: IntVector
+) -> IntVector:
     """These classes by falling value per request, resources weighted by their prices in this bin."""
     density = np.zeros(classes.size)
     for i in range(classes.size):
         weight = TINY
         for r in range(prices.size):
             weight += prices[r] * instance.sizes[r, classes[i]]
-        density[i] = worth.values[classes[i]] / weight
+        density[i] = item_values.values[classes[i]] / weight
     ordered: IntVector = classes[sort_falling(density)]
     return ordered
 
@@ -213,7 +222,7 @@ def sort_falling(values: FloatVector) -> IntVector:
 
 @kernel(allocates=False)
 def compute_ceiling(
-    instance: PackingInstance, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector
+    instance: PackingInstance, item_values: ItemValues, type_: int, left: IntVector, prices: FloatVector
 ) -> float:
     """An upper bound of the value of any content, for any resource prices: the space plus the surplus of items."""
     bound = 0.0
@@ -221,7 +230,7 @@ def compute_ceiling(
         bound += prices[r] * instance.spaces[type_, r]
     for c in range(left.size):
         if left[c] > 0:
-            surplus = worth.values[c]
+            surplus = item_values.values[c]
             for r in range(prices.size):
                 surplus -= prices[r] * instance.sizes[r, c]
             if surplus > 0.0:
@@ -232,7 +241,7 @@ def compute_ceiling(
 @kernel()
 def solve_relaxation(
     instance: PackingInstance,
-    worth: ItemValues,
+    item_values: ItemValues,
     space: FloatVector,
     most: IntVector,
     amounts: FloatVector,
@@ -248,8 +257,8 @@ def solve_relaxation(
             basis.side[c] = 1.0
     surplus = np.zeros(classes)
     for _ in range(4 * (classes + rows)):
-        price_resources(basis, worth.values, prices)
-        compute_surplus(worth.values, instance.sizes, prices, surplus)
+        price_resources(basis, item_values.values, prices)
+        compute_surplus(item_values.values, instance.sizes, prices, surplus)
         entering = choose_entering_variable(surplus, basis.side, prices)
         if entering < 0:
             break
@@ -262,7 +271,7 @@ def solve_relaxation(
             amounts[basis.basic[r]] = min(max(basis.level[r], 0.0), most[basis.basic[r]])
         prices[r] = max(prices[r], 0.0)
         bound += prices[r] * space[r]
-    compute_surplus(worth.values, instance.sizes, prices, surplus)
+    compute_surplus(item_values.values, instance.sizes, prices, surplus)
     for c in range(classes):
         if surplus[c] > 0.0:
             bound += surplus[c] * most[c]

@@ -71,7 +71,7 @@ def build_open_bins(fillings: int, entries: int) -> OpenBins:
 
 @kernel()
 def add_pattern(opened: OpenBins, type_: int, bins: int, content: IntVector) -> OpenBins:
-    """The ledger with one filling more."""
+    """The open bins with one more filling."""
     fillings, entries = opened.length[0], opened.length[1]
     if fillings == opened.types.size or entries + content.size > opened.classes.size:
         longer = build_open_bins(2 * fillings + 16, 2 * entries + 2 * content.size)
@@ -115,7 +115,12 @@ def take(instance: PackingInstance, demand: Demand, type_: int, bins: int, conte
 
 @kernel()
 def open_bins(
-    instance: PackingInstance, worth: ItemValues, price: FloatVector, demand: Demand, opened: OpenBins, ceiling: float
+    instance: PackingInstance,
+    item_values: ItemValues,
+    price: FloatVector,
+    demand: Demand,
+    opened: OpenBins,
+    ceiling: float,
 ) -> tuple[OpenBins, float]:
     """Fill bins until nothing is left that may be placed, or the cost is sure to reach the ceiling.
 
@@ -126,13 +131,13 @@ def open_bins(
     cost = 0.0
     end_cost, end_type, end_length = np.inf, -1, 0
     end = Demand(demand.left.copy(), demand.available.copy(), demand.room.copy())
-    while cost + (1.0 - TINY) * sum_values(worth.least, demand.left) < min(ceiling, end_cost):
+    while cost + (1.0 - TINY) * sum_values(item_values.least, demand.left) < min(ceiling, end_cost):
         drop_closed(instance, demand, candidates)
         last = find_cheapest_single(instance, demand)
         if last >= 0 and cost + instance.price[last] < end_cost:
             end_cost, end_type, end_length = cost + instance.price[last], last, opened.length[0]
             copy_demand(end, demand)
-        chosen = find_best_candidate(instance, worth, price, demand, candidates)
+        chosen = find_best_candidate(instance, item_values, price, demand, candidates)
         if chosen < 0:
             break
         content = candidates.contents[chosen]
@@ -185,10 +190,10 @@ def drop_closed(instance: PackingInstance, demand: Demand, candidates: TypeCandi
 
 @kernel()
 def find_best_candidate(
-    instance: PackingInstance, worth: ItemValues, price: FloatVector, demand: Demand, candidates: TypeCandidates
+    instance: PackingInstance, item_values: ItemValues, price: FloatVector, demand: Demand, candidates: TypeCandidates
 ) -> int:
     """The type with most value for its price, asking those that might beat it; -1 when none has anything."""
-    whole = sum_values(worth.values, demand.left)
+    whole = sum_values(item_values.values, demand.left)
     for t in range(candidates.upper_bound.size):
         candidates.upper_bound[t] = min(candidates.upper_bound[t], whole / price[t])
     while True:
@@ -201,13 +206,18 @@ def find_best_candidate(
             return best if candidates.ratio[best] > 0.0 else -1
         if not candidates.rebounded[chosen_type]:
             candidates.rebounded[chosen_type] = True
-            bound = compute_ceiling(instance, worth, chosen_type, demand.left, candidates.prices[chosen_type])
+            bound = compute_ceiling(instance, item_values, chosen_type, demand.left, candidates.prices[chosen_type])
             candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
             continue
         _, bound = find_best_content(
-            instance, worth, chosen_type, demand.left, candidates.contents[chosen_type], candidates.prices[chosen_type]
+            instance,
+            item_values,
+            chosen_type,
+            demand.left,
+            candidates.contents[chosen_type],
+            candidates.prices[chosen_type],
         )
-        value = sum_values(worth.judged, candidates.contents[chosen_type])
+        value = sum_values(item_values.judged, candidates.contents[chosen_type])
         candidates.ratio[chosen_type] = value / price[chosen_type]
         candidates.upper_bound[chosen_type] = min(candidates.upper_bound[chosen_type], bound / price[chosen_type])
         candidates.tightness[chosen_type] = min(value / max(bound, TINY * TINY), 1.0)

@@ -170,9 +170,11 @@ def repack(
     classes = np.nonzero(items)[0]
     types = np.nonzero(instance.price <= cost)[0]
     part = restrict(instance, types, classes)
-    worth = perturb_values(value_sets, classes, attempt)
+    item_values = perturb_values(value_sets, classes, attempt)
     own = Demand(items[classes], demand.available[types], demand.room.copy())
-    opened, new_cost = open_bins(part, worth, part.price, own, build_open_bins(16, 16 * classes.size), cost + TINY)
+    opened, new_cost = open_bins(
+        part, item_values, part.price, own, build_open_bins(16, 16 * classes.size), cost + TINY
+    )
     bins = 0
     for f in range(opened.length[0]):
         bins += opened.bins[f]

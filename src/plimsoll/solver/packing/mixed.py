@@ -94,7 +94,7 @@ class _Runs:
         self.bound = math.fsum(self.least * layout.demand.left)
         vectors = [values] if values is not None else compute_value_vectors(layout.instance, self.least)
         few = slice(max(effort.value_vectors, 1))
-        self.worths = [build_item_values(vector, self.least) for vector in vectors[few]]
+        self.item_values = [build_item_values(vector, self.least) for vector in vectors[few]]
         self.first = (
             []
             if values is not None
@@ -102,7 +102,7 @@ class _Runs:
         )
 
     def iterate_portfolio(self) -> Iterator[_RunInput]:
-        return (_RunInput(worth, self.layout.instance.price) for worth in (*self.first, *self.worths))
+        return (_RunInput(item_values, self.layout.instance.price) for item_values in (*self.first, *self.item_values))
 
     def iterate_limit_prices(self) -> Iterator[_RunInput]:
         """Prices of bins that include their use of the limits; items are valued by price or equally."""
@@ -114,23 +114,25 @@ class _Runs:
         each_alike = build_item_values(np.ones(self.least.size), self.least)
         for share in (0.5, 1.0):
             price = np.maximum((1.0 - share) * money + share * scarce / max(float(scarce.max()), 1e-12), 1e-9)
-            yield _RunInput(self.worths[0], price)
+            yield _RunInput(self.item_values[0], price)
             yield _RunInput(each_alike, price)
 
     def iterate_favouring(self, left: Ints) -> Iterator[_RunInput]:
         """Raise the values of items that were left in the last run."""
-        values = self.worths[0].values * np.where(left > 0, 4.0, 1.0)
-        self.worths[0] = build_item_values(values, self.least)
-        yield _RunInput(self.worths[0], self.layout.instance.price)
+        values = self.item_values[0].values * np.where(left > 0, 4.0, 1.0)
+        self.item_values[0] = build_item_values(values, self.least)
+        yield _RunInput(self.item_values[0], self.layout.instance.price)
 
     def choose_best(self, best: _Plan, runs: Iterator[_RunInput]) -> _Plan:
         """The best of the given plan and of these runs, which stop once a plan is good enough."""
-        for worth, price in runs:
+        for item_values, price in runs:
             if self._is_good_enough(best):
                 break
             ceiling = math.inf if best.left.any() else best.cost
             demand = Demand(*(part.copy() for part in self.layout.demand))
-            opened, cost = open_bins(self.layout.instance, worth, price, demand, build_open_bins(64, 1024), ceiling)
+            opened, cost = open_bins(
+                self.layout.instance, item_values, price, demand, build_open_bins(64, 1024), ceiling
+            )
             best = min(best, _Plan(opened, demand, cost), key=lambda plan: plan.rank)
         return best
 
@@ -143,7 +145,9 @@ class _Runs:
         if not rows or self._is_good_enough(plan) or tries < FEWEST_TRIES:
             return rows
         pool, untouched = build_pool(rows, instance, self.least, SHAKEN_BINS)
-        value_sets = ItemValueSets(np.array([worth.values for worth in self.worths]), self.least[None, :])
+        value_sets = ItemValueSets(
+            np.array([item_values.values for item_values in self.item_values]), self.least[None, :]
+        )
         improve_bins(instance, demand, pool, value_sets, tries=tries, patience=PATIENCE)
         return untouched + pool_rows(pool)
 

@@ -21,7 +21,7 @@ class Solution:
 
     packing: Packing
     bound: float
-    worth: Floats
+    item_values: Floats
     """[C]: what items are worth by the reckoning that shows the bound; a hint, as `proofs.bound_from_values` takes it.
     """
 

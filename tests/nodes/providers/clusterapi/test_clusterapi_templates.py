@@ -73,7 +73,7 @@ def test_annotations_go_before_the_infrastructures_word():
 
 def test_processors_and_memory_must_be_known():
     assert capacity_of(written(cpu="4"), Infrastructure()) == TemplateProblem(
-        problem="nothing tells how much memory its nodes have"
+        problem="neither annotations nor the machine template give the memory of its nodes"
     )
     assert isinstance(capacity_of(written(cpu="4", memory="much"), Infrastructure()), TemplateProblem)
 

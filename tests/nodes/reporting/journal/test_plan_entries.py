@@ -93,10 +93,10 @@ def test_why_each_node_is_kept():
 
 
 def test_why_an_unneeded_node_does_not_go():
-    cooldown = Reason(code="ScaleDownInCooldown", message="in cool-down")
+    cooldown = Reason(code="ScaleDownInCooldown", message="in cooldown")
     one = loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=cooldown))
 
-    assert about(one, "node/n1") == ["- node/n1 is not needed and stays for now: in cool-down"]
+    assert about(one, "node/n1") == ["- node/n1 is not needed and stays for now: in cooldown"]
 
 
 def test_why_a_group_is_not_grown():

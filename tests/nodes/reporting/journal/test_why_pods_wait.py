@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from plimsoll.core.plans import Reason
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan_and_outcomes
 from tests.cli.runner import plimsoll

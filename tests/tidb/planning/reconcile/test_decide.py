@@ -234,7 +234,7 @@ def test_the_next_store_waits_until_the_pod_of_the_last_is_gone():
 
 
 def test_a_store_that_leaves_stays_if_it_is_wanted_again():
-    """Even before its cool-down: its replicas were not lowered yet."""
+    """Even before its cooldown: its replicas were not lowered yet."""
     world = seen(group(replicas=2, drain_record=MARK), status={KEY: entry(-1, omitted_count=2)})
     found = decided(world, plan(count=2))
     assert kinds(found) == [f"BringBack {KEY} 2"]

@@ -1,4 +1,4 @@
-"""What holds for any world, any answer and any history: limits, cool-downs, one store at a time, all accounted for."""
+"""What holds for any world, any answer and any history: limits, cooldowns, one store at a time, all accounted for."""
 
 from __future__ import annotations
 

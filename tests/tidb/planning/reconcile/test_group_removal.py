@@ -61,7 +61,7 @@ def test_who_trusts_omissions_needs_no_second_answer():
 
 
 def test_counting_ends_when_enough_have_been_counted():
-    """Or the status would be written at every pass while a cool-down lasts."""
+    """Or the status would be written at every pass while a cooldown lasts."""
     world = seen(group(), status={KEY: entry(0, omitted_count=2)})
     assert decided(world, now=10).status[KEY].omitted_count == 2
 

@@ -110,7 +110,7 @@ def _crowd(crowding: list[int], fitting: Sequence[NodeEvaluation], key: str, cou
         crowding[index] += most if domain is None else counts.get(domain, 0)
 
 
-# ---- company
+# ---- inter-pod affinity
 
 
 def _list_preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:

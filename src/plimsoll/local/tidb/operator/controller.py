@@ -17,7 +17,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.common.pod_control import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     build_controller_reference,
     build_event_subject,
 )

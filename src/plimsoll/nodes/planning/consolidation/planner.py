@@ -41,7 +41,7 @@ from plimsoll.nodes.planning.scaledown.planner import (
     find_blocking_pod,
     find_receiving_nodes,
 )
-from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
+from plimsoll.nodes.planning.scaledown.problem import PodToMove, ScaleDownProblem
 from plimsoll.nodes.planning.scaledown.selection import ATOMIC_FAILED
 from plimsoll.nodes.planning.scaledown.simulator import (
     MovedPods,
@@ -371,7 +371,7 @@ def find_replacement(
     rows: Sequence[int],
     *,
     gone: Sequence[int],
-    moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]],
+    moved_pods: Mapping[int, Sequence[PodToMove]],
 ) -> Replacement | None:
     """A replacement for these nodes; None if it does not schedule all of their pods."""
     without = _remove_nodes(problem, {*rows, *gone}, moved_pods)
@@ -405,9 +405,7 @@ def _list_moving_pods(problem: ScaleDownProblem, row: int) -> list[tuple[PlacedP
     return [(placed, kind) for placed, kind in problem.pods_by_node.list_pods(row) if placed.key in moving]
 
 
-def _remove_nodes(
-    problem: ScaleDownProblem, rows: set[int], moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
-) -> Snapshot:
+def _remove_nodes(problem: ScaleDownProblem, rows: set[int], moved_pods: Mapping[int, Sequence[PodToMove]]) -> Snapshot:
     """The snapshot without these nodes, with moved pods on their new nodes."""
     snapshot, names = problem.snapshot, problem.arrays.names
     gone = {names[row] for row in rows}

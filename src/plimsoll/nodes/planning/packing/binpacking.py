@@ -232,17 +232,17 @@ def _pack_new_nodes(
         for pattern in answer.patterns
     ]
     # Dual values for a part of the options are not a bound for the others.
-    worths = {}
+    item_values = {}
     if len(types) == len(problem.options):
-        worths = {**onto.worths, **_compute_values(packed, items[chosen] - answer.left, found.worth)}
-    return replace(onto, batches=(*onto.batches, *batches), worths=worths), left
+        item_values = {**onto.item_values, **_compute_values(packed, items[chosen] - answer.left, found.item_values)}
+    return replace(onto, batches=(*onto.batches, *batches), item_values=item_values), left
 
 
-def _compute_values(slices: Sequence[DemandSlice], items: Ints, worth: Floats) -> dict[int, float]:
+def _compute_values(slices: Sequence[DemandSlice], items: Ints, item_values: Floats) -> dict[int, float]:
     """The dual value of one pod per class; the mean over the slices of the class."""
     pods: dict[int, int] = {}
     total: dict[int, float] = {}
-    for demand_slice, count, value in zip(slices, items.tolist(), worth.tolist(), strict=True):
+    for demand_slice, count, value in zip(slices, items.tolist(), item_values.tolist(), strict=True):
         pods[demand_slice.number] = pods.get(demand_slice.number, 0) + count * demand_slice.pods_per_item
         total[demand_slice.number] = total.get(demand_slice.number, 0.0) + count * value
     return {number: total[number] / pods[number] for number in pods if pods[number]}

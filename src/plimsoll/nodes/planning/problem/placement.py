@@ -37,7 +37,7 @@ class Placement:
     batches: tuple[NodeBatch, ...] = ()
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
     """Class to why some of its pods are unschedulable, if the cause is not lack of room."""
-    worths: Mapping[int, float] = field(default_factory=dict, compare=False)
+    item_values: Mapping[int, float] = field(default_factory=dict, compare=False)
     """The dual value of a pod per class on new nodes, for the lower bound of the cost."""
     _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The cached result of `count_placed`: a placement does not change."""

@@ -7,7 +7,7 @@ Rows are nodes [N], kinds are pods equal to every rule about moving [K], classes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.state.node_pods import PodsByNode
     from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
     from plimsoll.solver.problem import Flags, Ints
+
+
+class PodToMove(NamedTuple):
+    """A pod that needs another node, and the number of its class."""
+
+    placed: PlacedPod
+    class_number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,10 +106,10 @@ class ScaleDownProblem:
         """The drainability per kind [K]."""
         return self.drainability.statuses
 
-    def list_pods_to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
-        """Pods of a node that must be rescheduled if it is removed, with their classes."""
+    def list_pods_to_move(self, row: int) -> list[PodToMove]:
+        """Pods of a node that must be rescheduled if it is removed."""
         return [
-            (placed, int(self.running_classes.class_of[kind]))
+            PodToMove(placed, int(self.running_classes.class_of[kind]))
             for placed, kind in self.pods_by_node.list_pods(row)
             if self.statuses[kind].outcome is DrainOutcome.MOVE
         ]

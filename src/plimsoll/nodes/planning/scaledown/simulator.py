@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.nodes.model.scale_down_plan import PodMove
+from plimsoll.nodes.planning.scaledown.problem import PodToMove
 from plimsoll.nodes.planning.state.node_pods import remove_node_name
 from plimsoll.scheduling import ClusterView, Fits
 from plimsoll.scheduling.feasibility import prepare_pod
@@ -35,7 +36,7 @@ MAX_CHECKS: Final = 200_000
 MANY_REMOVALS: Final = 200
 """From this many removals on, the first candidates are emptied into the last ones first."""
 
-MovedPods = dict[int, list[tuple["PlacedPod", int]]]
+MovedPods = dict[int, list["PodToMove"]]
 """Row to the pods that were moved there and stayed, with their classes."""
 
 
@@ -154,14 +155,12 @@ def apply_moves(problem: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tupl
     for (row, number), listed in sorted(waiting.items(), key=lambda item: item[0]):
         for placed, source in listed:
             if source != row and row not in gone:
-                moved_pods[row].append((placed, number))
+                moved_pods[row].append(PodToMove(placed, number))
                 named.append(PodMove(pod=placed.key, source=names[source], target=names[row]))
     return moved_pods, tuple(named)
 
 
-def find_refused_moves(
-    problem: ScaleDownProblem, moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]]
-) -> set[PodKey]:
+def find_refused_moves(problem: ScaleDownProblem, moved_pods: Mapping[int, Sequence[PodToMove]]) -> set[PodKey]:
     """Pods moved in bulk that the plain rules refuse on their new nodes. Each node is checked alone.
 
     That is enough, because pods with rules about other nodes are never moved in bulk.
@@ -190,7 +189,7 @@ class RemovalSimulator:
         *,
         receives: Flags,
         removed: Iterable[int] = (),
-        moved_pods: Mapping[int, Sequence[tuple[PlacedPod, int]]] | None = None,
+        moved_pods: Mapping[int, Sequence[PodToMove]] | None = None,
         hints: Mapping[PodKey, str] | None = None,
     ) -> None:
         """`removed`: rows that are removed already; `moved_pods`: pods moved to their rows before."""
@@ -214,42 +213,39 @@ class RemovalSimulator:
         replay = Replay(self._build_view(without=row))
         groups: dict[object, Alike] = {}
         free = self.free.copy()
-        placed_at: list[tuple[PlacedPod, int, int]] = []
-        for placed, number in self._sort_largest_first(pods):
+        placed_at: list[tuple[PodToMove, int]] = []
+        for pod in self._sort_largest_first(pods):
+            placed, number = pod
             # Pods of a class are exchangeable except for their claims.
             alike = placed.key if placed.claims else number
             group = groups.get(alike) or groups.setdefault(alike, replay.alike(remove_node_name(placed.pod)))
-            found = self._find_first_fit(replay, group, (placed, number), free, without=row)
+            found = self._find_first_fit(replay, group, pod, free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
             replay.place(group, self._problem.arrays.names[found], str(placed.key))
             free[found] -= self._problem.requests[number]
-            placed_at.append((placed, number, found))
+            placed_at.append((pod, found))
         return self._commit_moves(row, placed_at)
 
-    def _commit_moves(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[PodMove, ...]:
+    def _commit_moves(self, row: int, placed_at: list[tuple[PodToMove, int]]) -> tuple[PodMove, ...]:
         names = self._problem.arrays.names
         self._leave(row)
         self.moved_pods.pop(row, None)
-        for placed, number, target in placed_at:
-            self._settle(target, [(placed, number)])
-        made = tuple(
-            PodMove(pod=placed_pod.key, source=names[row], target=names[target]) for placed_pod, _, target in placed_at
-        )
+        for pod, target in placed_at:
+            self._settle(target, [pod])
+        made = tuple(PodMove(pod=pod.placed.key, source=names[row], target=names[target]) for pod, target in placed_at)
         self.moves += made
         return made
 
-    def _sort_largest_first(self, pods: list[tuple[PlacedPod, int]]) -> list[tuple[PlacedPod, int]]:
+    def _sort_largest_first(self, pods: list[PodToMove]) -> list[PodToMove]:
         requests = self._problem.requests
         largest = np.maximum(requests.max(axis=0, initial=1), 1)
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
-        return sorted(pods, key=lambda pod: (-size[pod[1]], pod[1], pod[0].key))
+        return sorted(pods, key=lambda pod: (-size[pod.class_number], pod.class_number, pod.placed.key))
 
-    def _find_first_fit(
-        self, replay: Replay, group: Alike, what: tuple[PlacedPod, int], free: Ints, *, without: int
-    ) -> int | None:
+    def _find_first_fit(self, replay: Replay, group: Alike, pod: PodToMove, free: Ints, *, without: int) -> int | None:
         """The hinted node first, then the fullest node that takes the pod."""
-        placed, number = what
+        placed, number = pod
         problem = self._problem
         needs = problem.requests[number]
         asked = needs > 0
@@ -275,7 +271,7 @@ class RemovalSimulator:
         self._repelling.pop(self._problem.arrays.names[row], None)
         self._receives[row] = False
 
-    def _settle(self, row: int, listed: Sequence[tuple[PlacedPod, int]]) -> None:
+    def _settle(self, row: int, listed: Sequence[PodToMove]) -> None:
         name = self._problem.arrays.names[row]
         self._states[name] = self._states[name].with_pods(placed for placed, _ in listed)
         self.moved_pods[row].extend(listed)

@@ -153,8 +153,8 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
         room=np.zeros(0, dtype=np.int64),
     )
     enough = cost / (1 + effort.gap)
-    worths = np.array([placement.worths.get(number, 0.0) for number in chosen.tolist()])
-    bound = bound_from_values(packing_problem, worths) if worths.any() else 0.0
+    item_values = np.array([placement.item_values.get(number, 0.0) for number in chosen.tolist()])
+    bound = bound_from_values(packing_problem, item_values) if item_values.any() else 0.0
     if bound < enough:
         bound = max(bound, lower_bound(packing_problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:

@@ -156,7 +156,7 @@ class Families:
         self.evicted_pods = new(Counter, "evicted_pods_total", "Pods evicted.", ("eviction_result",))
         self.unneeded_nodes = new(Gauge, "unneeded_nodes_count", "Nodes that are not needed now.")
         self.unremovable_nodes = new(Gauge, "unremovable_nodes_count", "Nodes that stay, by reason.", ("reason",))
-        self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cool-down, else 0.")
+        self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cooldown, else 0.")
         help_text = "From being due for removal to being removed (deleted=true) or needed again."
         self.removal_seconds = self._new_histogram(
             "node_removal_latency_seconds", help_text, ("deleted",), _build_buckets(1, 1.5, 19)

@@ -248,7 +248,7 @@ def test_what_was_kept_for_a_quota_goes_with_it():
             await world.put(mine)
             await world.create(an("v1", "ConfigMap", "cm", namespace=namespace))
             await world.store.update(key_of(mine), lambda _current: Delete())
-        return len(world.admission._quotas._ledgers)
+        return len(world.admission._quotas._usages)
 
     assert in_world(story) == 1
 
@@ -418,8 +418,8 @@ async def cancelled(work: Coroutine[Any, Any, Any], *, after: int) -> None:
 
 
 async def check_books(world: AdmissionHarness) -> None:
-    for ledger in world.admission._quotas._ledgers.values():
-        await ledger.catch_up(world.clock.now())
+    for usage in world.admission._quotas._usages.values():
+        await usage.catch_up(world.clock.now())
         assert ledger.compute_used() == use_of_pods(world)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.controller_manager.workloads.common.template_hash import compute_template_hash
+from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import compute_template_hash
 from plimsoll.local.controller_manager.workloads.deployments.controller import build_deployment_services
 from tests.local.controller_manager.workloads.replica_sets.builders import (
     DEPLOYMENTS,

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import build_identity_labels
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     StatefulSetPlan,

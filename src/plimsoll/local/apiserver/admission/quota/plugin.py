@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
 from plimsoll.local.apiserver.admission.pod_resources import Amounts, parse_quantities, subtract_amounts
 from plimsoll.local.apiserver.admission.quota.usage import compute_usage, find_missing_resources
-from plimsoll.local.apiserver.admission.quota.usage_tracker import QuotaLedger, read_quota_spec
+from plimsoll.local.apiserver.admission.quota.usage_tracker import QuotaUsage, read_quota_spec
 from plimsoll.local.apiserver.admission.server_status import write_status
 from plimsoll.local.apiserver.storage import Key, ListQuery
 
@@ -35,7 +35,7 @@ class ResourceQuotas:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._ledgers: dict[Key, QuotaLedger] = {}
+        self._usages: dict[Key, QuotaUsage] = {}
 
     async def validate(self, attempt: AdmissionAttributes) -> None:
         if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
@@ -43,41 +43,41 @@ class ResourceQuotas:
         quotas = [
             stored.decode_body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items
         ]
-        ledgers = [(quota, self._get_ledger(quota)) for quota in quotas]
+        usages = [(quota, self._get_usage(quota)) for quota in quotas]
         now = self._clock.now()
-        for _, ledger in ledgers:
-            await ledger.catch_up(now)
-        charged = self._check_and_reserve(attempt, ledgers)
+        for _, usage in usages:
+            await usage.catch_up(now)
+        charged = self._check_and_reserve(attempt, usages)
         if not attempt.dry_run:
             await self._write_statuses(attempt, charged)
 
     def release(self, attempt: AdmissionAttributes) -> None:
-        for ledger in self._ledgers.values():
-            ledger.release(attempt)
+        for usage in self._usages.values():
+            usage.release(attempt)
 
     def _check_and_reserve(
-        self, attempt: AdmissionAttributes, ledgers: list[tuple[Json, QuotaLedger]]
-    ) -> list[tuple[Json, QuotaLedger]]:
+        self, attempt: AdmissionAttributes, usages: list[tuple[Json, QuotaUsage]]
+    ) -> list[tuple[Json, QuotaUsage]]:
         """Refuse, or reserve what is asked for; returns the quotas that were charged. Nothing here may wait."""
         assert attempt.obj is not None
         stored_as = attempt.resource.stored_as
-        pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.find_charged_names(stored_as, attempt.obj)]
-        for quota, ledger in pertinent:
+        pertinent = [(quota, usage) for quota, usage in usages if usage.find_charged_names(stored_as, attempt.obj)]
+        for quota, usage in pertinent:
             unspecified = (
-                find_missing_resources(attempt.obj, ledger.find_charged_names(stored_as, attempt.obj))
+                find_missing_resources(attempt.obj, usage.find_charged_names(stored_as, attempt.obj))
                 if stored_as == "pods"
                 else None
             )
             if unspecified is not None:
                 raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {unspecified}")
         asked = self._compute_added(attempt) if pertinent else {}
-        charged = [(quota, ledger) for quota, ledger in pertinent if ledger.terms.names.intersection(asked)]
-        for quota, ledger in charged:
-            _check(attempt, quota, used=ledger.compute_used(), asked=asked)
+        charged = [(quota, usage) for quota, usage in pertinent if usage.terms.names.intersection(asked)]
+        for quota, usage in charged:
+            _check(attempt, quota, used=usage.compute_used(), asked=asked)
         if not attempt.dry_run:
             key = Key(stored_as, attempt.namespace, attempt.obj["metadata"].get("name") or attempt.name)
-            for _, ledger in charged:
-                ledger.reserve(attempt, key, asked)
+            for _, usage in charged:
+                usage.reserve(attempt, key, asked)
         return charged
 
     def _compute_added(self, attempt: AdmissionAttributes) -> Amounts:
@@ -92,36 +92,36 @@ class ResourceQuotas:
             asked = subtract_amounts(asked, compute_usage(stored_as, attempt.old, now=now))
         return {name: amount for name, amount in asked.items() if amount}
 
-    def _get_ledger(self, quota: Json) -> QuotaLedger:
+    def _get_usage(self, quota: Json) -> QuotaUsage:
         metadata = quota["metadata"]
         key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), read_quota_spec(quota)
-        known = self._ledgers.get(key)
+        known = self._usages.get(key)
         if known is not None and known.terms == terms:
             return known
-        made = QuotaLedger(self._store, key.namespace, terms)
+        made = QuotaUsage(self._store, key.namespace, terms)
         if known is not None:
             made.inherit(known)
-        for gone in [ledger for ledger in self._ledgers if ledger == key or self._store.get(ledger) is None]:
-            self._ledgers.pop(gone).close()
-        self._ledgers[key] = made
+        for gone in [usage for usage in self._usages if usage == key or self._store.get(usage) is None]:
+            self._usages.pop(gone).close()
+        self._usages[key] = made
         return made
 
-    async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaLedger]]) -> None:
+    async def _write_statuses(self, attempt: AdmissionAttributes, charged: list[tuple[Json, QuotaUsage]]) -> None:
         """A write that is not admitted after all, because a status write failed or was cancelled, is not charged."""
         is_told = False
         try:
-            for quota, ledger in charged:
-                await self._write_status(quota, ledger)
+            for quota, usage in charged:
+                await self._write_status(quota, usage)
             is_told = True
         finally:
             if not is_told:
                 self.release(attempt)
 
-    async def _write_status(self, quota: Json, ledger: QuotaLedger) -> None:
+    async def _write_status(self, quota: Json, usage: QuotaUsage) -> None:
         metadata = quota["metadata"]
 
         def update_status(current: Json) -> Json:
-            used = {name: str(amount) for name, amount in ledger.compute_expected().items()}
+            used = {name: str(amount) for name, amount in usage.compute_expected().items()}
             return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
 
         key = Key(_QUOTAS, metadata["namespace"], metadata["name"])

@@ -54,7 +54,7 @@ class _Reservation(NamedTuple):
     amounts: Amounts
 
 
-class QuotaLedger:
+class QuotaUsage:
     """The usage of one quota."""
 
     def __init__(self, store: Store, namespace: str, terms: QuotaSpec) -> None:
@@ -119,8 +119,8 @@ class QuotaLedger:
         else:
             self._drop(id(attempt))
 
-    def inherit(self, other: QuotaLedger) -> None:
-        """Take over what is on its way, from a ledger that was kept under other terms."""
+    def inherit(self, other: QuotaUsage) -> None:
+        """Take over what is on its way, from a count under other terms."""
         for reservation in other._reserved.values():
             assert reservation.attempt.obj is not None
             if self.find_charged_names(reservation.key.resource, reservation.attempt.obj):

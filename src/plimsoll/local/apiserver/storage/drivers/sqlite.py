@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from zlib import crc32
 
 from plimsoll.local.apiserver.storage.drivers.interface import Compaction, Recovered, Row, Write
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, ERRORS, lock_directory, open_file
+from plimsoll.local.apiserver.storage.drivers.store_file import DATA_FILE, ERRORS, lock_directory, open_file
 from plimsoll.local.apiserver.storage.errors import NotStored, StoreClosed, StoreCorrupt, StoreUnusable
 from plimsoll.runtime.sqlite_file import explain_errors, run_transaction
 

@@ -15,22 +15,27 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, Updated, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     PodControl,
     build_event_subject,
     read_template,
     run_concurrently,
     run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import compute_next_availability_s
-from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL, Owner, Revisions, get_template
-from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
-from plimsoll.local.controller_manager.workloads.common.template_hash import compute_template_hash
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
+    REVISION_LABEL,
+    Owner,
+    Revisions,
+    get_template,
+)
+from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields
+from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import compute_template_hash
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     build_daemon_pod,
     build_revision_labels,
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
     from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component, Components
-    from plimsoll.local.controller_manager.workloads.common.revisions import CurrentRevision
+    from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import CurrentRevision
     from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonPlan
     from plimsoll.objects.api.workloads import DaemonSetStatus
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.controller_manager.workloads.common.pod_control import build_pod
-from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_pod
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.scheduling.rules.taints import Tolerations
 from plimsoll.scheduling.selectors import node_selector

@@ -17,20 +17,20 @@ from plimsoll.kube.informer.events import Deleted, Key, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
     list_managed_by,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     build_controller_reference,
     build_event_subject,
     is_namespace_terminating,
     read_template,
 )
-from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields, encode_condition
-from plimsoll.local.controller_manager.workloads.common.template_hash import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
+from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import (
     POD_TEMPLATE_HASH,
     Fingerprints,
     compute_fingerprint,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.errors import Invalid, NotFound
 from plimsoll.kube.informer.own_writes import Expectations
-from plimsoll.local.controller_manager.workloads.common.pod_control import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     PodControl,
     build_pod,
     read_template,

@@ -14,25 +14,25 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Deleted, Key, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
-from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates_in_any_order,
     list_managed_by,
     sort_oldest_first,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     PodControl,
     read_template,
     run_concurrently,
     run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import (
     is_active,
     is_more_than_status,
     select_active_pods,
 )
-from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields, encode_condition
+from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,
     compute_next_look_s,

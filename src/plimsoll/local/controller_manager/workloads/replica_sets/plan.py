@@ -10,9 +10,9 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.deletion_order import choose_pods_to_delete
-from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import BURST
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import (
     compute_next_availability_s,
     is_available,
     select_active_pods,

@@ -17,21 +17,21 @@ from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.informer.own_writes import RECHECK_S
-from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.common.pod_control import read_template
-from plimsoll.local.controller_manager.workloads.common.pod_readiness import compute_next_availability_s
-from plimsoll.local.controller_manager.workloads.common.revisions import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import read_template
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     REVISION_LABEL,
     Owner,
     Revisions,
     compute_data_hash,
     get_template,
 )
-from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
+from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import StatefulSetSource, parse_ordinal
 from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     StatefulSetView,
@@ -48,7 +48,7 @@ from plimsoll.scheduling.selectors import label_selector
 if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
     from plimsoll.local.components import Component, Components
-    from plimsoll.local.controller_manager.workloads.common.revisions import CurrentRevision
+    from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import CurrentRevision
     from plimsoll.objects.api.workloads import ControllerRevision, StatefulSetStatus
     from plimsoll.objects.codec.decoding import RawObject
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference, build_pod
-from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+    build_controller_reference,
+    build_pod,
+)
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

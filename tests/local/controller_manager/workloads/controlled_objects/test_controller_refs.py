@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from plimsoll.core.selectors import LabelSelector
-from plimsoll.local.controller_manager.workloads.common.controller_refs import Claim, claim_on
-from plimsoll.local.controller_manager.workloads.common.template_hash import compute_fingerprint, compute_template_hash
+from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import Claim, claim_on
+from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import (
+    compute_fingerprint,
+    compute_template_hash,
+)
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

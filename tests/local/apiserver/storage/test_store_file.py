@@ -25,8 +25,8 @@ from plimsoll.local.apiserver.storage import (
     StoreInUse,
     StoreUnusable,
 )
-from plimsoll.local.apiserver.storage.drivers import sqlite_file
-from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, MIGRATIONS
+from plimsoll.local.apiserver.storage.drivers import store_file
+from plimsoll.local.apiserver.storage.drivers.store_file import DATA_FILE, MIGRATIONS
 from tests.local.apiserver.storage.builders import StoppedClock, key, names, opened, pod, put, remove
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ async def test_an_older_schema_is_migrated(tmp_path: Path):
     await filled(tmp_path)
     further = (*MIGRATIONS, ("ALTER TABLE floors ADD COLUMN reason TEXT",))
     file = tmp_path / DATA_FILE
-    sqlite_file.open_file(file, further).close()
+    store_file.open_file(file, further).close()
     connection = sqlite3.connect(file)
     assert connection.execute("PRAGMA user_version").fetchone() == (len(further),)
     assert connection.execute("SELECT reason FROM floors").fetchall() == []
@@ -152,7 +152,7 @@ async def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path):
     await filled(tmp_path)
     broken = (*MIGRATIONS, ("CREATE TABLE half (a)", "this is no SQL"))
     with pytest.raises(StoreUnusable, match=DATA_FILE):
-        sqlite_file.open_file(tmp_path / DATA_FILE, broken)
+        store_file.open_file(tmp_path / DATA_FILE, broken)
     async with opened("sqlite", tmp_path) as store:
         assert store.count("pods") == 3
 
@@ -190,7 +190,7 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path, content: byte
 
 async def test_a_database_of_something_else_is_left_alone(tmp_path: Path):
     tamper(tmp_path, "CREATE TABLE theirs (a)")
-    with pytest.raises(StoreCorrupt, match="of something else"):
+    with pytest.raises(StoreCorrupt, match="of another program"):
         open_again(tmp_path)
     tamper(tmp_path, "DROP TABLE theirs")
 

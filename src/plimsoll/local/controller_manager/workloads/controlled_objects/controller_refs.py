@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
-from plimsoll.local.controller_manager.workloads.common.pod_control import build_controller_reference
+from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_controller_reference
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:

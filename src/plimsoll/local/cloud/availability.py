@@ -25,7 +25,7 @@ QUOTA_EXCEEDED: Final = "QUOTA_EXCEEDED"
 NOT_SOLD: Final = "MACHINE_TYPE_NOT_FOUND"
 
 
-class StockLedger:
+class Availability:
     """Counts machines and decides whether one more is available."""
 
     def __init__(self, cloud: CloudSpec, *, now: datetime) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.journal.entries import Query, Retention
 from plimsoll.journal.errors import JournalCorrupt, JournalTooNew, JournalUnusable
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, MIGRATIONS, JournalFile, hash_subject
+from plimsoll.journal.journal_file import JOURNAL_FILE, MIGRATIONS, JournalFile, hash_subject
 from tests.journal.builders import GROUP, done, left, plan, pod
 
 
@@ -150,7 +150,7 @@ def test_a_file_of_something_else_is_refused(file: Path):
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE t (x)")
     connection.close()
-    with pytest.raises(JournalCorrupt, match="something else"):
+    with pytest.raises(JournalCorrupt, match="of another program"):
         JournalFile(other)
 
 
@@ -195,7 +195,7 @@ def test_reading_what_is_not_there_makes_no_file(file: Path):
 
 
 def test_two_things_with_one_hash_are_told_apart(file: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plimsoll.journal.sqlite_file.hash_subject", lambda _ref: 1)
+    monkeypatch.setattr("plimsoll.journal.journal_file.hash_subject", lambda _ref: 1)
     journal = written(file, 1)
     assert journal.list_entries(Query(ref=pod("z"))) == ()
     assert len(journal.list_entries(Query(ref=pod("a")))) == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.common.revisions import (
+from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     build_revision_data,
     compute_data_hash,
     find_equal_revision,

@@ -1,1 +1,0 @@
-"""What workload controllers share: controller references, pod creation, revisions and readiness."""

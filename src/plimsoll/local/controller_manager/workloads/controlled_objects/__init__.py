@@ -1,0 +1,1 @@
+"""The pods and revisions that a workload controls: references, creation, deletion order, readiness and status."""
