@@ -420,7 +420,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], *, after: int) -> None:
 async def check_books(world: AdmissionHarness) -> None:
     for usage in world.admission._quotas._usages.values():
         await usage.catch_up(world.clock.now())
-        assert ledger.compute_used() == use_of_pods(world)
+        assert usage.compute_used() == use_of_pods(world)
 
 
 def use_of_pods(world: AdmissionHarness) -> dict[str, Quantity]:
