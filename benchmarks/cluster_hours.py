@@ -54,7 +54,7 @@ def churn(world: World, minute: int) -> int:
     replicas = REPLICAS - 10 if (minute // DEPLOYMENTS) % 2 == 0 else REPLICAS
     world.run_now(world.seeder.put(deployment(number, replicas=replicas), path="churn"))
     assert world.cluster is not None
-    pods = sorted(pod.metadata.name for pod in world.cluster.components.informers.informer_for(Pod).cache)
+    pods = sorted(pod.metadata.name for pod in world.cluster.components.informers.get_informer(Pod).cache)
     doomed = pods[minute::100][:10]
     for name in doomed:
         with suppress(NotFound):  # the smaller deployment was faster

@@ -103,7 +103,7 @@ async def _connected(
 async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
     """Until the informer has synced all of the server's pods."""
     async with _connected(kubeconfig) as client:
-        await anext(client.pages(Pod, Selection(page_size=1)))
+        await anext(client.iterate_pages(Pod, Selection(page_size=1)))
         informer = Informer(client, Pod, clock=RealClock(), entropy=SystemEntropy())
         stalls, meter = LoopStalls(), ResourceMeter()
         watching = asyncio.create_task(stalls.watch())

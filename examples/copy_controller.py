@@ -14,7 +14,7 @@ import sys
 from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer import Informer, Key
 from plimsoll.kube.leases import (
@@ -22,10 +22,10 @@ from plimsoll.kube.leases import (
     LeaseHolder,
     LeaseSettings,
     SuspendAwareClock,
+    generate_identity,
     run_while_leading,
-    unique_identity,
 )
-from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
+from plimsoll.kube.recorder import EventRecorder, EventType, build_reference
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import EventSource
@@ -42,7 +42,7 @@ async def main(kubeconfig: str) -> None:
     clock, entropy = RealClock(), SystemEntropy()
     access = find_access(kubeconfig=kubeconfig, environment=os.environ, clock=clock)
     lease = LeaseSettings(name="copy-controller", namespace=access.namespace)
-    identity = unique_identity(socket.gethostname(), entropy)
+    identity = generate_identity(socket.gethostname(), entropy)
     holder = LeaseHolder(lease, identity=identity, clock=SuspendAwareClock())
     async with HttpTransport(access) as transport:
         client = Client(transport, clock=clock, entropy=entropy)
@@ -66,12 +66,15 @@ def services(reader: Client, writer: Client) -> list[Service]:
         await writer.apply(ConfigMap, key.name, {"data": source.data}, namespace=target, force=True)
         said = f"copied {key.namespace}/{key.name} to {target}"
         recorder.record(
-            reference_to(reader.calls.resource(ConfigMap), source), EventType.NORMAL, reason="Copied", message=said
+            build_reference(reader.calls.get_resource(ConfigMap), source),
+            EventType.NORMAL,
+            reason="Copied",
+            message=said,
         )
         return Done(summary=said)
 
-    controller = Controller("copies", reconcile, clock=clock, entropy=entropy, all_keys=maps.cache.keys)
-    enqueue_on(maps, controller, of_itself)
+    controller = Controller("copies", reconcile, clock=clock, entropy=entropy, all_keys=maps.cache.iterate_keys)
+    enqueue_on(maps, controller, get_own_key)
     return [
         Service(name="events", run=recorder.run),
         Service(name="config maps", run=maps.run),

@@ -35,7 +35,9 @@ def needed(*, everywhere: bool) -> set[str]:
     both = (*REQUIREMENTS["nodes"].permissions, *REQUIREMENTS["requests"].permissions)
     permissions = [permission for permission in both if (permission.scope is Scope.EVERYWHERE) is everywhere]
     return {
-        single.text for permission in permissions for single in Rule.from_json(permission.rule()).split_permissions()
+        single.text
+        for permission in permissions
+        for single in Rule.from_json(permission.build_rule()).split_permissions()
     }
 
 
@@ -81,7 +83,7 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     namespaces = {
         namespace
         for permission in REQUIREMENTS["nodes"].permissions
-        for namespace in permission.namespaces_in(Namespaces())
+        for namespace in permission.list_namespaces(Namespaces())
     }
     (listed,) = documents("nodes/kustomization.yaml")
     assert namespaces == {"", listed["namespace"]}

@@ -31,7 +31,9 @@ def rights(kind: str) -> set[str]:
 def needed(*scopes: Scope) -> set[str]:
     permissions = [permission for permission in REQUIREMENTS["tidb"].permissions if permission.scope in scopes]
     return {
-        single.text for permission in permissions for single in Rule.from_json(permission.rule()).split_permissions()
+        single.text
+        for permission in permissions
+        for single in Rule.from_json(permission.build_rule()).split_permissions()
     }
 
 

@@ -234,15 +234,15 @@ def test_a_merge_patch_removes_by_null(world: EmbeddedApi):
 def test_a_json_patch_tests_first(world: EmbeddedApi):
     world.made(URL, config_map("a", data={"k": "v"}))
     steps = [{"op": "test", "path": "/data/k", "value": "v"}, {"op": "replace", "path": "/data/k", "value": "w"}]
-    assert world.do(world.client.json_patch(ConfigMap, "a", steps, namespace="here")).data == {"k": "w"}
+    assert world.do(world.client.patch_json(ConfigMap, "a", steps, namespace="here")).data == {"k": "w"}
     with pytest.raises(Invalid):
-        world.do(world.client.json_patch(ConfigMap, "a", steps, namespace="here"))
+        world.do(world.client.patch_json(ConfigMap, "a", steps, namespace="here"))
 
 
 def test_a_strategic_patch_merges_lists_by_key(world: EmbeddedApi):
     world.made("/api/v1/namespaces/here/pods", pod("p"))
     body = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
-    patched = world.do(world.client.strategic_patch(Pod, "p", body, namespace="here"))
+    patched = world.do(world.client.patch_strategic(Pod, "p", body, namespace="here"))
     assert [container.name for container in patched.spec.containers] == ["c"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from plimsoll.kube.conditions import condition_json
+from plimsoll.kube.conditions import to_json
 from plimsoll.objects.api.meta import Condition
 
 
@@ -18,7 +18,7 @@ def test_a_condition_is_written_with_its_time_and_generation():
         last_transition_time=at,
         observed_generation=3,
     )
-    assert condition_json(condition) == {
+    assert to_json(condition) == {
         "type": "Ready",
         "status": "True",
         "reason": "Done",
@@ -29,5 +29,5 @@ def test_a_condition_is_written_with_its_time_and_generation():
 
 
 def test_what_is_not_set_is_left_out():
-    written = condition_json(Condition(type="Ready", status="False", reason="Waiting"))
+    written = to_json(Condition(type="Ready", status="False", reason="Waiting"))
     assert written == {"type": "Ready", "status": "False", "reason": "Waiting", "message": ""}

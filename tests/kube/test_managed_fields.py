@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.managed_fields import last_written_at
+from plimsoll.kube.managed_fields import find_last_write_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 REPLICAS = ("spec", "tikv", "replicas")
@@ -36,4 +36,4 @@ def entry(**more: Any) -> dict[str, Any]:
 )
 def test_when_a_field_was_written(entries: Any, expected: Any) -> None:
     raw = json.dumps({"metadata": {"managedFields": entries}}).encode()
-    assert last_written_at(raw, REPLICAS, manager="us") == expected
+    assert find_last_write_time(raw, REPLICAS, manager="us") == expected

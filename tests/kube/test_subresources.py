@@ -136,12 +136,12 @@ def test_a_providers_version_is_read_as_far_as_it_is_a_number(minor: str, number
 
 
 def test_groups_come_with_their_versions(world: EmbeddedApi):
-    groups = {group.name: group.versions for group in world.do(discovery.groups(world.client))}
+    groups = {group.name: group.versions for group in world.do(discovery.fetch_groups(world.client))}
     assert (groups[""], groups["apps"]) == (("v1",), ("v1",))
 
 
 def served(world: EmbeddedApi, api_version: str) -> set[str]:
-    return {resource.name for resource in world.do(discovery.resources(world.client, api_version))}
+    return {resource.name for resource in world.do(discovery.fetch_resources(world.client, api_version))}
 
 
 def test_what_is_served_is_known(world: EmbeddedApi):

@@ -82,7 +82,7 @@ def test_informers_are_read_when_the_page_is_asked_for():
         informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
         metrics = ControllerMetrics()
         metrics.add_informers(informers)
-        informers.informer_for(Node)
+        informers.get_informer(Node)
         lines = lines_of(metrics)
         assert 'plimsoll_informer_synced{name="nodes"} 0.0' in lines
         assert 'reflector_lists_total{name="nodes"} 0.0' in lines
@@ -96,7 +96,7 @@ def test_how_long_keys_wait_and_are_worked_on():
         key = world.do(queue.get())
         world.run.advance_by(30)
         assert queue.status.unfinished_work_s == 30
-        queue.done(key)  # type: ignore[arg-type]
+        queue.mark_done(key)  # type: ignore[arg-type]
         metrics = ControllerMetrics()
         status = ControllerStatus(name="tidb", has_started=True, results={}, queue=queue.status)
         metrics.add_controller(SimpleNamespace(status=status))  # type: ignore[arg-type] # it has a status

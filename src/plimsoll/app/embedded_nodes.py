@@ -20,9 +20,9 @@ from plimsoll.kube.leases import (
     LeaseLock,
     LeaseSettings,
     NotLeading,
+    generate_identity,
     run_while_leading,
     start_elector,
-    unique_identity,
 )
 from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
@@ -113,7 +113,7 @@ class EmbeddedNodeAutoscaler:
     async def _run(self) -> None:
         await self._release_dead_lease()
         while True:
-            identity = unique_identity(HOST, self._entropy)
+            identity = generate_identity(HOST, self._entropy)
             holder = self._current.holder = LeaseHolder(LEASE, identity=identity, clock=self._clock)
             port = LeaseLock(self._transport, LEASE, clock=self._clock)
             try:

@@ -89,7 +89,7 @@ class NodeProgram:
     pages: ASGIApp
 
     def list_standby_services(self) -> list[Service]:
-        return self.informers.services()
+        return self.informers.list_services()
 
     def list_services(self) -> list[Service]:
         return [self.recording, *self.autoscaler.services()]

@@ -57,7 +57,7 @@ class ProviderProcess:
 
     async def run(self, on_listening: Callable[[int], None]) -> None:
         """Serves until cancelled. `on_listening` gets the port."""
-        await self._settings.access.credentials.current()
+        await self._settings.access.credentials.get_current()
         async with AsyncExitStack() as stack:
 
             def connect(access: Access) -> Client:

@@ -83,7 +83,7 @@ class TidbProgram:
     pages: ASGIApp
 
     def list_standby_services(self) -> list[Service]:
-        return self.informers.services()
+        return self.informers.list_services()
 
     def list_services(self) -> list[Service]:
         return [Service(name="events", run=self.recorder.run), *self.controller.services()]

@@ -217,7 +217,7 @@ class EmbeddedCluster:
         autoscaling = self._build_autoscaling(cluster.components) if self._autoscales else []
         autoscaling += self._tidb.list_services()
         watched = ReadinessInformers(
-            informers.informer_for(Node), informers.informer_for(NodeGroup), informers.informer_for(Machine)
+            informers.get_informer(Node), informers.get_informer(NodeGroup), informers.get_informer(Machine)
         )
         readiness = ReadinessWait(watched, clock=self._clock)
 

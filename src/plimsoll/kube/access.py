@@ -35,7 +35,7 @@ class Credential:
 class Credentials(Protocol):
     """Where credentials come from: a file that changes, a plugin that is run, or simply a value."""
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         """What to present now; cached while it is good. Raises `CredentialsFailed`."""
         ...
 
@@ -49,7 +49,7 @@ class SlowCredentials(Protocol):
     """`Credentials` from a plugin or a user: obtaining them may take longer than the timeout of a call."""
 
     def find_late_credentials(self) -> CredentialsLate | None:
-        """What `current` is waiting for, and since when; None if it does not wait."""
+        """What `get_current` is waiting for, and since when; None if it does not wait."""
         ...
 
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 import msgspec
 
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
-from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encode_json, namespace_in, patch_body, whole_body
+from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encode_body, encode_json, get_namespace, patch_body
 from plimsoll.kube.requests.options import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
-from plimsoll.kube.requests.paging import PartialObjectMetadata, RawPage, pages, whole_list
+from plimsoll.kube.requests.paging import PartialObjectMetadata, RawPage, iterate_pages, list_all
 from plimsoll.kube.requests.rate_limiter import RateLimit
 from plimsoll.kube.requests.retry import Sender, Shared
 from plimsoll.kube.requests.warnings import ServerWarnings
 from plimsoll.kube.subresources import (
     Evicted,
     Scale,
-    binding_body,
-    eviction_body,
-    eviction_refused,
-    scale_patch,
+    build_binding_body,
+    build_eviction_body,
+    build_scale_patch,
+    classify_eviction_error,
 )
 from plimsoll.kube.transport import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from plimsoll.objects.api.meta import WireObject
@@ -96,59 +96,63 @@ class Client:
 
     async def get(self, of: type[T] | Resource, name: str, *, namespace: str = "", resource_version: str = "") -> T:
         """One object. With a `resource_version` the server may answer from its cache, not older than that."""
-        path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
+        path = self.calls.build_path(self.calls.get_resource(of), name, namespace=namespace)
         query = [("resourceVersion", resource_version)] if resource_version else []
         return await self._send_and_decode(of, self.calls.get(path, query))
 
     async def get_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "", subresource: str = "") -> bytes:
         """One object as the server wrote it."""
-        path = self.calls.path(self.calls.resource(of), name, namespace=namespace, subresource=subresource)
+        path = self.calls.build_path(self.calls.get_resource(of), name, namespace=namespace, subresource=subresource)
         return (await self._sender.send(self.calls.get(path))).body
 
     async def get_with_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "") -> RawObject[T]:
         """One object with its bytes, for kinds whose objects are copied."""
-        call = self.calls.get(self.calls.path(self.calls.resource(of), name, namespace=namespace))
-        struct: type[T] = self._struct(of)
+        call = self.calls.get(self.calls.build_path(self.calls.get_resource(of), name, namespace=namespace))
+        struct: type[T] = self._get_struct(of)
         reply = await self._sender.send(call)
-        return RawObject(view=_object_in(struct, call, reply), raw=reply.body)
+        return RawObject(view=_decode_object(struct, call, reply), raw=reply.body)
 
     async def get_json(self, path: str, query: Query = ()) -> Any:
         """The JSON at a path."""
         call = self.calls.get(path, query)
-        return _json_in(call, await self._sender.send(call))
+        return _decode_json(call, await self._sender.send(call))
 
-    def pages(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[DecodedList[T]]:
+    def iterate_pages(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[DecodedList[T]]:
         """A list page by page, all of one moment. Raises `Expired` when the server no longer has that moment."""
-        struct: type[T] = self._struct(of)
+        struct: type[T] = self._get_struct(of)
 
         async def fetch(query: Query) -> DecodedList[T]:
-            return decode_list(struct, await self._page(of, selection, query))
+            return decode_list(struct, await self._fetch_page(of, selection, query))
 
-        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page)
+        return iterate_pages(fetch, selection, page_size=self._get_page_size(selection), listed_in=lambda page: page)
 
-    def pages_with_raw(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[RawPage[T]]:
+    def iterate_raw_pages(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[RawPage[T]]:
         """List objects with their bytes."""
-        struct: type[T] = self._struct(of)
+        struct: type[T] = self._get_struct(of)
 
         async def fetch(query: Query) -> RawPage[T]:
-            listed, raws = decode_list_with_raw(struct, await self._page(of, selection, query))
+            listed, raws = decode_list_with_raw(struct, await self._fetch_page(of, selection, query))
             return RawPage(listed=listed, raws=raws)
 
-        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page.listed)
+        return iterate_pages(
+            fetch, selection, page_size=self._get_page_size(selection), listed_in=lambda page: page.listed
+        )
 
-    def metadata_pages(
+    def iterate_metadata_pages(
         self, of: type[T] | Resource, selection: Selection = EVERYTHING
     ) -> AsyncIterator[DecodedList[PartialObjectMetadata]]:
         """Names, labels and owners only: of large objects a small part."""
 
         async def fetch(query: Query) -> DecodedList[PartialObjectMetadata]:
-            return decode_list(PartialObjectMetadata, await self._page(of, selection, query, accept=METADATA_LIST))
+            return decode_list(
+                PartialObjectMetadata, await self._fetch_page(of, selection, query, accept=METADATA_LIST)
+            )
 
-        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page)
+        return iterate_pages(fetch, selection, page_size=self._get_page_size(selection), listed_in=lambda page: page)
 
     async def list(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> DecodedList[T]:
         """All pages as one list, started over when it expires on the way. Its version is good to watch from."""
-        return await whole_list(lambda selected: self.pages(of, selected), selection)
+        return await list_all(lambda selected: self.iterate_pages(of, selected), selection)
 
     async def watch(
         self,
@@ -159,7 +163,7 @@ class Client:
         **options: Unpack[WatchOptions],
     ) -> Stream:
         """Open a watch, in one attempt without retries. Chunks may end anywhere."""
-        path = self.calls.listing(self.calls.resource(of), selection)
+        path = self.calls.build_list_path(self.calls.get_resource(of), selection)
         query = [*selection.query]
         if resource_version:
             query.append(("resourceVersion", resource_version))
@@ -181,15 +185,15 @@ class Client:
         self, of: type[T] | Resource, body: Body, *, namespace: str = "", **options: Unpack[WriteOptions]
     ) -> T:
         """Create an object: in `namespace`, or where it says itself. Bytes are sent as they are."""
-        resource = self.calls.resource(of)
-        path = self.calls.collection(resource, namespace=namespace or namespace_in(body))
-        return await self._send_and_decode(of, self.calls.post(path, whole_body(resource, body), options))
+        resource = self.calls.get_resource(of)
+        path = self.calls.build_collection_path(resource, namespace=namespace or get_namespace(body))
+        return await self._send_and_decode(of, self.calls.build_post(path, encode_body(resource, body), options))
 
     async def delete(
         self, of: type[T] | Resource, name: str, *, namespace: str = "", options: DeleteOptions = PLAINLY
     ) -> None:
         """Ask for an object's end. It may stay for its grace period and its finalizers."""
-        path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
+        path = self.calls.build_path(self.calls.get_resource(of), name, namespace=namespace)
         await self._send(self.calls.delete(path, options))
 
     async def merge_patch(
@@ -203,10 +207,10 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> T:
         """Maps are merged, null removes, lists are replaced."""
-        path = self._path(of, name, namespace, subresource)
+        path = self._build_path(of, name, namespace, subresource)
         return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), MERGE_PATCH, options))
 
-    async def strategic_patch(
+    async def patch_strategic(
         self,
         of: type[T] | Resource,
         name: str,
@@ -217,10 +221,10 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> T:
         """Like a merge patch, but lists are merged by their keys; only kinds that are built in take it."""
-        path = self._path(of, name, namespace, subresource)
+        path = self._build_path(of, name, namespace, subresource)
         return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), STRATEGIC_MERGE_PATCH, options))
 
-    async def json_patch(
+    async def patch_json(
         self,
         of: type[T] | Resource,
         name: str,
@@ -231,7 +235,7 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> T:
         """Operations in order; with `test` among them, a precondition on any field."""
-        path = self._path(of, name, namespace, subresource)
+        path = self._build_path(of, name, namespace, subresource)
         return await self._send_and_decode(of, self.calls.patch(path, patch_body(body), JSON_PATCH, options))
 
     async def apply(
@@ -245,15 +249,15 @@ class Client:
         **options: Unpack[ApplyOptions],
     ) -> T:
         """Server-side apply: own these fields with these values, and give up those that are no longer named."""
-        path = self._path(of, name, namespace or namespace_in(body), subresource)
-        data = whole_body(self.calls.resource(of), body, name=name)
+        path = self._build_path(of, name, namespace or get_namespace(body), subresource)
+        data = encode_body(self.calls.get_resource(of), body, name=name)
         return await self._send_and_decode(of, self.calls.patch(path, data, APPLY_PATCH, options))
 
     # ---- parts that are verbs
 
     async def get_scale(self, of: type[T] | Resource, name: str, *, namespace: str = "") -> Scale:
-        call = self.calls.get(self._path(of, name, namespace, "scale"))
-        return _object_in(Scale, call, await self._sender.send(call))
+        call = self.calls.get(self._build_path(of, name, namespace, "scale"))
+        return _decode_object(Scale, call, await self._sender.send(call))
 
     async def scale(
         self,
@@ -266,20 +270,20 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> Scale:
         """Set how many are wanted; with a `resource_version` only if nothing has changed since."""
-        body = encode_json(scale_patch(replicas, resource_version=resource_version))
-        path = self._path(of, name, namespace, "scale")
+        body = encode_json(build_scale_patch(replicas, resource_version=resource_version))
+        path = self._build_path(of, name, namespace, "scale")
         call = self.calls.patch(path, body, MERGE_PATCH, options)
-        return _object_in(Scale, call, await self._sender.send(call))
+        return _decode_object(Scale, call, await self._sender.send(call))
 
     async def evict(self, name: str, *, namespace: str, options: DeleteOptions = PLAINLY) -> Eviction:
         """Ask a pod to go, as far as disruption budgets allow it now."""
-        body = encode_json(eviction_body(name, namespace, options))
+        body = encode_json(build_eviction_body(name, namespace, options))
         write: WriteOptions = {"dry_run": options.is_dry_run}
-        call = self.calls.post(self._path(Pod, name, namespace, "eviction"), body, write)
+        call = self.calls.build_post(self._build_path(Pod, name, namespace, "eviction"), body, write)
         try:
             await self._send(call)
         except ApiError as error:
-            outcome = eviction_refused(error, options)
+            outcome = classify_eviction_error(error, options)
             if outcome is None:
                 raise
             return outcome
@@ -287,8 +291,8 @@ class Client:
 
     async def bind(self, name: str, node: str, *, namespace: str, uid: str = "") -> None:
         """Put a pod on a node; with a `uid` only if it is this very pod."""
-        body = encode_json(binding_body(name, namespace, node=node, uid=uid))
-        await self._send(self.calls.post(self._path(Pod, name, namespace, "binding"), body, {}))
+        body = encode_json(build_binding_body(name, namespace, node=node, uid=uid))
+        await self._send(self.calls.build_post(self._build_path(Pod, name, namespace, "binding"), body, {}))
 
     # ---- raw
 
@@ -300,17 +304,19 @@ class Client:
 
     # ---- inside
 
-    def _path(self, of: type[T] | Resource, name: str, namespace: str, subresource: str) -> str:
-        return self.calls.path(self.calls.resource(of), name, namespace=namespace, subresource=subresource)
+    def _build_path(self, of: type[T] | Resource, name: str, namespace: str, subresource: str) -> str:
+        return self.calls.build_path(self.calls.get_resource(of), name, namespace=namespace, subresource=subresource)
 
-    def _struct(self, of: type[T] | Resource) -> type[T]:
-        return self.calls.resource(of).struct  # type: ignore[return-value] # the caller that passes a Resource knows T
+    def _get_struct(self, of: type[T] | Resource) -> type[T]:
+        return self.calls.get_resource(of).struct  # type: ignore[return-value] # the caller that passes a Resource knows T
 
-    def _page_size(self, selection: Selection) -> int:
+    def _get_page_size(self, selection: Selection) -> int:
         return self.settings.page_size if selection.page_size is None else selection.page_size
 
-    async def _page(self, of: type[T] | Resource, selection: Selection, query: Query, *, accept: str = JSON) -> bytes:
-        path = self.calls.listing(self.calls.resource(of), selection)
+    async def _fetch_page(
+        self, of: type[T] | Resource, selection: Selection, query: Query, *, accept: str = JSON
+    ) -> bytes:
+        path = self.calls.build_list_path(self.calls.get_resource(of), selection)
         return (await self._sender.send(self.calls.get(path, query, accept=accept))).body
 
     async def _send(self, call: Request) -> None:
@@ -323,18 +329,18 @@ class Client:
 
     async def _send_and_decode(self, of: type[T] | Resource, call: Request) -> T:
         """The object that the answer to a call is."""
-        struct: type[T] = self._struct(of)
-        return _object_in(struct, call, await self._sender.send(call))
+        struct: type[T] = self._get_struct(of)
+        return _decode_object(struct, call, await self._sender.send(call))
 
 
-def _object_in(struct: type[T], call: Request, reply: Response) -> T:
+def _decode_object(struct: type[T], call: Request, reply: Response) -> T:
     decoded = decode_object(struct, reply.body)
     if isinstance(decoded, BadObject):
         raise UnreadableAnswer(f"{call.method} {call.path}: {_describe(decoded)}")
     return decoded
 
 
-def _json_in(call: Request, reply: Response) -> Any:
+def _decode_json(call: Request, reply: Response) -> Any:
     try:
         return msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import Condition
 
 
-def condition_json(condition: Condition) -> dict[str, Any]:
+def to_json(condition: Condition) -> dict[str, Any]:
     """The condition as the API writes it. A time that is not set and a generation of 0 are left out."""
     written: dict[str, Any] = {
         "type": condition.type,

@@ -27,7 +27,7 @@ class ServerVersion(Wire):
     @property
     def number(self) -> tuple[int, int]:
         """(1, 34); providers write `34+`. Zeros where nothing can be read."""
-        return _leading_number(self.major), _leading_number(self.minor)
+        return _parse_leading_number(self.major), _parse_leading_number(self.minor)
 
 
 class ServedResource(Wire):
@@ -51,14 +51,14 @@ class _ResourceList(Wire):
     resources: tuple[ServedResource, ...] = ()
 
 
-async def groups(client: Client) -> tuple[Group, ...]:
+async def fetch_groups(client: Client) -> tuple[Group, ...]:
     """All groups, the core one (whose name is empty) first."""
-    core = _strings(_member(await client.get_json("/api"), "versions"))
-    listed = _member(await client.get_json("/apis"), "groups")
-    return (Group(name="", versions=core), *(_group(group) for group in listed if isinstance(group, dict)))
+    core = _select_strings(_get_list(await client.get_json("/api"), "versions"))
+    listed = _get_list(await client.get_json("/apis"), "groups")
+    return (Group(name="", versions=core), *(_parse_group(group) for group in listed if isinstance(group, dict)))
 
 
-async def resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
+async def fetch_resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
     """What is served in a version (`v1`, `apps/v1`), subresources included. Nothing if it is not served at all."""
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     try:
@@ -67,8 +67,8 @@ async def resources(client: Client, api_version: str) -> tuple[ServedResource, .
         return ()
 
 
-def _group(value: dict[str, Any]) -> Group:
-    listed = [str(version.get("version", "")) for version in _member(value, "versions") if isinstance(version, dict)]
+def _parse_group(value: dict[str, Any]) -> Group:
+    listed = [str(version.get("version", "")) for version in _get_list(value, "versions") if isinstance(version, dict)]
     preferred = value.get("preferredVersion")
     first = str(preferred.get("version", "")) if isinstance(preferred, dict) else ""
     versions = sorted(listed, key=lambda version: version != first)
@@ -82,15 +82,15 @@ def _read(struct: type[W], path: str, value: Any) -> W:
         raise UnreadableAnswer(f"GET {path}: {error}") from error
 
 
-def _member(value: Any, name: str) -> list[Any]:
+def _get_list(value: Any, name: str) -> list[Any]:
     member = value.get(name) if isinstance(value, dict) else None
     return member if isinstance(member, list) else []
 
 
-def _strings(values: list[Any]) -> tuple[str, ...]:
+def _select_strings(values: list[Any]) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def _leading_number(text: str) -> int:
+def _parse_leading_number(text: str) -> int:
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
     return int(digits) if digits else 0

@@ -226,7 +226,7 @@ _BY_CODE: Final = {
 }
 
 
-def error_of(status: Status, *, retry_after_s: float | None = None) -> ApiError:
+def build_error(status: Status, *, retry_after_s: float | None = None) -> ApiError:
     """The exception for a Status: by its code, and for 409 also by its reason."""
     kind: type[ApiError] = _BY_CODE.get(status.code, ServerFailed if status.code >= 500 else ApiError)
     if kind is Conflict and status.reason == "AlreadyExists":

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def last_written_at(raw: bytes, path: Sequence[str], *, manager: str) -> datetime | None:
+def find_last_write_time(raw: bytes, path: Sequence[str], *, manager: str) -> datetime | None:
     """None if the manager does not hold the field, or the server does not say when."""
     whole = msgspec.json.decode(raw)
     metadata = whole.get("metadata") if isinstance(whole, dict) else None
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
     listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    times = [_time(entry.get("time")) for entry in listed if entry.get("manager") == manager and _holds(entry, path)]
+    times = [
+        _parse_time(entry.get("time")) for entry in listed if entry.get("manager") == manager and _holds(entry, path)
+    ]
     return max((time for time in times if time is not None), default=None)
 
 
@@ -34,7 +36,7 @@ def _holds(entry: dict[str, Any], path: Sequence[str]) -> bool:
     return found is not None
 
 
-def _time(written: object) -> datetime | None:
+def _parse_time(written: object) -> datetime | None:
     try:
         return msgspec.convert(written, Time)
     except msgspec.ValidationError:

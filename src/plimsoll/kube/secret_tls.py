@@ -54,6 +54,6 @@ def build_tls_context(data: dict[str, bytes] | None, where: str, *, needed: Coll
     trusted = Tls(ca_pem=data.get(AUTHORITY_KEY, b""), ca_file=f"{AUTHORITY_KEY} of {where}")
     shown = Credential(certificate_pem=data.get(CERTIFICATE_KEY, b""), key_pem=data.get(PRIVATE_KEY, b""))
     try:
-        return TlsContexts(trusted).context_for(shown)
+        return TlsContexts(trusted).get_context(shown)
     except CredentialsFailed as error:
         raise InvalidInput(f"{where}: {error.problem}") from None

@@ -55,7 +55,7 @@ class PodGone(Value, frozen=True):
 Eviction = Evicted | Blocked | PodGone
 
 
-def eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str, Any]:
+def build_eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str, Any]:
     body: dict[str, Any] = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -64,7 +64,7 @@ def eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str
     return {**body, "deleteOptions": options.body} if options.body else body
 
 
-def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | PodGone | None:
+def classify_eviction_error(error: ApiError, options: DeleteOptions) -> Blocked | PodGone | None:
     """What a refused eviction means; None: an error like any other."""
     match error:
         case NotFound() if error.status.details.kind == "pods":
@@ -78,12 +78,12 @@ def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | PodGo
             return None
 
 
-def binding_body(name: str, namespace: str, *, node: str, uid: str) -> dict[str, Any]:
+def build_binding_body(name: str, namespace: str, *, node: str, uid: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
 
-def scale_patch(replicas: int, *, resource_version: str) -> dict[str, Any]:
+def build_scale_patch(replicas: int, *, resource_version: str) -> dict[str, Any]:
     precondition = {"metadata": {"resourceVersion": resource_version}} if resource_version else {}
     return {**precondition, "spec": {"replicas": replicas}}

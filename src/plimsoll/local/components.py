@@ -86,7 +86,7 @@ class Components:
     def services(self, *, whose: str = "") -> list[Service]:
         """Recorders and informers: to be started before the parts that use them, and stopped after."""
         recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]
-        return [*recorders, *self.informers.services(owner=whose)]
+        return [*recorders, *self.informers.list_services(owner=whose)]
 
     def _client(self, manager: str) -> Client:
         if manager not in self._clients:

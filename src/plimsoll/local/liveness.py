@@ -78,7 +78,7 @@ class LeaseLiveness:
 
     @classmethod
     def over(cls, informers: SharedInformerFactory, *, clock: Clock) -> LeaseLiveness:
-        return cls(informers.informer_for(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
+        return cls(informers.get_informer(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
 
     def last_heard_s(self, node_name: str) -> float | None:
         known = self._renewals.get(node_name)

@@ -13,9 +13,9 @@ from plimsoll.kube.diagnosis.requirements import (
     CustomResource,
     Requirements,
     RivalCheck,
-    event_permission,
-    lease_permissions,
-    permissions_of,
+    declare_event_permission,
+    declare_lease_permissions,
+    declare_permissions,
 )
 from plimsoll.nodes.config.policy import AUTOSCALER_LEASE
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
@@ -50,7 +50,7 @@ def _map(verbs: tuple[str, ...], names: tuple[str, ...], why: str) -> Permission
 NODES: Final = Requirements(
     controller="nodes",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             "",
             ("nodes", READ, "to list nodes and their free capacity"),
             ("nodes", ("patch",), "to taint and cordon nodes before they are deleted"),
@@ -62,26 +62,26 @@ NODES: Final = Requirements(
             ("persistentvolumeclaims", WATCH, "to find out where the volumes of a pod can be"),
             ("persistentvolumes", WATCH, "to find out where the volumes of a pod are"),
         ),
-        *permissions_of(
+        *declare_permissions(
             "apps",
             ("daemonsets", WATCH, "to reserve capacity on new nodes for their pods"),
             ("replicasets", WATCH, "to find out whether an evicted pod is created again"),
             ("statefulsets", WATCH, "to find out whether an evicted pod is created again"),
         ),
-        *permissions_of("batch", ("jobs", WATCH, "to find out whether an evicted pod is created again")),
-        *permissions_of(
+        *declare_permissions("batch", ("jobs", WATCH, "to find out whether an evicted pod is created again")),
+        *declare_permissions(
             "policy", ("poddisruptionbudgets", WATCH, "to respect disruption budgets when nodes are removed")
         ),
-        *permissions_of("scheduling.k8s.io", ("priorityclasses", WATCH, "to find out the priority of pods")),
-        *permissions_of(
+        *declare_permissions("scheduling.k8s.io", ("priorityclasses", WATCH, "to find out the priority of pods")),
+        *declare_permissions(
             "storage.k8s.io",
             ("storageclasses", WATCH, "to find out where unbound volumes can be created"),
             ("csinodes", WATCH, "to find out how many volumes a node can attach"),
         ),
-        *permissions_of(
+        *declare_permissions(
             "authentication.k8s.io", ("tokenreviews", ("create",), "to authenticate requests for debugging pages")
         ),
-        *permissions_of(
+        *declare_permissions(
             "authorization.k8s.io",
             (
                 "subjectaccessreviews",
@@ -105,7 +105,7 @@ NODES: Final = Requirements(
             ("cluster-autoscaler-priority-expander", "plimsoll"),
             "to read the priorities of node groups, changed options, and whether it is paused",
         ),
-        *lease_permissions(AUTOSCALER_LEASE, scope=Scope.ONE, namespace=KUBE_SYSTEM),
+        *declare_lease_permissions(AUTOSCALER_LEASE, scope=Scope.ONE, namespace=KUBE_SYSTEM),
         Permission(
             group=LEASES,
             resource="leases",
@@ -115,7 +115,7 @@ NODES: Final = Requirements(
             namespace=KUBE_SYSTEM,
             why="to notice Karpenter at work, and not to act beside it",
         ),
-        event_permission(Scope.EVERYWHERE),
+        declare_event_permission(Scope.EVERYWHERE),
     ),
     rivals=_RIVALS,
     adapt=adapt_node_requirements,
@@ -124,20 +124,20 @@ NODES: Final = Requirements(
 REQUESTS: Final = Requirements(
     controller="requests",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             _AUTOSCALING,
             ("provisioningrequests", READ, "to read requests"),
             ("provisioningrequests", ("delete",), "to delete requests that ended a week ago"),
             ("provisioningrequests/status", ("patch",), "to answer requests"),
             ("provisioningclasses", READ, "to read which classes are allowed"),
         ),
-        *permissions_of(
+        *declare_permissions(
             "",
             ("podtemplates", READ, "to read the pod templates of requests"),
             ("limitranges", WATCH, "to find out the default requests of pods"),
         ),
-        *permissions_of("scheduling.k8s.io", ("priorityclasses", WATCH, "to serve requests by priority")),
-        event_permission(Scope.EVERYWHERE),
+        *declare_permissions("scheduling.k8s.io", ("priorityclasses", WATCH, "to serve requests by priority")),
+        declare_event_permission(Scope.EVERYWHERE),
     ),
     custom_resources=(_PROVISIONING_REQUESTS, _PROVISIONING_CLASSES),
     rivals=_RIVALS,

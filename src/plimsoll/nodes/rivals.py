@@ -128,7 +128,7 @@ async def _check_karpenter_lease(client: Client, now: datetime) -> list[str]:
 async def _list_pods(client: Client) -> list[str]:
     """Workloads that run an autoscaler which does not contend for our lease."""
     found: Counter[str] = Counter()
-    async for page in client.pages(Pod):
+    async for page in client.iterate_pages(Pod):
         for pod in page.items:
             program = find_program_of_pod(pod)
             if not program:
@@ -169,7 +169,7 @@ async def _list_karpenter_nodes(client: Client) -> list[str]:
     """How many nodes Karpenter owns, and how many others carry its taints or annotations."""
     owned: Counter[str] = Counter()
     marked = 0
-    async for page in client.pages(Node):
+    async for page in client.iterate_pages(Node):
         for node in page.items:
             if pool := find_karpenter_pool(node.metadata.labels):
                 owned[pool] += 1

@@ -53,7 +53,7 @@ class ControllerMetrics(Collector):
         self._controllers.append(lambda: controller.status)
 
     def add_informers(self, informers: SharedInformerFactory) -> None:
-        self._informers.append(informers.statuses)
+        self._informers.append(informers.list_statuses)
 
     def add_lease(self, name: str, holder: LeaseHolder) -> None:
         self.add_current_lease(name, lambda: holder)
@@ -75,7 +75,9 @@ class ControllerMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from _build_controller_families([status() for status in self._controllers])
         holders = [(name, find_holder()) for name, find_holder in self._leases]
-        yield from _build_lease_families([(name, holder.status()) for name, holder in holders if holder is not None])
+        yield from _build_lease_families(
+            [(name, holder.get_status()) for name, holder in holders if holder is not None]
+        )
         yield from _build_informer_families([status for statuses in self._informers for status in statuses()])
         yield from _build_loop_families([loop_s() for loop_s in self._loops])
         yield from _build_recorder_families([status() for status in self._recorders])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.factory import SharedInformerFactory
-from plimsoll.kube.leases import ElectorThread, LeaseHolder, SuspendAwareClock, run_while_leading, unique_identity
+from plimsoll.kube.leases import ElectorThread, LeaseHolder, SuspendAwareClock, generate_identity, run_while_leading
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -64,7 +64,7 @@ class ControllerProcess:
         """What else is to be closed with the connection."""
 
     async def __aenter__(self) -> Self:
-        await self._settings.access.credentials.current()
+        await self._settings.access.credentials.get_current()
         transport = await self.stack.enter_async_context(self._open_transport(self._settings.access))
         self.client = self._make_client(transport)
         return self
@@ -128,7 +128,7 @@ class ControllerProcess:
         lease = self._settings.lease
         if lease is None:
             return None
-        identity = unique_identity(self._settings.host, self._entropy)
+        identity = generate_identity(self._settings.host, self._entropy)
         holder = LeaseHolder(lease, clock=SuspendAwareClock(), identity=identity)
         self.metrics.add_lease(lease.name, holder)
         self._holder = holder

@@ -150,12 +150,12 @@ class NodeState:
             before = pods.pop(placed.key, None)
             used = used + placed.demand if before is None else used + placed.demand - before.demand
             pods[placed.key] = placed
-        return self._holding(pods, used)
+        return self._with_pods(pods, used)
 
     def without(self, key: PodKey) -> NodeState:
         pods = dict(self.pods)
         gone = pods.pop(key)
-        return self._holding(pods, self.used - gone.demand)
+        return self._with_pods(pods, self.used - gone.demand)
 
     def exchange(self, gone: Iterable[PodKey], added: Iterable[PlacedPod]) -> NodeState:
         """Without some pods and with others; all that are then there stand in the order of their keys."""
@@ -165,16 +165,16 @@ class NodeState:
         for placed in added:
             pods[placed.key] = placed
             used = used + placed.demand
-        return self._holding(dict(sorted(pods.items())), used)
+        return self._with_pods(dict(sorted(pods.items())), used)
 
     def with_unreadable(self, bad: BadObject) -> NodeState:
         """The same state with a pod that cannot be decoded and therefore cannot be removed."""
-        other = self._holding(self.pods, self.used)
+        other = self._with_pods(self.pods, self.used)
         other.unreadable_pods = (*self.unreadable_pods, bad)
         other.problem = other.problem or _describe(bad)
         return other
 
-    def _holding(self, pods: Mapping[PodKey, PlacedPod], used: ResourceVector) -> NodeState:
+    def _with_pods(self, pods: Mapping[PodKey, PlacedPod], used: ResourceVector) -> NodeState:
         """The same node with other pods, without reading the node again."""
         other = object.__new__(NodeState)
         other.node, other.name, other.labels = self.node, self.name, self.labels

@@ -64,10 +64,12 @@ def scheduling_outcome(
     fitting = tuple(name for name, verdict in answers.items() if isinstance(verdict, Fits))
     if fitting:
         return Schedulable(nodes=fitting)
-    return _after_preemption(pod, view, answers, profile)
+    return _explain_after_preemption(pod, view, answers, profile)
 
 
-def _after_preemption(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict], profile: Profile) -> NotSchedulable:
+def _explain_after_preemption(
+    pod: Pod, view: ClusterView, answers: Mapping[str, Verdict], profile: Profile
+) -> NotSchedulable:
     first_half = summarise_refusals(
         verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit)
     )

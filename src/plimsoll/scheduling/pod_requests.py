@@ -69,7 +69,7 @@ class _Granted:
 
     def requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
         """The larger of what is asked and what is held; a resize the node has called infeasible is not asked."""
-        asked = _requests(container.resources, path)
+        asked = _parse_requests(container.resources, path)
         status = self._statuses.get(container.name) if sidecar else None
         if status is None:
             return asked
@@ -80,7 +80,7 @@ class _Granted:
         return held if self._infeasible else asked.take_larger(held)
 
 
-def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:
+def _parse_requests(resources: ResourceRequirements, path: str) -> ResourceVector:
     if not resources.limits:
         return _read_requests(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
     requests = _read_requests(resources.requests, path=f"{path}.requests")

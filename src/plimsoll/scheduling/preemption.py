@@ -47,7 +47,7 @@ class Preemption(Value, frozen=True):
     @property
     def choice(self) -> Candidate | None:
         """The candidate that hurts least, as kube-scheduler ranks them (budgets apart)."""
-        return min(self.candidates, key=_harm, default=None)
+        return min(self.candidates, key=_compute_harm, default=None)
 
 
 def ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> str:
@@ -88,7 +88,7 @@ def search(
         if not (isinstance(verdict, DoesNotFit) and verdict.reason.resolvable):
             refusals[name] = (NOT_HELPFUL,)
             continue
-        outcome = _victims_on(view.nodes[name], pod, view, profile)
+        outcome = _find_victims(view.nodes[name], pod, view, profile)
         if isinstance(outcome, Candidate):
             candidates.append(outcome)
         else:
@@ -96,7 +96,7 @@ def search(
     return Preemption(candidates=tuple(candidates), refusals=refusals)
 
 
-def _victims_on(place: NodeState, pod: Pod, view: ClusterView, profile: Profile) -> Candidate | tuple[str, ...]:
+def _find_victims(place: NodeState, pod: Pod, view: ClusterView, profile: Profile) -> Candidate | tuple[str, ...]:
     """Take every pod of lower priority away; if the pod fits then, spare as many as possible, important ones first."""
     lower = importance_order(placed.pod for placed in place.pods.values() if outranks(pod, placed.pod))
     if not lower:
@@ -104,24 +104,24 @@ def _victims_on(place: NodeState, pod: Pod, view: ClusterView, profile: Profile)
     cleared = view
     for victim in lower:
         cleared = cleared.without_pod(victim, place.name)
-    verdict = _verdict(pod, place.name, cleared, profile)
+    verdict = _check_named_node(pod, place.name, cleared, profile)
     if isinstance(verdict, DoesNotFit):
         return verdict.reason.messages
     victims: list[Pod] = []
     for victim in lower:
         spared = cleared.with_pod(victim, place.name)
-        if isinstance(_verdict(pod, place.name, spared, profile), Fits):
+        if isinstance(_check_named_node(pod, place.name, spared, profile), Fits):
             cleared = spared
         else:
             victims.append(victim)
     return Candidate(node=place.name, victims=tuple(victims))
 
 
-def _verdict(pod: Pod, name: str, view: ClusterView, profile: Profile) -> Verdict:
+def _check_named_node(pod: Pod, name: str, view: ClusterView, profile: Profile) -> Verdict:
     return prepare_pod(pod, view, profile=profile).verdict(view.nodes[name])
 
 
-def _harm(candidate: Candidate) -> tuple[int, int, int, float]:
+def _compute_harm(candidate: Candidate) -> tuple[int, int, int, float]:
     """The least important top victim, then the smallest sum of priorities, then the fewest, then the youngest."""
     priorities = [priority_of(victim) for victim in candidate.victims]
     highest = max(priorities, default=_LOWEST)

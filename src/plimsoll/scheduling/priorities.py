@@ -49,9 +49,9 @@ def outranks(pod: Pod, other: Pod) -> bool:
 
 def importance_order(pods: Iterable[Pod]) -> list[Pod]:
     """Most important first: by priority, then by how long a pod has been running. Victims are spared in this order."""
-    return sorted(pods, key=_importance_key)
+    return sorted(pods, key=_get_importance_key)
 
 
-def _importance_key(pod: Pod) -> tuple[int, datetime, str, str]:
+def _get_importance_key(pod: Pod) -> tuple[int, datetime, str, str]:
     meta = pod.metadata
     return (-priority_of(pod), pod.status.start_time or _FAR_AHEAD, meta.namespace, meta.name)

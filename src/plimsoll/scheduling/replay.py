@@ -130,7 +130,7 @@ class Replay:
 
     def view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""
-        anti = {name: None for name, state in self._nodes.items() if _repels(state)} if self._repels else {}
+        anti = {name: None for name, state in self._nodes.items() if _has_anti_affinity(state)} if self._repels else {}
         return ClusterView(
             dict(self._nodes), namespaces=self._view.namespaces, storage=self._view.storage, anti_affine=anti
         )
@@ -156,5 +156,5 @@ class Replay:
             rules.rules = (*rules.rules, fresh)
 
 
-def _repels(state: NodeState) -> bool:
+def _has_anti_affinity(state: NodeState) -> bool:
     return any(placed.anti_affinity for placed in state.pods.values())

@@ -64,11 +64,11 @@ def with_label_keys(
 
 def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelector:
     return NodeSelector(
-        _term(term, f"{path}.nodeSelectorTerms[{index}]") for index, term in enumerate(wire.node_selector_terms)
+        _parse_term(term, f"{path}.nodeSelectorTerms[{index}]") for index, term in enumerate(wire.node_selector_terms)
     )
 
 
-def _term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
+def _parse_term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(
         expressions=[
             build_node_requirement(

@@ -84,7 +84,7 @@ class DocumentValue:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(names)}"
-                self._problems.add(self._inside(name), f"unknown field{hint}")
+                self._problems.add(self._join_path(name), f"unknown field{hint}")
         return {name: given for name, given in found.items() if name in names and given.value is not None}
 
     def members(self) -> dict[str, DocumentValue]:
@@ -92,7 +92,7 @@ class DocumentValue:
         if not isinstance(self.value, dict):
             self.wrong(f"must be a map, is {describe_value(self.value)}")
             return {}
-        return {key: DocumentValue(value, self._inside(key), self._problems) for key, value in self.value.items()}
+        return {key: DocumentValue(value, self._join_path(key), self._problems) for key, value in self.value.items()}
 
     def items(self) -> Iterator[DocumentValue]:
         if not isinstance(self.value, list):
@@ -103,7 +103,7 @@ class DocumentValue:
 
     def member(self, key: str, value: Any) -> DocumentValue:
         """The entry of a map under a key."""
-        return DocumentValue(value, self._inside(key), self._problems)
+        return DocumentValue(value, self._join_path(key), self._problems)
 
     def at(self, path: str) -> DocumentValue:
         """A place further inside, for errors about it. Empty: here."""
@@ -114,7 +114,7 @@ class DocumentValue:
         """A field of a list item, for errors about it."""
         return DocumentValue(None, f"{self.path}[{index}].{field}", self._problems)
 
-    def _inside(self, key: str) -> str:
+    def _join_path(self, key: str) -> str:
         return join_path(self.path, key)
 
     # ---- what it is

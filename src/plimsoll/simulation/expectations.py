@@ -65,17 +65,17 @@ def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
     A map with an operator, or with a misspelt one, must consist of operators only.
     """
     value = given.value
-    if not (isinstance(value, dict) and any(name in OPERATORS or _meant_by(name) for name in value)):
+    if not (isinstance(value, dict) and any(name in OPERATORS or _guess_operator(name) for name in value)):
         return (("eq", value),)
     for name, field in given.members().items():
         if name in OPERATORS:
             _check_operand(name, field)
         else:
-            field.wrong(f"{_no_operator(name)} (a map to be compared as it is goes under eq)")
+            field.wrong(f"{_format_no_operator(name)} (a map to be compared as it is goes under eq)")
     return tuple(value.items())
 
 
-def _meant_by(name: str) -> str:
+def _guess_operator(name: str) -> str:
     """The operator that a name probably misspells; empty if there is none."""
     if name in _NO_SLIPS:
         return ""
@@ -84,8 +84,8 @@ def _meant_by(name: str) -> str:
     return _FOREIGN.get(lowered, near[0] if near else "")
 
 
-def _no_operator(name: str) -> str:
-    meant = _meant_by(name)
+def _format_no_operator(name: str) -> str:
+    meant = _guess_operator(name)
     return "is not an operator; " + (f"did you mean {meant}?" if meant else f"known are {', '.join(OPERATORS)}")
 
 
@@ -113,7 +113,7 @@ def _check_count(given: DocumentValue) -> None:
             if name in OPERATORS:
                 _check_operand(name, field)
             else:
-                field.wrong(_no_operator(name))
+                field.wrong(_format_no_operator(name))
 
 
 # ---- comparing
@@ -213,7 +213,7 @@ def is_equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _text_of(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """The text that a pattern is matched with if the value is not a string: JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
@@ -240,7 +240,7 @@ _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "in": lambda operand, got: any(is_equal(allowed, got) for allowed in operand),
     "contains": _contains,
     "matches": lambda operand, got: bool(
-        compile_pattern(operand).search(got if isinstance(got, str) else _text_of(got))
+        compile_pattern(operand).search(got if isinstance(got, str) else _format_value(got))
     ),
     "count": _is_counted,
 }

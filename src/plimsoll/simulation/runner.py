@@ -106,7 +106,7 @@ class ScenarioRun:
         world = self._world
         match step:
             case LoopStep():
-                self._loop(step)
+                self._run_loop(step)
             case AdvanceStep(seconds=seconds):
                 world.run.advance_by(seconds)
             case AtStep(moment=moment):
@@ -136,20 +136,20 @@ class ScenarioRun:
             message = f"{crash.path}.crash did not happen: {crash.component} had {crash.writes_left} writes left"
             self._warnings[message] = None
         return ScenarioResult(
-            outcome=self._outcome(),
+            outcome=self._build_outcome(),
             failed=tuple(self._failed),
             expectations=self._expectations,
             warnings=tuple(self._warnings),
         )
 
-    def _outcome(self) -> Json:
+    def _build_outcome(self) -> Json:
         """The outcome. Loops were requested by steps, or run by an autoscaler with its own timer."""
         loops = [*self._loops, *self._world.loop_log.entries()]
         return self._world.run_now(read_outcome(self._world, loops))
 
     # ---- time
 
-    def _loop(self, step: LoopStep) -> None:
+    def _run_loop(self, step: LoopStep) -> None:
         world = self._world
         for _ in range(step.times):
             now = world.run.clock.now()
@@ -183,7 +183,7 @@ class ScenarioRun:
         problems.raise_if_any()
 
     async def _delete(self, step: DeleteStep, *, path: str) -> None:
-        resource = self._resource(step, path=path)
+        resource = self._find_resource(step, path=path)
         namespace = step.namespace if resource.namespaced else ""
         try:
             await self._world.client.delete(resource, step.name, namespace=namespace)
@@ -194,7 +194,7 @@ class ScenarioRun:
         except InvalidInput as error:
             raise error.with_parent(f"{path}.delete") from error
 
-    def _resource(self, step: DeleteStep, *, path: str) -> Resource:
+    def _find_resource(self, step: DeleteStep, *, path: str) -> Resource:
         served = self._world.find_resource(step.kind, api_version=step.api_version)
         if served is None:
             raise InvalidInput(f"{step.kind} is not served here", path=f"{path}.delete.kind")
@@ -228,7 +228,7 @@ class ScenarioRun:
     # ---- expectations
 
     def _expect(self, step: ExpectStep, *, path: str) -> None:
-        outcome = self._outcome()
+        outcome = self._build_outcome()
         now = self._world.run.clock.now()
         self._expectations += len(step.expectations)
         for expectation in step.expectations:

@@ -12,7 +12,7 @@ import structlog
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.controller.controller import Again, AlreadyReported, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.informer.events import Key, Updated
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
@@ -59,7 +59,7 @@ class TidbController:
         self._autoscaler = autoscaler
         self._missing_advice: dict[Key, tuple[str, bool]] = {}
         """The last reported problem per autoscaler, and whether it was expected."""
-        self._scalers = informers.informer_for(TidbClusterAutoScaler)
+        self._scalers = informers.get_informer(TidbClusterAutoScaler)
         self.controller: Controller[Key] = Controller(
             NAME,
             self._reconcile,
@@ -71,7 +71,7 @@ class TidbController:
             ),
         )
         enqueue_on(self._scalers, self.controller, _map_changed_autoscaler)
-        enqueue_on(informers.informer_for(TidbCluster), self.controller, self._map_changed_cluster)
+        enqueue_on(informers.get_informer(TidbCluster), self.controller, self._map_changed_cluster)
 
     def services(self) -> list[Service]:
         return [Service(name=self.controller.name, run=self.controller.run)]
@@ -103,7 +103,7 @@ class TidbController:
 
     def _map_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
         """The autoscalers of the cluster, and of the base cluster that it was created for."""
-        states = states_in(change)
+        states = list_states(change)
         if _is_of_no_matter(change):
             return ()
         names = {change.key.name, *(wire_object.metadata.labels.get(BASE_CLUSTER, "") for wire_object in states)}
@@ -116,17 +116,17 @@ class TidbController:
 
 def _map_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
     """The autoscaler, unless only its status was written."""
-    return () if _is_of_no_matter(change) else of_itself(change)
+    return () if _is_of_no_matter(change) else get_own_key(change)
 
 
 def _is_of_no_matter(change: Change[Any]) -> bool:
     if not isinstance(change, Updated):
         return False
-    before, after = (_relevant_fields(wire_object) for wire_object in states_in(change))
+    before, after = (_get_relevant_fields(wire_object) for wire_object in list_states(change))
     return before == after
 
 
-def _relevant_fields(view: WireObject) -> tuple[object, ...]:
+def _get_relevant_fields(view: WireObject) -> tuple[object, ...]:
     """What a reconcile depends on. TidbClusters have no status subresource: every write is a new generation."""
     metadata = view.metadata
     current = metadata.uid, metadata.deletion_timestamp, metadata.labels

@@ -12,9 +12,9 @@ from plimsoll.kube.diagnosis.requirements import (
     WATCH,
     CustomResource,
     Requirements,
-    event_permission,
-    lease_permissions,
-    permissions_of,
+    declare_event_permission,
+    declare_lease_permissions,
+    declare_permissions,
 )
 
 LAST_PLANS_MAP: Final = "plimsoll-tidb-last-plans"
@@ -29,17 +29,17 @@ def _build_pingcap_resource(plural: str, *, source: str) -> CustomResource:
 
 def find_secret_namespaces(found: dict[str, Any]) -> set[str]:
     """The namespaces whose Secrets a TidbCluster or an autoscaler needs: for TLS with PD or an external service."""
-    namespace = str(_part(found, "metadata").get("namespace", ""))
-    spec = _part(found, "spec")
-    needed = {namespace} if _part(spec, "tlsCluster").get("enabled") is True else set()
+    namespace = str(_get_part(found, "metadata").get("namespace", ""))
+    spec = _get_part(found, "spec")
+    needed = {namespace} if _get_part(spec, "tlsCluster").get("enabled") is True else set()
     for component in ("tikv", "tidb"):
-        secret = _part(_part(_part(spec, component), "external"), "endpoint").get("tlsSecret")
+        secret = _get_part(_get_part(_get_part(spec, component), "external"), "endpoint").get("tlsSecret")
         if isinstance(secret, dict):
             needed.add(str(secret.get("namespace") or namespace))
     return needed
 
 
-def _part(whole: dict[str, Any], key: str) -> dict[str, Any]:
+def _get_part(whole: dict[str, Any], key: str) -> dict[str, Any]:
     value = whole.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -47,7 +47,7 @@ def _part(whole: dict[str, Any], key: str) -> dict[str, Any]:
 TIDB: Final = Requirements(
     controller="tidb",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             _PINGCAP,
             ("tidbclusterautoscalers", READ, "to read what to scale and the rules for it"),
             ("tidbclusterautoscalers", ("patch",), "to keep an autoscaler until its stores are drained (finalizer)"),
@@ -56,21 +56,21 @@ TIDB: Final = Requirements(
             ("tidbclusters", OWN, "to change replicas, and to create and delete groups of instances"),
             scope=Scope.WATCHED,
         ),
-        *permissions_of("", ("nodes", WATCH, "to count the nodes that can run instances")),
-        *permissions_of("", ("namespaces", ("get",), "to find out which namespaces allow references from others")),
-        *permissions_of(
+        *declare_permissions("", ("nodes", WATCH, "to count the nodes that can run instances")),
+        *declare_permissions("", ("namespaces", ("get",), "to find out which namespaces allow references from others")),
+        *declare_permissions(
             "",
             ("pods", ("list",), "to find out which instances are ready"),
             ("services", ("get",), "to find the Service that clients of TiDB use"),
             ("persistentvolumeclaims", ("get", "patch"), "to annotate the volumes of removed stores"),
             scope=Scope.WATCHED,
         ),
-        *permissions_of(
+        *declare_permissions(
             "",
             ("secrets", ("get",), "to use TLS with PD or an external service, if a cluster requires it"),
             scope=Scope.INHABITED,
         ),
-        *permissions_of(
+        *declare_permissions(
             "discovery.k8s.io",
             ("endpointslices", ("list", "create", "patch", "delete"), "to route clients to added instances"),
             scope=Scope.WATCHED,
@@ -98,8 +98,8 @@ TIDB: Final = Requirements(
             scope=Scope.OWN_NAMESPACE,
             why="to keep the last plans (plimsoll why) across restarts",
         ),
-        *lease_permissions("plimsoll-tidb"),
-        event_permission(Scope.WATCHED),
+        *declare_lease_permissions("plimsoll-tidb"),
+        declare_event_permission(Scope.WATCHED),
     ),
     custom_resources=(
         # TiDB Operator brings it no more since 1.6.2.

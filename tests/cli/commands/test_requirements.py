@@ -42,7 +42,7 @@ def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Re
 
 @every_controller
 def test_no_permission_is_listed_twice(needs: Requirements):
-    asked = [question for permission in needs.permissions for question in permission.questions(Namespaces())]
+    asked = [question for permission in needs.permissions for question in permission.list_questions(Namespaces())]
     assert len(asked) == len(set(asked))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.informer import Informer
 from plimsoll.kube.informer.events import Added, Updated
-from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
+from plimsoll.kube.recorder import EventRecorder, EventType, build_reference
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import Event, EventSource
@@ -41,7 +41,7 @@ async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
 
             def tell(change: Change[Any]) -> None:
                 if isinstance(change, Added | Updated) and change.key.name == "settings":
-                    about = reference_to(resource, change.new)
+                    about = build_reference(resource, change.new)
                     recorder.record(about, EventType.NORMAL, reason="Seen", message="on the last day")
                     supervising.cancel()
 

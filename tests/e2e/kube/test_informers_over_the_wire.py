@@ -97,10 +97,10 @@ async def test_an_index_follows_the_objects(client: Client, namespace: str):
     informer = informer_of(client, ConfigMap, namespace)
     informer.add_index("colour", lambda config_map: [config_map.data["colour"]] if "colour" in config_map.data else [])
     async with running(informer):
-        assert [cached.metadata.name for cached in informer.cache.by_index("colour", "red")] == ["one"]
+        assert [cached.metadata.name for cached in informer.cache.list_by_index("colour", "red")] == ["one"]
         await client.merge_patch(ConfigMap, "one", {"data": {"colour": "blue"}}, namespace=namespace)
-        await until_so(lambda: informer.cache.by_index("colour", "blue"))
-        assert informer.cache.by_index("colour", "red") == ()
+        await until_so(lambda: informer.cache.list_by_index("colour", "blue"))
+        assert informer.cache.list_by_index("colour", "red") == ()
 
 
 @both_ways
@@ -109,7 +109,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
 ):
     async with defined_gauges(client) as gauges:
         raw = {**gauge("odd", "high"), "apiVersion": gauges.api_version, "kind": gauges.kind}
-        await client.call(client.calls.post(gauges.path(namespace), msgspec.json.encode(raw), {}))
+        await client.call(client.calls.build_post(gauges.path(namespace), msgspec.json.encode(raw), {}))
         await client.create(gauges, gauge("good"), namespace=namespace)
         informer = informer_of(client, gauges, namespace, settings)
         heard: list[Any] = []
@@ -121,7 +121,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
             await client.create(gauges, gauge("better"), namespace=namespace)
             await until_so(lambda: names(informer) == {"good", "better"})
             patch = [{"op": "replace", "path": "/spec/level", "value": 5}]
-            await client.json_patch(gauges, "odd", patch, namespace=namespace)
+            await client.patch_json(gauges, "odd", patch, namespace=namespace)
             await until_so(lambda: names(informer) == {"good", "better", "odd"})
             await until_so(lambda: [type(change) for change in heard if change.key == odd] == [BecameUnreadable, Added])
             assert not informer.cache.bad

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.leases import ElectorThread, LeaseHolder, LeaseSettings, SuspendAwareClock
-from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
+from plimsoll.kube.recorder import EventRecorder, EventType, build_reference
 from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.core import ConfigMap
@@ -129,7 +129,7 @@ async def recording(client: Client) -> AsyncIterator[EventRecorder]:
 
 async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
     about = await client.create(ConfigMap, config_map("flooded"), namespace=namespace)
-    reference = reference_to(resource_of(ConfigMap), about)
+    reference = build_reference(resource_of(ConfigMap), about)
     async with recording(client) as recorder:
         for _ in range(4):
             recorder.record(reference, EventType.WARNING, reason="Flooded", message="above the line")
@@ -148,7 +148,7 @@ async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
 
 async def test_events_that_wait_are_written_before_the_end(client: Client, namespace: str):
     about = await client.create(ConfigMap, config_map("leaving"), namespace=namespace)
-    reference = reference_to(resource_of(ConfigMap), about)
+    reference = build_reference(resource_of(ConfigMap), about)
     async with recording(client) as recorder:
         for number in range(10):
             recorder.record(reference, EventType.NORMAL, reason=f"Step{number}", message="on the way out")

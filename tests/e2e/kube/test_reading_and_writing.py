@@ -45,7 +45,7 @@ async def test_a_generated_name_is_completed_by_the_server(client: Client, names
 async def test_pages_together_are_the_whole_list(client: Client, namespace: str):
     await make_maps(client, namespace, [f"map-{number}" for number in range(7)])
     selected = Selection(namespace=namespace, labels="made-by=e2e", page_size=3)
-    pages = [page async for page in client.pages(ConfigMap, selected)]
+    pages = [page async for page in client.iterate_pages(ConfigMap, selected)]
     whole = await client.list(ConfigMap, selected.without_paging())
     assert [len(page.items) for page in pages] == [3, 3, 1]
     assert [item for page in pages for item in page.items] == list(whole.items)
@@ -113,10 +113,10 @@ async def test_a_json_patch_changes_only_what_passes_its_test(client: Client, na
             {"op": "replace", "path": "/data/colour", "value": after},
         ]
 
-    painted = await client.json_patch(ConfigMap, "settings", painting("red", "blue"), namespace=namespace)
+    painted = await client.patch_json(ConfigMap, "settings", painting("red", "blue"), namespace=namespace)
     assert painted.data == {"colour": "blue"}
     with pytest.raises(Invalid):
-        await client.json_patch(ConfigMap, "settings", painting("red", "green"), namespace=namespace)
+        await client.patch_json(ConfigMap, "settings", painting("red", "green"), namespace=namespace)
 
 
 async def test_applying_what_another_manager_owns_conflicts_until_it_is_forced(client: Client, namespace: str):

@@ -15,7 +15,7 @@ import yaml
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Namespaces
-from plimsoll.kube.diagnosis.permissions import role_manifests
+from plimsoll.kube.diagnosis.permissions import build_role_manifests
 from plimsoll.objects.validation import list_shipped_definitions
 from tests.e2e.apiserver.processes import ApiServer, running
 from tests.e2e.timeouts import PATIENCE_S
@@ -179,7 +179,7 @@ def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServ
         for permission in REQUIREMENTS["kubelet"].permissions
         if permission.path not in {"pods/status", "leases"}
     ]
-    for manifest in role_manifests(kept, role="bobs", user="bob", namespaces=Namespaces()):
+    for manifest in build_role_manifests(kept, role="bobs", user="bob", namespaces=Namespaces()):
         assert server.ask("POST", f"{RBAC}/{manifest['kind'].lower()}s", manifest)[0] == 201
     bob = kubeconfig(server, tmp_path, user={"token": "bobs-secret"})
     ended = doctor("--kubeconfig", bob, "--controller", "kubelet", "-o", "json")

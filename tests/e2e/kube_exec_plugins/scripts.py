@@ -49,7 +49,7 @@ class PluginFolder:
         return choose_access(AccessOptions(kubeconfig=str(file)), context).credentials
 
     def ask(self, *lines: str, **fields: Any) -> Credential:
-        return asyncio.run(self.credentials(*lines, **fields).current())
+        return asyncio.run(self.credentials(*lines, **fields).get_current())
 
     def has(self, name: str) -> bool:
         """Whether the plugin has written this file, and something into it."""

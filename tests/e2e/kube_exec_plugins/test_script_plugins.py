@@ -40,11 +40,11 @@ def test_a_certificate(scripts: PluginFolder):
 def test_it_is_run_once_until_its_answer_expires(scripts: PluginFolder):
     async def story() -> None:
         credentials = scripts.credentials(prints(token="abc", expirationTimestamp=in_seconds(3600)))
-        await asyncio.gather(*(credentials.current() for _ in range(10)))
-        first = await credentials.current()
+        await asyncio.gather(*(credentials.get_current() for _ in range(10)))
+        first = await credentials.get_current()
         assert scripts.runs == 1
         credentials.invalidate(first)
-        await credentials.current()
+        await credentials.get_current()
         assert scripts.runs == 2
 
     asyncio.run(story())
@@ -81,7 +81,7 @@ def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: PluginFolder):
     async def story() -> None:
         made, child = scripts.folder / "made", scripts.folder / "child"
         credentials = scripts.credentials(f"echo $$ > {made}; mv {made} {child}", "sleep 300")
-        task = asyncio.create_task(credentials.current())
+        task = asyncio.create_task(credentials.get_current())
         while not scripts.has("child"):  # noqa: ASYNC110 -- another process writes it, no event tells
             await asyncio.sleep(0.01)
         task.cancel()

@@ -196,7 +196,7 @@ class TokenCredentials:
         self._tokens = list(tokens)
         self.refusals = 0
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         return Credential(headers={"Authorization": f"Bearer {self._tokens[0]}"} if self._tokens else {})
 
     def invalidate(self, _credential: Credential) -> None:
@@ -211,7 +211,7 @@ class StaticCredentials:
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         return self._credential
 
     def invalidate(self, _credential: Credential) -> None:

@@ -188,7 +188,7 @@ async def test_a_stream_gets_a_fresh_token_too():
 
 
 class FailingCredentials:
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         raise CredentialsFailed("the plugin gave nothing")
 
     def invalidate(self, _credential: Credential) -> None:

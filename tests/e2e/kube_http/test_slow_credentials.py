@@ -30,7 +30,7 @@ class DelayedCredentials:
                 "exec plugin login: runs", path="config: users[0].user.exec"
             )
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         self.runs += 1
         try:
             await self.answers.wait()

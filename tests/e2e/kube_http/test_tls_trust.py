@@ -167,7 +167,7 @@ async def test_a_new_client_certificate_is_shown_on_a_new_connection():
         def __init__(self) -> None:
             self.pair = CA.issue(subject="first")
 
-        async def current(self) -> Credential:
+        async def get_current(self) -> Credential:
             return Credential(certificate_pem=self.pair.certificate_pem, key_pem=self.pair.key_pem)
 
         def invalidate(self, _credential: Credential) -> None:

@@ -20,8 +20,8 @@ from plimsoll.kube.leases import (
     LeaseSettings,
     NotLeading,
     SuspendAwareClock,
+    generate_identity,
     run_while_leading,
-    unique_identity,
 )
 from plimsoll.runtime.entropy import SystemEntropy
 from plimsoll.runtime.signals import run_until_signalled
@@ -60,7 +60,7 @@ async def contend(kubeconfig: str, settings: LeaseSettings, journal_path: str) -
     clock, entropy = SuspendAwareClock(), SystemEntropy()
     journal = Journal(journal_path, clock)
     access = find_access(kubeconfig=kubeconfig, environment=os.environ, clock=clock)
-    holder = LeaseHolder(settings, identity=unique_identity("contender", entropy), clock=clock)
+    holder = LeaseHolder(settings, identity=generate_identity("contender", entropy), clock=clock)
     async with ElectorThread(holder, lambda: HttpTransport(access, user_agent="plimsoll-contender"), entropy=entropy):
         journal.write("contends")
         await run_while_leading(holder, lambda: act(holder, journal))

@@ -135,7 +135,7 @@ class ClientEnvironment:
         return choose_access(AccessOptions(**choice), context)
 
     async def credential(self, user: Mapping[str, Any], **choice: str) -> Credential:
-        return await self.access(config(user=user), **choice).credentials.current()
+        return await self.access(config(user=user), **choice).credentials.get_current()
 
     def in_pod(self, *, host: str = "10.96.0.1", port: str = "443", token: str = "pod-token") -> None:
         self.environment |= {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}

@@ -48,7 +48,7 @@ def told(machine: ClientEnvironment) -> dict[str, Any]:
 
 
 def run(machine: ClientEnvironment, *, cluster: dict[str, Any] | None = None, **fields: Any):
-    return run_virtual(machine.access(config(user=plugin(**fields), cluster=cluster)).credentials.current())
+    return run_virtual(machine.access(config(user=plugin(**fields), cluster=cluster)).credentials.get_current())
 
 
 class TestWhatIsRun:
@@ -251,11 +251,11 @@ class TestKeeping:
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
-            first = await credentials.current()
+            first = await credentials.get_current()
             await clock.sleep(599)
-            assert await credentials.current() is first
+            assert await credentials.get_current() is first
             await clock.sleep(1)
-            assert (await credentials.current()).headers == {"Authorization": "Bearer t2"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer t2"}
             assert len(machine.runner.commands) == 2
 
         run_virtual(story)
@@ -264,9 +264,9 @@ class TestKeeping:
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock, lives_s=None)
             credentials = machine.access(config(user=plugin())).credentials
-            first = await credentials.current()
+            first = await credentials.get_current()
             await clock.sleep(1e6)
-            assert await credentials.current() is first
+            assert await credentials.get_current() is first
 
         run_virtual(story)
 
@@ -274,7 +274,7 @@ class TestKeeping:
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
-            found = await asyncio.gather(*(credentials.current() for _ in range(20)))
+            found = await asyncio.gather(*(credentials.get_current() for _ in range(20)))
             assert {credential.headers["Authorization"] for credential in found} == {"Bearer t1"}
             assert len(machine.runner.commands) == 1
 
@@ -288,8 +288,8 @@ class TestKeeping:
             if not made:
                 made.append(self.plugin_machine(tmp_path, clock).access(config(user=plugin())).credentials)
             credentials = made[0]
-            credentials.invalidate(await credentials.current())
-            await asyncio.gather(*(credentials.current() for _ in range(3)))
+            credentials.invalidate(await credentials.get_current())
+            await asyncio.gather(*(credentials.get_current() for _ in range(3)))
 
         run_virtual(story)
         run_virtual(story)
@@ -299,11 +299,11 @@ class TestKeeping:
             machine = self.plugin_machine(tmp_path, clock)
             good, machine.runner.play = machine.runner.play, lambda _: Killed(reason="it did not end within 60 s")
             credentials = machine.access(config(user=plugin())).credentials
-            found = await asyncio.gather(*(credentials.current() for _ in range(20)), return_exceptions=True)
+            found = await asyncio.gather(*(credentials.get_current() for _ in range(20)), return_exceptions=True)
             assert all(isinstance(result, CredentialsFailed) for result in found)
             assert (len(machine.runner.commands), clock.monotonic_s()) == (1, 1.0)
             machine.runner.play = good
-            assert (await credentials.current()).headers == {"Authorization": "Bearer t2"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer t2"}
 
         run_virtual(story)
 
@@ -312,8 +312,8 @@ class TestKeeping:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
             async with asyncio.TaskGroup() as group:
-                gone = group.create_task(credentials.current())
-                waiting = group.create_task(credentials.current())
+                gone = group.create_task(credentials.get_current())
+                waiting = group.create_task(credentials.get_current())
                 await clock.sleep(0.5)
                 gone.cancel()
             assert waiting.result().headers == {"Authorization": "Bearer t2"}
@@ -331,7 +331,7 @@ class TestKeeping:
             assert isinstance(credentials, SlowCredentials)
             assert credentials.find_late_credentials() is None
             async with asyncio.TaskGroup() as group:
-                group.create_task(credentials.current())
+                group.create_task(credentials.get_current())
                 await clock.sleep(2.5)
                 late = credentials.find_late_credentials()
             assert isinstance(late, CredentialsLate)
@@ -347,10 +347,10 @@ class TestKeeping:
             credentials = machine.access(config(user=plugin())).credentials
 
             async def refuse_and_ask_again() -> str:
-                old = await credentials.current()
+                old = await credentials.get_current()
                 await clock.sleep(5)
                 credentials.invalidate(old)
-                return (await credentials.current()).headers["Authorization"]
+                return (await credentials.get_current()).headers["Authorization"]
 
             assert set(await asyncio.gather(*(refuse_and_ask_again() for _ in range(20)))) == {"Bearer t2"}
             assert len(machine.runner.commands) == 2
@@ -361,11 +361,11 @@ class TestKeeping:
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
-            old = await credentials.current()
+            old = await credentials.get_current()
             credentials.invalidate(old)
-            new = await credentials.current()
+            new = await credentials.get_current()
             credentials.invalidate(old)
-            assert await credentials.current() is new
+            assert await credentials.get_current() is new
 
         run_virtual(story)
 
@@ -374,11 +374,11 @@ class TestKeeping:
             machine = self.plugin_machine(tmp_path, clock)
             certificate = {"client-certificate-data": b64(CERTIFICATE), "client-key-data": b64(KEY)}
             credentials = machine.access(config(user={**plugin(), **certificate, "as": "ada"})).credentials
-            old = await credentials.current()
+            old = await credentials.get_current()
             assert old.headers == {"Authorization": "Bearer t1", "Impersonate-User": "ada"}
             assert old.certificate_pem == CERTIFICATE.encode()
-            assert await credentials.current() is old
+            assert await credentials.get_current() is old
             credentials.invalidate(old)
-            assert (await credentials.current()).headers["Authorization"] == "Bearer t2"
+            assert (await credentials.get_current()).headers["Authorization"] == "Bearer t2"
 
         run_virtual(story)

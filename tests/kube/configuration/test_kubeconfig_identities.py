@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def presented(machine: ClientEnvironment, user: Mapping[str, Any], **cluster: Any) -> Credential:
-    return run_virtual(machine.access(config(user=user, cluster=cluster)).credentials.current())
+    return run_virtual(machine.access(config(user=user, cluster=cluster)).credentials.get_current())
 
 
 def test_no_user_at_all_is_anonymous(machine: ClientEnvironment):
     content = config(context={"user": ""})
-    assert run_virtual(machine.access(content).credentials.current()).headers == {}
+    assert run_virtual(machine.access(content).credentials.get_current()).headers == {}
 
 
 def test_a_token(machine: ClientEnvironment):
@@ -63,7 +63,7 @@ class TestTokenFiles:
         monkeypatch.chdir(tmp_path)
         for kubeconfig in (file, "sub/config"):
             credentials = machine.access(kubeconfig=kubeconfig).credentials
-            assert run_virtual(credentials.current()).headers == {"Authorization": "Bearer abc"}
+            assert run_virtual(credentials.get_current()).headers == {"Authorization": "Bearer abc"}
 
     def test_the_file_comes_before_a_token_beside_it(self, machine: ClientEnvironment):
         file = machine.write("token", b"from-file")
@@ -79,12 +79,12 @@ class TestTokenFiles:
         async def story(clock: VirtualClock) -> None:
             machine = ClientEnvironment(tmp_path, clock=clock)
             credentials = machine.access(config(user={"tokenFile": machine.write("token", b"old")})).credentials
-            first = await credentials.current()
+            first = await credentials.get_current()
             machine.write("token", b"new")
             await clock.sleep(59)
-            assert await credentials.current() is first
+            assert await credentials.get_current() is first
             await clock.sleep(1)
-            assert (await credentials.current()).headers == {"Authorization": "Bearer new"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer new"}
 
         run_virtual(story)
 
@@ -92,10 +92,10 @@ class TestTokenFiles:
         async def story(clock: VirtualClock) -> None:
             machine = ClientEnvironment(tmp_path, clock=clock)
             credentials = machine.access(config(user={"tokenFile": machine.write("token", b"old")})).credentials
-            old = await credentials.current()
+            old = await credentials.get_current()
             machine.write("token", b"new")
             credentials.invalidate(old)
-            assert (await credentials.current()).headers == {"Authorization": "Bearer new"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer new"}
 
         run_virtual(story)
 
@@ -105,10 +105,10 @@ class TestTokenFiles:
             machine = ClientEnvironment(tmp_path, clock=clock)
             file = machine.write("token", b"old")
             credentials = machine.access(config(user={"tokenFile": file})).credentials
-            await credentials.current()
+            await credentials.get_current()
             machine.remove("token") if now is None else machine.write("token", now)
             await clock.sleep(60)
-            assert (await credentials.current()).headers == {"Authorization": "Bearer old"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer old"}
 
         with capture_logs() as logs:
             run_virtual(story)
@@ -151,14 +151,14 @@ class TestCertificates:
         user = {"client-certificate": "c.pem", "client-key": "k.pem"}
         credentials = machine.access(config(user=user)).credentials
 
-        first = run_virtual(credentials.current())
-        assert run_virtual(credentials.current()) is first
+        first = run_virtual(credentials.get_current())
+        assert run_virtual(credentials.get_current()) is first
         renewed(files[0], new[0])
         with capture_logs() as logs:
-            assert run_virtual(credentials.current()) is first
+            assert run_virtual(credentials.get_current()) is first
         assert logs[0]["event"] == "credentials.certificate.unusable"
         renewed(files[1], new[1])
-        assert run_virtual(credentials.current()).certificate_pem == new[0]
+        assert run_virtual(credentials.get_current()).certificate_pem == new[0]
 
 
 def renewed(file: str, content: bytes) -> None:
@@ -214,7 +214,7 @@ class TestPods:
         assert (access.server, access.namespace) == ("https://10.96.0.1:443", "apps")
         assert access.tls.ca_file == str(machine.folder / "serviceaccount/ca.crt")
         assert access.tls.ca_pem.startswith(b"-----BEGIN CERTIFICATE")
-        assert run_virtual(access.credentials.current()).headers == {"Authorization": "Bearer pod-token"}
+        assert run_virtual(access.credentials.get_current()).headers == {"Authorization": "Bearer pod-token"}
 
     def test_an_ipv6_address_stands_in_brackets(self, machine: ClientEnvironment):
         machine.in_pod(host="fd00::1", port="6443")
@@ -231,10 +231,10 @@ class TestPods:
             machine = ClientEnvironment(tmp_path, clock=clock)
             machine.in_pod(token="old")
             credentials = machine.access().credentials
-            await credentials.current()
+            await credentials.get_current()
             machine.in_pod(token="new")
             await clock.sleep(60)
-            assert (await credentials.current()).headers == {"Authorization": "Bearer new"}
+            assert (await credentials.get_current()).headers == {"Authorization": "Bearer new"}
 
         run_virtual(story)
 

@@ -94,7 +94,7 @@ def test_an_entry_is_taken_whole_from_the_first_file_that_has_it(machine: Client
     machine.environment["KUBECONFIG"] = os.pathsep.join([machine.write("a", first), machine.write("b", second)])
     access = machine.access()
     assert (access.server, access.tls.server_name) == ("https://first", "")
-    assert run_virtual(access.credentials.current()).headers == {}
+    assert run_virtual(access.credentials.get_current()).headers == {}
 
 
 def test_context_cluster_and_user_may_stand_in_different_files(machine: ClientEnvironment):
@@ -102,7 +102,7 @@ def test_context_cluster_and_user_may_stand_in_different_files(machine: ClientEn
     whole = config(name="x", user={"token": "t"})
     files = [machine.write(part, {part: whole[part], **more}) for part, more in parts.items()]
     machine.environment["KUBECONFIG"] = os.pathsep.join(files)
-    assert run_virtual(machine.access().credentials.current()).headers == {"Authorization": "Bearer t"}
+    assert run_virtual(machine.access().credentials.get_current()).headers == {"Authorization": "Bearer t"}
 
 
 def test_context_chooses_among_several(machine: ClientEnvironment):
@@ -159,7 +159,7 @@ def test_server_alone_has_no_credentials(machine: ClientEnvironment, written: st
     machine.write(".kube/config", config(user={"token": "t"}))
     access = machine.access(server=written)
     assert access.server == server
-    assert run_virtual(access.credentials.current()).headers == {}
+    assert run_virtual(access.credentials.get_current()).headers == {}
     assert access.namespace == "default"
 
 
@@ -186,7 +186,7 @@ def test_server_beside_a_chosen_context_replaces_only_the_address(machine: Clien
     access = machine.access(config(user={"token": "t"}), server="https://other/")
     assert access.server == "https://other"
     assert access.origin == f"--server, beside context one of {machine.folder}/config.yaml"
-    assert run_virtual(access.credentials.current()).headers == {"Authorization": "Bearer t"}
+    assert run_virtual(access.credentials.get_current()).headers == {"Authorization": "Bearer t"}
 
 
 def test_namespace_is_the_options_then_the_contexts_then_default(machine: ClientEnvironment):

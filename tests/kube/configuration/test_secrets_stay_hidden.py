@@ -53,7 +53,7 @@ def test_access_and_credentials(tmp_path: Path, kind: str):
     cluster = {"proxy-url": f"http://u:{SECRET}@proxy"}
     with capture_logs() as logs:
         access = machine.access(config(user=USERS[kind], cluster=cluster))
-        credential = run_virtual(access.credentials.current())
+        credential = run_virtual(access.credentials.get_current())
         access.credentials.invalidate(credential)
     assert credential != Credential()
     printed = shown(access) + shown(credential) + shown(access.credentials) + repr(logs) + repr(machine.runner.commands)

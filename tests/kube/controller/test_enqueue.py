@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
 from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, Informer, Key, UnreadableDeleted, Updated
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
@@ -48,7 +48,7 @@ BAD = BadObject.from_json({"metadata": {"name": "p", "namespace": "here"}}, kind
     ],
 )
 def test_every_change_concerns_the_object_itself(change: Any):
-    assert list(of_itself(change)) == [Key("here", "p")]
+    assert list(get_own_key(change)) == [Key("here", "p")]
 
 
 @pytest.mark.parametrize(
@@ -61,34 +61,34 @@ def test_every_change_concerns_the_object_itself(change: Any):
     ],
 )
 def test_a_change_concerns_the_controller_among_the_owners_once(change: Any):
-    assert list(of_owner(kind("replicasets"))(change)) == [Key("here", "web")]
+    assert list(build_owner_keys(kind("replicasets"))(change)) == [Key("here", "web")]
 
 
 def test_a_change_of_owner_concerns_both():
     change = Updated(old=owned("old"), new=owned("new"))
-    assert list(of_owner(kind("replicasets"))(change)) == [Key("here", "old"), Key("here", "new")]
+    assert list(build_owner_keys(kind("replicasets"))(change)) == [Key("here", "old"), Key("here", "new")]
 
 
 def test_another_version_of_the_owners_kind_is_the_same_kind():
     change = Added(new=owned(api_version="apps/v1beta2"))
-    assert list(of_owner(kind("replicasets"))(change)) == [Key("here", "web")]
+    assert list(build_owner_keys(kind("replicasets"))(change)) == [Key("here", "web")]
 
 
 @pytest.mark.parametrize(
     "value", [ALONE, owned(controller=False), owned(kind="StatefulSet"), owned(api_version="example.com/v1")]
 )
 def test_an_object_of_nobody_or_of_another_kind_concerns_nobody(value: Pod):
-    assert list(of_owner(kind("replicasets"))(Added(new=value))) == []
+    assert list(build_owner_keys(kind("replicasets"))(Added(new=value))) == []
 
 
 def test_an_owner_without_a_namespace_is_found_without_one():
     change = Added(new=owned("n1", kind="Node", api_version="v1"))
-    assert list(of_owner(kind("nodes"))(change)) == [Key("", "n1")]
+    assert list(build_owner_keys(kind("nodes"))(change)) == [Key("", "n1")]
 
 
 def test_what_cannot_be_read_has_no_owner():
-    assert list(of_owner(kind("replicasets"))(BecameUnreadable(bad=BAD))) == []
-    assert list(of_owner(kind("replicasets"))(UnreadableDeleted(bad=BAD))) == []
+    assert list(build_owner_keys(kind("replicasets"))(BecameUnreadable(bad=BAD))) == []
+    assert list(build_owner_keys(kind("replicasets"))(UnreadableDeleted(bad=BAD))) == []
 
 
 # ---- with a server
@@ -111,9 +111,9 @@ def test_a_controller_sees_what_was_there_what_comes_and_what_goes(world: Embedd
         return Done()
 
     controller: Controller[Key] = Controller(
-        "pods", reconcile, clock=world.clock, entropy=world.entropy, all_keys=pods.cache.keys
+        "pods", reconcile, clock=world.clock, entropy=world.entropy, all_keys=pods.cache.iterate_keys
     )
-    enqueue_on(pods, controller, of_itself)
+    enqueue_on(pods, controller, get_own_key)
     world.made(url, pod("there"))
     world.run.spawn(controller.run())
     world.run.spawn(pods.run())

@@ -77,9 +77,9 @@ def test_a_key_added_while_it_is_worked_comes_again_when_it_is_done(desk: QueueH
     desk.take()
     desk.queue.add("a")
     desk.queue.add("a")
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     assert desk.take_all() == ["a"]
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     assert desk.take() == "(nothing)"
 
 
@@ -88,13 +88,13 @@ def test_a_busy_key_goes_to_the_end_of_the_line(desk: QueueHarness):
     desk.take()
     desk.queue.add("busy")
     desk.queue.add("other")
-    desk.queue.done("busy")
+    desk.queue.mark_done("busy")
     assert desk.take_all() == ["other", "busy"]
 
 
 def test_letting_go_of_a_key_one_does_not_have_is_a_mistake(desk: QueueHarness):
     with pytest.raises(ValueError, match="no worker has taken 'a'"):
-        desk.queue.done("a")
+        desk.queue.mark_done("a")
 
 
 def test_get_waits_for_a_key(desk: QueueHarness):
@@ -121,7 +121,7 @@ def test_the_earliest_of_two_due_times_counts_and_the_other_is_forgotten(desk: Q
         desk.queue.add_after("a", wait_s)
     desk.run.advance_by(3)
     assert desk.take_all() == ["a"]
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     desk.run.advance_by(100)
     assert desk.take() == "(nothing)"
 
@@ -139,7 +139,7 @@ def test_a_delayed_key_that_is_added_at_once_is_looked_at_both_times(desk: Queue
     desk.queue.add_after("a", 10)
     desk.queue.add("a")
     assert desk.take() == "a"
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     desk.run.advance_by(10)
     assert desk.take() == "a"
 
@@ -149,7 +149,7 @@ def test_a_key_that_falls_due_while_it_is_worked_comes_again(desk: QueueHarness)
     desk.take()
     desk.queue.add_after("a", 5)
     desk.run.advance_by(5)
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     assert desk.take() == "a"
 
 
@@ -218,14 +218,14 @@ def test_failures_in_a_row_wait_longer_and_longer(desk: QueueHarness):
         waits.append(desk.queue.add_rate_limited("a"))
         desk.run.advance_by(waits[-1])
         assert desk.take() == "a"
-        desk.queue.done("a")
+        desk.queue.mark_done("a")
     assert waits == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
 
 
 def test_what_went_well_starts_afresh(desk: QueueHarness):
     desk.queue.add_rate_limited("a")
     desk.queue.add_rate_limited("a")
-    assert desk.queue.failures("a") == 2
+    assert desk.queue.count_failures("a") == 2
     desk.queue.forget("a")
     assert desk.queue.add_rate_limited("a") == pytest.approx(1)
 
@@ -257,10 +257,10 @@ def test_a_refusal_backs_off_and_is_no_failure(desk: QueueHarness):
     for _ in range(4):
         desk.queue.add_refused("a")
         assert desk.run.run_until(desk.queue.get()) == "a"
-        desk.queue.done("a")
+        desk.queue.mark_done("a")
         looked_at_s.append(desk.now_s)
     assert looked_at_s == pytest.approx([1, 3, 7, 15])
-    assert desk.queue.failures("a") == 0
+    assert desk.queue.count_failures("a") == 0
     desk.queue.forget("a")
     desk.queue.add_refused("a")
     desk.run.advance_by(1)
@@ -284,7 +284,7 @@ def test_who_is_refused_at_an_earlier_look_is_looked_at_again(desk: QueueHarness
     desk.run.advance_by(0.5)
     assert desk.take() == "a"
     desk.queue.add_refused("a")
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     desk.run.advance_by(0.5)
     assert desk.take() == "a"
 
@@ -307,7 +307,7 @@ def test_a_key_added_while_worked_outlives_the_close(desk: QueueHarness):
     desk.take()
     desk.queue.add("a")
     desk.queue.close()
-    desk.queue.done("a")
+    desk.queue.mark_done("a")
     assert desk.take() == "a"
 
 
@@ -349,7 +349,7 @@ def test_due_times_that_were_overtaken_do_not_pile_up(desk: QueueHarness):
         desk.queue.add_after("a", 0.001)
         desk.run.advance_by(0.001)
         desk.take()
-        desk.queue.done("a")
+        desk.queue.mark_done("a")
     assert len(desk.queue._timetable) < 100
 
 
@@ -359,7 +359,7 @@ def test_a_wait_that_binary_fractions_cannot_hold_does_not_turn_the_loop_for_eve
             desk.queue.add_after("a", wait_s)
             key = await desk.queue.get()
             assert key == "a"
-            desk.queue.done(key)
+            desk.queue.mark_done(key)
             await asyncio.sleep(1e-3)
 
     desk.run.run_until(main())

@@ -83,7 +83,7 @@ class Model:
             if self.work_s:
                 await asyncio.sleep(self.work_s)
             self.at_work.discard(key)
-            self.queue.done(key)
+            self.queue.mark_done(key)
 
     def take(self, step: Add | Retry | AdvanceTime | CancelWorker) -> None:
         match step:

@@ -100,7 +100,7 @@ def questions(permissions: Iterable[Permission], namespaces: Namespaces) -> set[
     return {
         (question.verb, question.target, question.namespace, question.name)
         for permission in permissions
-        for question in permission.questions(namespaces)
+        for question in permission.list_questions(namespaces)
     }
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import Finding, Namespaces
-from plimsoll.kube.diagnosis.permissions import role_manifests
+from plimsoll.kube.diagnosis.permissions import build_role_manifests
 from tests.kube.diagnosis.examinations import GUEST, DiagnosedCluster, InterceptingTransport, found, questions
 from tests.kube.embedded_api import status_reply
 
@@ -54,7 +54,7 @@ def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: 
     with DiagnosedCluster() as cluster:
         token = cluster.service_account(namespace=namespaces.own)
         user = f"system:serviceaccount:{namespaces.own}:plimsoll"
-        cluster.apply(*role_manifests(granted, role="some", user=user, namespaces=namespaces))
+        cluster.apply(*build_role_manifests(granted, role="some", user=user, namespaces=namespaces))
         finding = found(cluster.examined(controller, token=token, namespaces=namespaces), f"permissions.{controller}")
         expected = questions(permissions, namespaces) - questions(granted, namespaces)
         assert told_missing(finding) == expected if expected else finding.level == "ok"
@@ -68,7 +68,9 @@ def test_with_a_namespace_only_that_one_is_asked_about():
         cluster.namespace("kafka")
         token = cluster.service_account(namespace="kafka")
         user = "system:serviceaccount:kafka:plimsoll"
-        manifests = role_manifests(REQUIREMENTS["kafka"].permissions, role="kafka", user=user, namespaces=namespaces)
+        manifests = build_role_manifests(
+            REQUIREMENTS["kafka"].permissions, role="kafka", user=user, namespaces=namespaces
+        )
         assert {manifest["kind"] for manifest in manifests} == {"Role", "RoleBinding"}
         cluster.apply(*manifests)
         inside = cluster.examined("kafka", token=token, namespaces=namespaces)
@@ -87,7 +89,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
             cluster.made(f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}/kafkas", kafka)
         token = cluster.service_account()
         seeing = [permission for permission in REQUIREMENTS["kafka"].permissions if permission.resource == "kafkas"]
-        cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, namespaces=Namespaces()))
+        cluster.apply(*build_role_manifests(seeing, role="seeing", user=ACCOUNT, namespaces=Namespaces()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
     assert {rule[2] for rule in told_missing(finding) if rule[1] == "secrets"} == {"kafka", "more"}
     granted = {
@@ -105,7 +107,7 @@ def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
         name
         for name, needs in REQUIREMENTS.items()
         for permission in needs.permissions
-        if permission.resource == "secrets" and "" in permission.namespaces_in(Namespaces())
+        if permission.resource == "secrets" and "" in permission.list_namespaces(Namespaces())
     }
     assert broad == {"fleet-agent"}
 

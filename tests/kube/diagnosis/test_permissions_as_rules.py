@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.cli.commands.requirements import REQUIREMENTS
 from plimsoll.kube.diagnosis import AccessQuestion, Namespaces, Permission, Scope
 from plimsoll.kube.diagnosis.access_reviews import Reviewer, check_permissions
-from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
+from plimsoll.kube.diagnosis.permissions import build_role_manifests, build_subject, select_missing
 
 
 def permission(**given: Any) -> Permission:
@@ -22,11 +22,11 @@ def permission(**given: Any) -> Permission:
 )
 def test_a_scope_says_in_which_namespace_is_asked(scope: Scope, namespace: str):
     one = permission(scope=scope, namespace="kube-system" if scope is Scope.ONE else "")
-    assert {asked.namespace for asked in one.questions(Namespaces(own="h", watched="w"))} == {namespace}
+    assert {asked.namespace for asked in one.list_questions(Namespaces(own="h", watched="w"))} == {namespace}
 
 
 def test_one_question_for_each_verb_and_name():
-    asked = [*permission(names=("a", "b"), group="g", subresource="status").questions(Namespaces())]
+    asked = [*permission(names=("a", "b"), group="g", subresource="status").list_questions(Namespaces())]
     assert [str(access) for access in asked] == [
         "get pods.g/status a in the whole cluster",
         "list pods.g/status a in the whole cluster",
@@ -36,27 +36,27 @@ def test_one_question_for_each_verb_and_name():
 
 
 def test_a_rule_as_rbac_writes_it():
-    assert permission(subresource="eviction", verbs=("create",)).rule() == {
+    assert permission(subresource="eviction", verbs=("create",)).build_rule() == {
         "apiGroups": [""],
         "resources": ["pods/eviction"],
         "verbs": ["create"],
     }
-    assert permission(names=("a",)).rule()["resourceNames"] == ["a"]
+    assert permission(names=("a",)).build_rule()["resourceNames"] == ["a"]
 
 
 def test_only_what_is_missing_of_a_permission_is_asked_for():
     missing = {AccessQuestion(verb="list", group="", resource="pods")}
-    assert [need.rule() for need in only_missing(permission(), missing, Namespaces())] == [
-        permission(verbs=("list",)).rule()
+    assert [need.build_rule() for need in select_missing(permission(), missing, Namespaces())] == [
+        permission(verbs=("list",)).build_rule()
     ]
-    assert [*only_missing(permission(resource="nodes"), missing, Namespaces())] == []
+    assert [*select_missing(permission(resource="nodes"), missing, Namespaces())] == []
 
 
 def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
     narrow = permission(resource="secrets", scope=Scope.INHABITED, verbs=("get",))
     namespaces = Namespaces(used=("a", "b"))
     missing = {AccessQuestion(verb="get", group="", resource="secrets", namespace="b")}
-    assert [need.namespace for need in only_missing(narrow, missing, namespaces)] == ["b"]
+    assert [need.namespace for need in select_missing(narrow, missing, namespaces)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
     ],
 )
 def test_a_binding_names_service_accounts_in_their_own_form(user: str, named: dict[str, str]):
-    assert subject(user) == named
+    assert build_subject(user) == named
 
 
 def test_what_is_needed_in_one_namespace_is_granted_only_there():
-    manifests = role_manifests(
+    manifests = build_role_manifests(
         [permission(), permission(resource="leases", scope=Scope.OWN_NAMESPACE)],
         role="plimsoll-x",
         user="bob",
@@ -92,7 +92,7 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
     needs, namespaces = REQUIREMENTS[controller], Namespaces(own="home", watched=watched, used=("kafka", "more"))
-    asked = [access for need in needs.permissions for access in need.questions(namespaces)]
+    asked = [access for need in needs.permissions for access in need.list_questions(namespaces)]
     answers = {access: data.draw(st.booleans()) for access in asked}
     finding = check_permissions(needs, answers, namespaces=namespaces, reviewer=Reviewer(user="bob"))
     refused = {access for access, allowed in answers.items() if not allowed}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.kube.diagnosis import Namespaces
-from plimsoll.kube.diagnosis.permissions import role_manifests
+from plimsoll.kube.diagnosis.permissions import build_role_manifests
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.permissions import NODES, REQUESTS
 from plimsoll.nodes.running_permissions import adapt_to_policy, add_provider
@@ -38,7 +38,7 @@ def grant_needed(cluster: DiagnosedCluster, options: dict[str, Any]) -> str:
     token = cluster.service_account()
     policy = read_options(options)
     adapted = add_provider(adapt_to_policy(NODES, policy), policy)
-    for manifest in role_manifests(adapted.permissions, role="needed", user=USER, namespaces=Namespaces()):
+    for manifest in build_role_manifests(adapted.permissions, role="needed", user=USER, namespaces=Namespaces()):
         cluster.apply(manifest)
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
     home = {"name": "status", "namespace": "kube-system"}

@@ -221,7 +221,7 @@ def test_a_client_certificate_that_has_expired_is_told_with_its_end(answer: Any)
 )
 def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential, is_shown: bool):
     access = Access(server="https://x", credentials=FixedCredentials(credential))
-    assert Target.of(access, credential).is_shown_credentials is is_shown
+    assert Target.from_access(access, credential).is_shown_credentials is is_shown
 
 
 def test_whom_the_server_does_not_know_it_tells_nothing_else():

@@ -13,7 +13,7 @@ import pytest
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import CallProgress, ConnectionBroke
-from plimsoll.kube.http.failures import Route, broken, build_closed_error, late
+from plimsoll.kube.http.failures import Route, build_closed_error, build_connection_error, build_timeout_error
 from plimsoll.kube.http.proxies import Proxy
 from plimsoll.kube.transport import Request
 
@@ -49,7 +49,7 @@ def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
     ],
 )
 def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, message: str):
-    told = broken(error, CallProgress(), DIRECT)
+    told = build_connection_error(error, CallProgress(), DIRECT)
     assert isinstance(told, NotSent)
     assert str(told) == f"cannot reach https://api.example.com:6443: {message}"
 
@@ -57,7 +57,7 @@ def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, m
 def test_what_broke_after_it_was_sent_may_have_been_done():
     error = ConnectionBroke()
     error.__cause__ = aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer")
-    told = broken(error, sending(), DIRECT)
+    told = build_connection_error(error, sending(), DIRECT)
     assert isinstance(told, AnswerLost)
     assert str(told) == "no answer from https://api.example.com:6443: the connection was reset"
 
@@ -66,9 +66,9 @@ def test_a_first_call_over_tls_that_breaks_may_be_about_certificates():
     fresh = sending()
     fresh.is_first = True
     hint = "if it asks for client certificates, it may not have accepted ours"
-    assert hint in str(broken(ConnectionBroke(), fresh, DIRECT))
-    assert hint not in str(broken(ConnectionBroke(), fresh, Route(ServerAddress.parse("http://host"))))
-    assert hint not in str(broken(ConnectionBroke(), sending(), DIRECT))
+    assert hint in str(build_connection_error(ConnectionBroke(), fresh, DIRECT))
+    assert hint not in str(build_connection_error(ConnectionBroke(), fresh, Route(ServerAddress.parse("http://host"))))
+    assert hint not in str(build_connection_error(ConnectionBroke(), sending(), DIRECT))
 
 
 @pytest.mark.parametrize("error", [ConnectionBroke(), aiohttp.ClientResponseError(KEY, (), message="Bad status line")])
@@ -77,12 +77,12 @@ def test_a_first_call_without_tls_that_breaks_may_have_met_a_server_with_tls(err
     fresh.is_first = True
     plain = Route(ServerAddress.parse("http://host:6443"))
     hint = "; if it speaks TLS, its address is https://host:6443"
-    assert str(broken(error, fresh, plain)).endswith(hint)
-    assert hint not in str(broken(error, sending(), plain))
+    assert str(build_connection_error(error, fresh, plain)).endswith(hint)
+    assert hint not in str(build_connection_error(error, sending(), plain))
 
 
 def test_the_proxy_is_named_without_its_password():
-    told = str(broken(connecting(errno.ECONNREFUSED), CallProgress(), PROXIED))
+    told = str(build_connection_error(connecting(errno.ECONNREFUSED), CallProgress(), PROXIED))
     where = "https://api.example.com:6443 through the proxy http://proxy:3128"
     assert told == f"cannot reach {where}: connection refused; is the proxy running?"
 
@@ -90,7 +90,7 @@ def test_the_proxy_is_named_without_its_password():
 @pytest.mark.parametrize(("status", "part"), [(407, "asks for a user and password"), (502, "answered 502 Bad Gateway")])
 def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
     error = aiohttp.ClientHttpProxyError(KEY, (), status=status, message="Bad Gateway")
-    told = broken(error, CallProgress(), PROXIED)
+    told = build_connection_error(error, CallProgress(), PROXIED)
     assert isinstance(told, NotSent)
     assert part in str(told)
 
@@ -98,7 +98,7 @@ def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
 def test_time_that_is_up_before_sending_changed_nothing():
     progress = CallProgress()
     progress.doing = "waiting for a connection"
-    told = late(Request("POST", "/api", timeout_s=2), progress, DIRECT)
+    told = build_timeout_error(Request("POST", "/api", timeout_s=2), progress, DIRECT)
     assert isinstance(told, NotSent)
     assert str(told).endswith("after 2 s still waiting for a connection")
 
@@ -107,11 +107,13 @@ def test_time_that_is_up_before_sending_changed_nothing():
     ("duration_s", "words"), [(4.99999, "5 s"), (2.345, "2.3 s"), (30, "30 s"), (3600, "3600 s"), (0.25, "0.25 s")]
 )
 def test_durations_are_told_as_people_say_them(duration_s: float, words: str):
-    assert str(late(Request("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(f"within {words}")
+    assert str(build_timeout_error(Request("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(
+        f"within {words}"
+    )
 
 
 def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
-    told = late(Request("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
+    told = build_timeout_error(Request("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
     assert isinstance(told, TimedOut)
     assert str(told) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
 

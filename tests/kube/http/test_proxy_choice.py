@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.http.addresses import ServerAddress
-from plimsoll.kube.http.proxies import Proxy, is_exempt, proxy_for
+from plimsoll.kube.http.proxies import Proxy, choose_proxy, is_exempt
 
 REMOTE = "https://api.prod.example.com:6443"
 
 
 def chosen(server: str = REMOTE, *, proxy_url: str = "", **environment: str) -> str:
-    proxy = proxy_for(ServerAddress.parse(server), proxy_url=proxy_url, environment=environment)
+    proxy = choose_proxy(ServerAddress.parse(server), proxy_url=proxy_url, environment=environment)
     return proxy.url if proxy else ""
 
 

@@ -55,7 +55,9 @@ def test_loopback_is_known_by_name_and_address(host: str, expected: bool):
 
 
 def test_the_path_of_the_server_stands_before_the_path_of_the_call():
-    url = ServerAddress.parse("https://host/clusters/a").url(Request("GET", "/api/v1/pods", (("limit", "5"),)).url)
+    url = ServerAddress.parse("https://host/clusters/a").build_url(
+        Request("GET", "/api/v1/pods", (("limit", "5"),)).url
+    )
     assert str(url) == "https://host/clusters/a/api/v1/pods?limit=5"
 
 
@@ -63,4 +65,4 @@ def test_the_path_of_the_server_stands_before_the_path_of_the_call():
 @settings(max_examples=200, deadline=None)
 def test_the_escapes_of_a_call_are_sent_exactly_as_they_are(name: str, value: str):
     call = Request("GET", f"/api/v1/namespaces/{name}", (("fieldSelector", value),))
-    assert ServerAddress.parse("https://host/x").url(call.url).raw_path_qs == "/x" + call.url
+    assert ServerAddress.parse("https://host/x").build_url(call.url).raw_path_qs == "/x" + call.url

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential, Tls
 from plimsoll.kube.errors import CredentialsFailed
-from plimsoll.kube.http.tls_contexts import TlsContexts, trusting
+from plimsoll.kube.http.tls_contexts import TlsContexts, build_context
 from tests.kube.http.authorities import CertificateAuthority, KeyPair
 
 CA = CertificateAuthority()
@@ -25,7 +25,7 @@ def open_files() -> int:
 
 
 def test_only_the_given_authorities_are_believed():
-    context = trusting(Tls(ca_pem=CA.pem))
+    context = build_context(Tls(ca_pem=CA.pem))
     assert context.cert_store_stats()["x509"] == 1
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
@@ -33,32 +33,32 @@ def test_only_the_given_authorities_are_believed():
 
 def test_remarks_in_any_language_between_authorities_do_no_harm():
     bundle = "# Größte Behörde\n".encode() + CA.pem + "# Zweite\xa0\n".encode() + CertificateAuthority("two").pem
-    assert trusting(Tls(ca_pem=bundle)).cert_store_stats()["x509"] == 2
+    assert build_context(Tls(ca_pem=bundle)).cert_store_stats()["x509"] == 2
 
 
 def test_everybody_is_believed_on_demand():
-    context = trusting(Tls(ca_pem=CA.pem, is_insecure=True))
+    context = build_context(Tls(ca_pem=CA.pem, is_insecure=True))
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
 
 
 @pytest.mark.parametrize("ca_pem", [b"nothing", b"-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n"])
 def test_authorities_that_are_none_are_refused_by_file(ca_pem: bytes):
     with pytest.raises(InvalidInput, match=r"^/etc/ca\.crt: holds no certificate authority in PEM form$"):
-        trusting(Tls(ca_pem=ca_pem, ca_file="/etc/ca.crt"))
+        build_context(Tls(ca_pem=ca_pem, ca_file="/etc/ca.crt"))
 
 
 def test_a_context_is_kept_until_the_certificate_changes():
     contexts = TlsContexts(Tls(ca_pem=CA.pem))
     first, second = CA.issue(), CA.issue()
-    kept = contexts.context_for(showing(first))
-    assert contexts.context_for(showing(KeyPair(*first))) is kept
-    assert contexts.context_for(Credential(certificate_pem=first[0], key_pem=first[1], headers={"A": "b"})) is kept
-    assert contexts.context_for(showing(second)) is not kept
+    kept = contexts.get_context(showing(first))
+    assert contexts.get_context(showing(KeyPair(*first))) is kept
+    assert contexts.get_context(Credential(certificate_pem=first[0], key_pem=first[1], headers={"A": "b"})) is kept
+    assert contexts.get_context(showing(second)) is not kept
 
 
 def test_loading_a_certificate_leaves_no_file_open():
     before = open_files()
-    TlsContexts(Tls()).context_for(showing(CA.issue()))
+    TlsContexts(Tls()).get_context(showing(CA.issue()))
     assert open_files() == before
 
 
@@ -73,5 +73,5 @@ def test_loading_a_certificate_leaves_no_file_open():
 )
 def test_a_certificate_that_cannot_be_shown_is_a_clear_error_without_a_secret(pair: KeyPair, message: str):
     with pytest.raises(CredentialsFailed, match=message) as caught:
-        TlsContexts(Tls()).context_for(showing(pair))
+        TlsContexts(Tls()).get_context(showing(pair))
     assert "PRIVATE" not in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.access import Tls
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.failures import Route
-from plimsoll.kube.http.tls_failures import Presented, disagreement, distrust
+from plimsoll.kube.http.tls_failures import Presented, explain_distrust, explain_handshake_error
 
 ROUTE = Route(ServerAddress.parse("https://10.1.2.3:6443"))
 OURS = Tls(ca_pem=b"-", ca_file="/etc/our/ca.crt")
@@ -23,7 +23,7 @@ def presented(names: tuple[str, ...] = ("kubernetes", "10.96.0.1")) -> Presented
 
 def told(code: int, tls: Tls = OURS, certificate: Presented | None = None, *, seen: bool = True) -> str:
     shown = (certificate or presented()) if seen else None
-    return distrust(code, "words of OpenSSL", shown, route=ROUTE, tls=tls)
+    return explain_distrust(code, "words of OpenSSL", shown, route=ROUTE, tls=tls)
 
 
 @pytest.mark.parametrize("code", [EXPIRED, NOT_YET])
@@ -85,4 +85,4 @@ def test_for_what_we_have_no_words_openssl_has_some():
     ],
 )
 def test_every_end_of_a_handshake_has_its_words(reason: str, part: str):
-    assert part in disagreement(reason, route=ROUTE)
+    assert part in explain_handshake_error(reason, route=ROUTE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
-from plimsoll.kube.informer.events import view_of
+from plimsoll.kube.informer.events import get_view
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widget_server import BAD, identity_of
 
@@ -66,14 +66,14 @@ class CheckingHandler:
     @property
     def known(self) -> dict[str, tuple[str, str, Any]]:
         return {
-            name: (*identity_of(item), BAD if isinstance(item, BadObject) else view_of(item).spec.size)  # type: ignore[attr-defined]
+            name: (*identity_of(item), BAD if isinstance(item, BadObject) else get_view(item).spec.size)  # type: ignore[attr-defined]
             for name, item in self.told.items()
         }
 
 
 def _content(value: Any) -> tuple[Any, Any]:
     """All that can differ between two states of a widget."""
-    return view_of(value).metadata, view_of(value).spec  # type: ignore[attr-defined]
+    return get_view(value).metadata, get_view(value).spec  # type: ignore[attr-defined]
 
 
 def _number(value: Any) -> int:

@@ -21,34 +21,34 @@ def informers_of(world: EmbeddedApi) -> SharedInformerFactory:
 def test_who_asks_the_same_question_gets_the_same_informer():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        assert informers.informer_for(Pod) is informers.informer_for(Pod)
-        assert informers.informer_for(Pod) is not informers.informer_for(Pod, Selection(namespace="here"))
+        assert informers.get_informer(Pod) is informers.get_informer(Pod)
+        assert informers.get_informer(Pod) is not informers.get_informer(Pod, Selection(namespace="here"))
 
 
 def test_slim_objects_and_objects_with_bytes_are_kept_apart():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        assert informers.informer_for(Pod) is not informers.raw_informer_for(Pod)
+        assert informers.get_informer(Pod) is not informers.get_raw_informer(Pod)
 
 
 def test_each_informer_is_one_service_of_its_own_name():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        informers.informer_for(Pod)
-        informers.informer_for(Pod, Selection(namespace="here"))
-        informers.raw_informer_for(Pod)
-        names = [service.name for service in informers.services()]
+        informers.get_informer(Pod)
+        informers.get_informer(Pod, Selection(namespace="here"))
+        informers.get_raw_informer(Pod)
+        names = [service.name for service in informers.list_services()]
         assert len(set(names)) == 3
 
 
 def test_an_informer_requested_after_the_start_is_refused():
     with EmbeddedApi() as world:
         informers = informers_of(world)
-        pods = informers.informer_for(Pod)
-        informers.services()
-        assert informers.informer_for(Pod) is pods
+        pods = informers.get_informer(Pod)
+        informers.list_services()
+        assert informers.get_informer(Pod) is pods
         with pytest.raises(InvalidInput, match=r"informer of configmaps "):
-            informers.informer_for(ConfigMap)
+            informers.get_informer(ConfigMap)
 
 
 def test_synced_waits_for_every_one():
@@ -56,8 +56,8 @@ def test_synced_waits_for_every_one():
         name = world.namespace("here")
         world.made(f"/api/v1/namespaces/{name}/configmaps", config_map("a"))
         informers = informers_of(world)
-        maps = informers.informer_for(ConfigMap, Selection(namespace="here"))
-        for service in informers.services():
+        maps = informers.get_informer(ConfigMap, Selection(namespace="here"))
+        for service in informers.list_services():
             world.run.spawn(service.run())
         world.run.run_until(informers.wait_until_synced())
         assert maps.cache.get("a", "here") is not None

@@ -161,6 +161,6 @@ def test_cache_and_handlers_end_as_the_server_is(
         for witness in told.witnesses:
             assert witness.complaints == []
             assert witness.known == world.truth()
-        assert told.informer.age_s() < 100
+        assert told.informer.get_age_s() < 100
         assert told.informer.status.trouble == ""
         assert not told.informer.status.is_suspect

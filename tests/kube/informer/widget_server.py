@@ -14,7 +14,7 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.informer import Informer, InformerSettings
-from plimsoll.kube.informer.events import version_of, view_of
+from plimsoll.kube.informer.events import get_version, get_view
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.storage import MemoryDriver
@@ -197,13 +197,13 @@ class WidgetCluster:
 
 def identity_of(value: Any) -> tuple[str, str]:
     """The uid and the version of an object, good or bad."""
-    return value.uid if isinstance(value, BadObject) else value.metadata.uid, version_of(value)
+    return value.uid if isinstance(value, BadObject) else value.metadata.uid, get_version(value)
 
 
 def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
     """The same of a cache; the sizes of bad ones are as bad as they are made here."""
     good = {
-        view_of(widget).metadata.name: (*identity_of(widget), view_of(widget).spec.size)  # type: ignore[attr-defined]
+        get_view(widget).metadata.name: (*identity_of(widget), get_view(widget).spec.size)  # type: ignore[attr-defined]
         for widget in informer.cache.list()
     }
     bad = {key.name: (*identity_of(bad_object), BAD) for key, bad_object in informer.cache.bad.items()}

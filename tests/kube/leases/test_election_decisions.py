@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.leases import LeaseSettings, unique_identity
+from plimsoll.kube.leases import LeaseSettings, generate_identity
 from plimsoll.kube.leases.election import Election, Step
 from plimsoll.kube.leases.lease_record import UNREADABLE_HOLDER, LeaseRecord, record_of
 from plimsoll.runtime.entropy import SeededEntropy
@@ -67,7 +67,7 @@ def test_a_released_record_that_is_gone_is_created_at_once():
 @pytest.mark.parametrize(("gone_at_s", "expected"), [(114, Step.CREATE), (115, Step.WAIT)])
 def test_our_own_record_gone_is_created_at_once_only_while_it_is_good(gone_at_s: float, expected: Step):
     election = ELECTION.observe(None, now_s=0)
-    claim = election.claim("t1")
+    claim = election.build_claim("t1")
     ours = record("1", holder="us", acquire_time="t1", renew_time="t1")
     election = election.remember_write(claim, now_s=100).observe(ours, now_s=101)
     assert step(election, 101) is Step.RENEW
@@ -82,9 +82,9 @@ def test_only_what_this_process_wrote_is_its_own():
 
 def test_a_late_write_counts_from_when_it_was_sent():
     election = ELECTION.observe(record("1", holder="", transitions=3), now_s=0)
-    first = election.claim("t1")
+    first = election.build_claim("t1")
     election = election.remember_write(first, now_s=1).mark_stale()
-    election = election.remember_write(election.claim("t2"), now_s=7).mark_stale()
+    election = election.remember_write(election.build_claim("t2"), now_s=7).mark_stale()
     landed = record("2", holder="us", acquire_time="t1", renew_time="t1", transitions=4)
     own = election.observe(landed, now_s=8).own_write
     assert own is not None
@@ -95,13 +95,15 @@ def test_a_late_write_counts_from_when_it_was_sent():
 def leading(renewed_at_s: float = 100.0) -> Election:
     election = ELECTION.observe(None, now_s=0)
     ours = record("1", holder="us", acquire_time="t", renew_time="t")
-    return election.remember_write(election.claim("t"), now_s=renewed_at_s).observe(ours, now_s=renewed_at_s)
+    return election.remember_write(election.build_claim("t"), now_s=renewed_at_s).observe(ours, now_s=renewed_at_s)
 
 
 def failed(election: Election, *, times: int, every_s: float) -> Election:
     """After renewals that went astray."""
     for number in range(times):
-        election = election.remember_write(election.claim(f"t{number}"), now_s=100 + number * every_s).mark_stale()
+        election = election.remember_write(
+            election.build_claim(f"t{number}"), now_s=100 + number * every_s
+        ).mark_stale()
     return election
 
 
@@ -172,4 +174,4 @@ def test_settings_that_cannot_work_are_refused_by_name(change: Any, path: str):
 
 def test_two_processes_of_one_host_have_two_identities():
     entropy = SeededEntropy(1)
-    assert unique_identity("h", entropy) != unique_identity("h", entropy)
+    assert generate_identity("h", entropy) != generate_identity("h", entropy)

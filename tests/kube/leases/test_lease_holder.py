@@ -240,7 +240,7 @@ def test_the_status_tells_what_a_metric_needs():
             a = world.contender()
             world.start(a)
             await clock.sleep(4.5)
-            return a.holder.status()
+            return a.holder.get_status()
 
     status = run_virtual(main)
     assert (status.lease, status.identity, status.phase) == ("lease kube-system/cluster-autoscaler", "a", "leading")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.recorder.correlation import COMBINED, CorrelationSettings, Correlator, Entry, Written
-from plimsoll.kube.recorder.event_objects import EventType, Occurrence, cut, event_name
+from plimsoll.kube.recorder.event_objects import EventType, Occurrence, build_event_name, cut
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.runtime.entropy import SeededEntropy
 from tests.narrowing import present
@@ -39,7 +39,7 @@ class CorrelatorHarness:
             action="",
             at=START + timedelta(seconds=self.now_s),
         )
-        entry = self.correlator.entry_for(happened, self.now_s)
+        entry = self.correlator.build_entry(happened, self.now_s)
         if entry is None:
             self.dropped += 1
             return None
@@ -160,11 +160,11 @@ def test_a_text_that_fits_is_left_alone():
 
 
 def test_an_event_is_named_after_its_object_and_the_time():
-    assert event_name("web-0", 0x17, SeededEntropy("e")) == "web-0.17"
+    assert build_event_name("web-0", 0x17, SeededEntropy("e")) == "web-0.17"
 
 
 @pytest.mark.parametrize("name", ["system:node", "Upper", "x" * 250])
 def test_an_object_with_a_name_no_event_can_have_gives_way_to_a_random_one(name: str):
-    given_name = event_name(name, 0x1700000000000000, SeededEntropy("e"))
+    given_name = build_event_name(name, 0x1700000000000000, SeededEntropy("e"))
     assert given_name.endswith(".1700000000000000")
     assert len(given_name) == 36 + 17

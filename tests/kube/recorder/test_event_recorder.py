@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.kube.recorder import CorrelationSettings, EventRecorder, EventType, RecorderSettings, reference_to
+from plimsoll.kube.recorder import CorrelationSettings, EventRecorder, EventType, RecorderSettings, build_reference
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import ObjectMeta, ObjectReference
 from plimsoll.objects.api.nodes import Node
@@ -120,7 +120,7 @@ def test_similar_ones_are_combined_and_tell_the_last_message(desk: RecorderHarne
 def test_an_object_without_a_namespace_has_its_events_in_default(desk: RecorderHarness):
     resource = KINDS.by_struct(Node)
     assert resource is not None
-    desk.tell(about=reference_to(resource, Node(metadata=ObjectMeta(name="n1", uid="n"))))
+    desk.tell(about=build_reference(resource, Node(metadata=ObjectMeta(name="n1", uid="n"))))
     desk.world.run.settle()
     (event,) = desk.events("default")
     assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}

@@ -61,7 +61,7 @@ def test_a_list_is_read_in_pages_of_the_clients_size():
         client = world.new_client(settings=ClientSettings(qps=0, page_size=2))
 
         async def sizes() -> list[int]:
-            return [len(page.items) async for page in client.pages(ConfigMap, HERE)]
+            return [len(page.items) async for page in client.iterate_pages(ConfigMap, HERE)]
 
         assert world.do(sizes()) == [2, 2, 1]
 
@@ -101,7 +101,7 @@ def test_raw_pages_hold_each_objects_bytes():
     with world_with(3) as world:
 
         async def read() -> list[tuple[str, bytes]]:
-            pages = world.client.pages_with_raw(ConfigMap, Selection(namespace="here", page_size=2))
+            pages = world.client.iterate_raw_pages(ConfigMap, Selection(namespace="here", page_size=2))
             return [
                 (item.metadata.name, raw)
                 async for page in pages
@@ -117,7 +117,9 @@ def test_metadata_alone_may_be_listed():
     with world_with(3) as world:
 
         async def read() -> list[tuple[str, dict[str, str]]]:
-            pages = world.client.metadata_pages(ConfigMap, Selection(namespace="here", labels="parity=0", page_size=1))
+            pages = world.client.iterate_metadata_pages(
+                ConfigMap, Selection(namespace="here", labels="parity=0", page_size=1)
+            )
             return [(item.metadata.name, item.metadata.labels) async for page in pages for item in page.items]
 
         assert world.do(read()) == [("c00", {"parity": "0"}), ("c02", {"parity": "0"})]
@@ -161,7 +163,7 @@ def test_pages_by_themselves_raise_what_expired():
 
     async def main(clock: Any) -> None:
         client = Client(ScriptedTransport(page("a", token="t"), EXPIRED), clock=clock, entropy=SeededEntropy(1))
-        async for decoded_list in client.pages(ConfigMap):
+        async for decoded_list in client.iterate_pages(ConfigMap):
             seen.extend(names(decoded_list))
 
     with pytest.raises(Expired):
@@ -203,7 +205,9 @@ def test_a_list_in_pages_equals_the_list_in_one_piece_at_its_beginning(page_size
 
         async def read() -> list[str]:
             found: list[str] = []
-            async for decoded_list in world.client.pages(ConfigMap, Selection(namespace="here", page_size=page_size)):
+            async for decoded_list in world.client.iterate_pages(
+                ConfigMap, Selection(namespace="here", page_size=page_size)
+            ):
                 found += names(decoded_list)
                 for verb, number in next(pending, ()):
                     await written(world, verb, f"c{number:02}")

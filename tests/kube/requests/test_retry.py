@@ -22,7 +22,7 @@ from plimsoll.kube.errors import (
     TooManyRequests,
 )
 from plimsoll.kube.requests.options import ClientSettings, DeleteOptions
-from plimsoll.kube.requests.retry import Effect, effect_of
+from plimsoll.kube.requests.retry import Effect, classify_effect
 from plimsoll.kube.transport import Request, Response
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.nodes import Node
@@ -94,7 +94,7 @@ async def apply(client: Client) -> Node:
 
 
 async def json_patch(client: Client) -> Node:
-    return await client.json_patch(Node, "n", [{"op": "add", "path": "/spec/taints/-", "value": {"key": "x"}}])
+    return await client.patch_json(Node, "n", [{"op": "add", "path": "/spec/taints/-", "value": {"key": "x"}}])
 
 
 async def delete(client: Client) -> None:
@@ -196,19 +196,19 @@ def test_a_disruption_budgets_no_is_an_answer():
 
 def test_a_question_about_permissions_changes_nothing():
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert effect_of(Request("POST", path)) is Effect.NONE
-    assert effect_of(Request("POST", "/api/v1/namespaces/a/serviceaccounts/b/token")) is Effect.ONCE
+    assert classify_effect(Request("POST", path)) is Effect.NONE
+    assert classify_effect(Request("POST", "/api/v1/namespaces/a/serviceaccounts/b/token")) is Effect.ONCE
 
 
 def test_a_deletion_whose_body_says_nothing_of_a_dry_run_is_none():
     query = [("dryRun", "All")]
-    assert effect_of(Request("DELETE", "/api/v1/nodes/n", query, body=b'{"gracePeriodSeconds":1}')) is Effect.ONCE
-    assert effect_of(Request("DELETE", "/api/v1/nodes/n", query)) is Effect.NONE
+    assert classify_effect(Request("DELETE", "/api/v1/nodes/n", query, body=b'{"gracePeriodSeconds":1}')) is Effect.ONCE
+    assert classify_effect(Request("DELETE", "/api/v1/nodes/n", query)) is Effect.NONE
 
 
 def test_a_patch_in_yaml_is_not_trusted_to_repeat_itself():
     headers = {"content-type": "application/apply-patch+yaml"}
-    assert effect_of(Request("PATCH", "/api/v1/nodes/n", headers=headers, body=b"kind: Node")) is Effect.ONCE
+    assert classify_effect(Request("PATCH", "/api/v1/nodes/n", headers=headers, body=b"kind: Node")) is Effect.ONCE
 
 
 # ---- when

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube import errors
-from plimsoll.kube.requests.status_errors import refusal, status_error
+from plimsoll.kube.requests.status_errors import build_api_error, read_status_error
 from plimsoll.kube.transport import Request, Response
 from tests.kube.embedded_api import json_reply, status_reply
 
@@ -19,7 +19,7 @@ CALL = Request("GET", "/api/v1/nodes")
 
 
 def read(reply: Response) -> errors.ApiError:
-    return refusal(reply, CALL, now=NOW)
+    return build_api_error(reply, CALL, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_without_the_header_the_details_tell():
 
 
 def test_an_error_in_a_watch_is_the_same_error():
-    error = status_error(b'{"kind":"Status","code":410,"reason":"Expired","message":"too old"}')
+    error = read_status_error(b'{"kind":"Status","code":410,"reason":"Expired","message":"too old"}')
     assert type(error) is errors.Expired
-    assert status_error(b'{"kind":"Pod"}') is None
+    assert read_status_error(b'{"kind":"Pod"}') is None
 
 
 @settings(max_examples=200)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.plans import Reason
-from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, error_of
+from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, build_error
 from plimsoll.nodes.actuation.drain import find_pods_to_evict
 from plimsoll.nodes.actuation.node_pods import PodsOfNode
 from plimsoll.nodes.actuation.timing import Pacing
@@ -242,7 +242,7 @@ def test_a_failure_to_taint_one_node_undoes_all_that_were_to_go_with_it():
     calls = PortFaults(FaultyCalls)
     with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=7)
-        calls.port.error = error_of(Status(code=403, message="no"))
+        calls.port.error = build_error(Status(code=403, message="no"))
         calls.port.verb, calls.port.path = "PATCH", "/nodes/g-6"
         world.remove(*(removal(f"g-{number}", is_empty=True) for number in range(7)))
         world.after(20)
@@ -256,7 +256,7 @@ def test_nodes_to_drain_do_not_pay_for_empty_ones():
     calls = PortFaults(FaultyCalls)
     with DeletionCluster(through=calls.wrap) as world:
         world.group("g", target=2)
-        calls.port.error = error_of(Status(code=403, message="no"))
+        calls.port.error = build_error(Status(code=403, message="no"))
         calls.port.verb, calls.port.path = "PATCH", "/nodes/g-0"
         world.remove(removal("g-0", is_empty=True), removal("g-1"))
         world.after(20)

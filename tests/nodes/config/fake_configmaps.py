@@ -15,7 +15,7 @@ def followed(world: EmbeddedApi, flags: dict[str, Any]) -> ConfigMapConfig:
     """Options of flags and of the cluster's ConfigMaps, kept up to date while time passes."""
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
     options = ConfigMapConfig(flags, informers)
-    for service in informers.services():
+    for service in informers.list_services():
         world.run.spawn(service.run())
     world.do(options.wait_until_synced())
     return options

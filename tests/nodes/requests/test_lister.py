@@ -45,7 +45,7 @@ def define(world: EmbeddedApi, *, ending: str) -> None:
 def watched(world: EmbeddedApi) -> RequestLister:
     informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
     made = RequestLister(informers, clock=world.clock)
-    for service in informers.services():
+    for service in informers.list_services():
         world.run.spawn(service.run())
     world.do(made.wait_until_synced())
     return made

@@ -131,7 +131,7 @@ async def _examine(
                 requirements=select_requirements(controllers),
                 are_selected=bool(controllers),
                 namespaces=Namespaces(own=access.namespace, watched=connection.namespace),
-                target=Target.of(access, await access.credentials.current()),
+                target=Target.from_access(access, await access.credentials.get_current()),
                 invocation=invocation,
             )
             try:

@@ -15,9 +15,9 @@ from plimsoll.kube.diagnosis.requirements import (
     CustomResource,
     Requirements,
     RivalCheck,
-    event_permission,
-    lease_permissions,
-    permissions_of,
+    declare_event_permission,
+    declare_lease_permissions,
+    declare_permissions,
 )
 from plimsoll.kube.requests.options import Selection
 from plimsoll.local.kubelet.permissions import KUBELET
@@ -66,7 +66,7 @@ async def _check_strimzi_operator(client: Client, context: RivalContext) -> Find
 KAFKA: Final = Requirements(
     controller="kafka",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             _STRIMZI,
             ("kafkas", READ, "to read the specified clusters"),
             ("kafkas/status", ("patch",), "to report the state of a cluster and its rebalancing"),
@@ -81,28 +81,28 @@ KAFKA: Final = Requirements(
             ("kafkarebalancesettings", ("get", "list"), "to read the settings of automatic rebalances"),
             scope=Scope.WATCHED,
         ),
-        *permissions_of(
+        *declare_permissions(
             _STRIMZI_CORE,
             ("strimzipodsets", OWN, "to specify the broker pods"),
             ("strimzipodsets/status", ("patch",), "to report the running broker pods"),
             scope=Scope.WATCHED,
         ),
-        *permissions_of(
+        *declare_permissions(
             "",
             ("pods", (*READ, "create", "delete"), "to run the pods of its pod sets"),
             ("configmaps", ("get", "create", "patch"), "to publish proposals and progress of a rebalance"),
             scope=Scope.WATCHED,
         ),
-        *permissions_of(
+        *declare_permissions(
             "",
             ("secrets", ("get",), "to read the password and certificate of Cruise Control, in namespaces with a Kafka"),
             scope=Scope.INHABITED,
         ),
-        *permissions_of(
+        *declare_permissions(
             "apps", ("deployments", ("list",), "to find out whether Strimzi's operator runs"), scope=Scope.WATCHED
         ),
-        *lease_permissions("plimsoll-kafka"),
-        event_permission(Scope.WATCHED),
+        *declare_lease_permissions("plimsoll-kafka"),
+        declare_event_permission(Scope.WATCHED),
     ),
     custom_resources=(
         _declare_strimzi("kafkas"),
@@ -118,7 +118,7 @@ KAFKA: Final = Requirements(
 FLEET_AGENT: Final = Requirements(
     controller="fleet-agent",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             "",
             ("namespaces", OWN, "to create a namespace for each Kafka"),
             ("nodes", READ, "to report free capacity"),
@@ -129,19 +129,19 @@ FLEET_AGENT: Final = Requirements(
                 "to store certificates and passwords of each Kafka, in namespaces that it creates",
             ),
         ),
-        *permissions_of(
+        *declare_permissions(
             _STRIMZI,
             ("kafkas", OWN, "to create the clusters of the fleet"),
             ("kafkanodepools", OWN, "to create the clusters of the fleet"),
         ),
-        *permissions_of(
+        *declare_permissions(
             "apps", ("deployments", OWN, "to keep reserved instances running, and to find out Strimzi's version")
         ),
-        *permissions_of(
+        *declare_permissions(
             "scheduling.k8s.io", ("priorityclasses", ("get", "create"), "to let real instances preempt reserved ones")
         ),
-        *lease_permissions("plimsoll-agent"),
-        event_permission(Scope.EVERYWHERE),
+        *declare_lease_permissions("plimsoll-agent"),
+        declare_event_permission(Scope.EVERYWHERE),
     ),
     custom_resources=(_declare_strimzi("kafkas"), _declare_strimzi("kafkanodepools")),
 )

@@ -183,7 +183,7 @@ async def open_simulated_parts(access: Access, *, clock: Clock) -> AsyncIterator
 
         # A credential plugin may take longer than a call. An unreachable server or a refusal is reported now, not by an
         # informer in the background.
-        await access.credentials.current()
+        await access.credentials.get_current()
         with report_if_slow(f"{access.server} does not answer yet; still trying"):
             await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
         yield SimulatedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)

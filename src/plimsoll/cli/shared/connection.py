@@ -94,7 +94,7 @@ async def open_client(access: Access, settings: ClientSettings, *, clock: Clock)
     from plimsoll.runtime.entropy import SystemEntropy
 
     async with HttpTransport(access, user_agent=settings.user_agent) as transport:
-        await access.credentials.current()
+        await access.credentials.get_current()
         yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)
 
 

@@ -31,10 +31,10 @@ class ClientPair:
     expires_at: datetime
 
 
-def client_pair(certificate: bytes, key: bytes) -> ClientPair:
+def build_client_pair(certificate: bytes, key: bytes) -> ClientPair:
     """The pair, checked. The path of an InvalidInput says which of the two is wrong: `certificate` or `key`."""
-    chain = _certificates(certificate)
-    keys = _keys(key)
+    chain = _find_certificates(certificate)
+    keys = _find_keys(key)
     if not chain:
         raise InvalidInput("holds no certificate in PEM", path="certificate")
     if not keys:
@@ -44,7 +44,7 @@ def client_pair(certificate: bytes, key: bytes) -> ClientPair:
         certified = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
         raise InvalidInput("is not a readable certificate", path="certificate") from None
-    if _public_part(keys[0]) != certified:
+    if _get_public_part(keys[0]) != certified:
         raise InvalidInput("does not belong to the certificate", path="key")
     return ClientPair(
         certificate_pem=_join_blocks(chain), key_pem=_join_blocks(keys[:1]), expires_at=leaf.not_valid_after_utc
@@ -53,16 +53,16 @@ def client_pair(certificate: bytes, key: bytes) -> ClientPair:
 
 def end_of(certificate: bytes) -> datetime | None:
     """Until when the first certificate of the text is good; None if there is none."""
-    chain = _certificates(certificate)
+    chain = _find_certificates(certificate)
     try:
         return x509.load_pem_x509_certificate(chain[0]).not_valid_after_utc if chain else None
     except ValueError:
         return None
 
 
-def authorities(pem: bytes) -> bytes:
+def read_authorities(pem: bytes) -> bytes:
     """The certificates of a bundle that can be read; InvalidInput if there is none."""
-    found = _certificates(pem)
+    found = _find_certificates(pem)
     if not found:
         raise InvalidInput("holds no certificate in PEM")
     usable = [block for block in found if _is_readable(block)]
@@ -71,7 +71,7 @@ def authorities(pem: bytes) -> bytes:
     return _join_blocks(usable)
 
 
-def _public_part(key: bytes) -> bytes:
+def _get_public_part(key: bytes) -> bytes:
     try:
         private = load_pem_private_key(key, password=None)
     except TypeError:  # what `cryptography` says of a key that asks for a password
@@ -89,11 +89,11 @@ def _is_readable(block: bytes) -> bool:
     return True
 
 
-def _certificates(pem: bytes) -> list[bytes]:
+def _find_certificates(pem: bytes) -> list[bytes]:
     return [block[0] for block in _BLOCK.finditer(pem) if block[1] == b"CERTIFICATE"]
 
 
-def _keys(pem: bytes) -> list[bytes]:
+def _find_keys(pem: bytes) -> list[bytes]:
     """Of any kind: `RSA PRIVATE KEY`, `EC PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`."""
     return [block[0] for block in _BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
 

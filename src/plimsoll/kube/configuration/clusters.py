@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Tls
-from plimsoll.kube.configuration.certificates import authorities
+from plimsoll.kube.configuration.certificates import read_authorities
 from plimsoll.kube.configuration.kubeconfig import read_referenced
 
 if TYPE_CHECKING:
@@ -51,24 +51,24 @@ class Cluster:
         return {name: value for name, value in fields.items() if value or (name == "config" and value is not None)}
 
 
-def cluster_of(entry: Section, *, server: str = "") -> Cluster:
+def read_cluster(entry: Section, *, server: str = "") -> Cluster:
     """The entry, read and checked; `server` is an address to use in place of its own."""
-    written = server or entry.text("server")
+    written = server or entry.get_text("server")
     if not written:
-        raise entry.wrong("server", "must be given: the address of the API server")
+        raise entry.build_error("server", "must be given: the address of the API server")
     try:
-        address = server_address(written)
+        address = normalize_server_address(written)
     except InvalidInput as error:
-        raise InvalidInput(error.problem, path="--server" if server else entry.place("server")) from None
+        raise InvalidInput(error.problem, path="--server" if server else entry.get_path("server")) from None
     return Cluster(
         server=address,
-        tls=_tls(entry) if address.startswith("https://") else Tls(),
-        proxy_url=_proxy_url(entry),
-        plugin_config=_plugin_config(entry),
+        tls=_read_tls(entry) if address.startswith("https://") else Tls(),
+        proxy_url=_read_proxy_url(entry),
+        plugin_config=_read_plugin_config(entry),
     )
 
 
-def server_address(written: str) -> str:
+def normalize_server_address(written: str) -> str:
     """`https://host[:port][/path]` without a slash at the end. Without a scheme it is http, as for kubectl."""
     has_scheme = "://" in written
     url = _split(written if has_scheme else f"http://{written}")
@@ -94,48 +94,48 @@ def _split(written: str) -> SplitResult:
     return url
 
 
-def _tls(entry: Section) -> Tls:
-    data, file = entry.data("certificate-authority-data"), entry.file_path("certificate-authority")
+def _read_tls(entry: Section) -> Tls:
+    data, file = entry.get_data("certificate-authority-data"), entry.get_file_path("certificate-authority")
     if data and file:
-        raise entry.wrong("certificate-authority-data", "only one may be given, this or certificate-authority")
-    is_insecure = entry.flag("insecure-skip-tls-verify")
+        raise entry.build_error("certificate-authority-data", "only one may be given, this or certificate-authority")
+    is_insecure = entry.get_flag("insecure-skip-tls-verify")
     name = "certificate-authority-data" if data else "certificate-authority"
     if is_insecure and (data or file):
-        raise entry.wrong(
+        raise entry.build_error(
             "insecure-skip-tls-verify", f"specifying a root certificates file ({name}) with this flag is not allowed"
         )
     ca_pem = b""
     if data or file:
         try:
-            ca_pem = authorities(data or read_referenced(entry, "certificate-authority"))
+            ca_pem = read_authorities(data or read_referenced(entry, "certificate-authority"))
         except InvalidInput as error:
-            raise error if error.path else entry.wrong(name, f"{file} {error.problem}".strip()) from None
+            raise error if error.path else entry.build_error(name, f"{file} {error.problem}".strip()) from None
     return Tls(
         ca_pem=ca_pem,
         ca_file="" if data else file,
-        server_name=entry.text("tls-server-name"),
+        server_name=entry.get_text("tls-server-name"),
         is_insecure=is_insecure,
     )
 
 
-def _proxy_url(entry: Section) -> str:
-    written = entry.text("proxy-url")
+def _read_proxy_url(entry: Section) -> str:
+    written = entry.get_text("proxy-url")
     if not written:
         return ""
     try:
         url = urlsplit(written)
         if url.scheme.startswith("socks"):
-            raise entry.wrong("proxy-url", "SOCKS proxies are not supported; give an http or https proxy")
+            raise entry.build_error("proxy-url", "SOCKS proxies are not supported; give an http or https proxy")
         is_usable = url.scheme in _PROXY_SCHEMES and bool(url.hostname) and url.port != 0
     except ValueError:
         is_usable = False
     if not is_usable:  # the address itself may hold a password
-        raise entry.wrong("proxy-url", f"must be an address with the scheme {' or '.join(_PROXY_SCHEMES)}")
+        raise entry.build_error("proxy-url", f"must be an address with the scheme {' or '.join(_PROXY_SCHEMES)}")
     return written
 
 
-def _plugin_config(entry: Section) -> Any:
-    for extension in entry.sections("extensions"):
-        if extension.text("name") == EXEC_EXTENSION:
-            return extension.raw("extension")
+def _read_plugin_config(entry: Section) -> Any:
+    for extension in entry.list_sections("extensions"):
+        if extension.get_text("name") == EXEC_EXTENSION:
+            return extension.get_raw("extension")
     return None

@@ -13,8 +13,8 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Credential, SlowCredentials
-from plimsoll.kube.configuration.certificates import ClientPair, client_pair
-from plimsoll.kube.configuration.headers import bearer
+from plimsoll.kube.configuration.certificates import ClientPair, build_client_pair
+from plimsoll.kube.configuration.headers import build_bearer_header
 from plimsoll.kube.errors import CredentialsFailed
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class FixedCredentials:
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         return self._credential
 
     def invalidate(self, credential: Credential) -> None:
@@ -52,10 +52,10 @@ class TokenFile:
     def __init__(self, file: str, *, clock: Clock, fallback: str = "") -> None:
         self._file = file
         self._clock = clock
-        self._credential = Credential(headers=bearer(fallback)) if fallback else None
+        self._credential = Credential(headers=build_bearer_header(fallback)) if fallback else None
         self._read_at_s: float | None = None
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         now_s = self._clock.monotonic_s()
         if self._read_at_s is None or now_s - self._read_at_s >= TOKEN_FILE_PERIOD_S:
             self._read()
@@ -69,7 +69,7 @@ class TokenFile:
 
     def _read(self) -> None:
         try:
-            headers = bearer(Path(self._file).read_text("utf-8").strip())
+            headers = build_bearer_header(Path(self._file).read_text("utf-8").strip())
         except (OSError, ValueError) as error:
             self._keep_on((error.strerror or "unreadable") if isinstance(error, OSError) else "not text")
         except InvalidInput as error:
@@ -95,7 +95,7 @@ class PemSource:
         self._data = data
         self._file = file
 
-    def version(self) -> tuple[int, ...]:
+    def read_version(self) -> tuple[int, ...]:
         """Another one means that there may be other content."""
         if not self._file:
             return ()
@@ -114,7 +114,7 @@ class PemSource:
             reason = (error.strerror or "unreadable") if isinstance(error, OSError) else "not a path"
             raise CredentialsFailed(f"{self._file} cannot be read: {reason}", path=self.place) from None
 
-    def wrong(self, problem: str) -> CredentialsFailed:
+    def build_error(self, problem: str) -> CredentialsFailed:
         return CredentialsFailed(f"{self._file} {problem}".strip(), path=self.place)
 
 
@@ -127,8 +127,8 @@ class CertificatePair:
         self._versions: tuple[tuple[int, ...], ...] | None = None
         self._credential: Credential | None = None
 
-    async def current(self) -> Credential:
-        versions = (self._certificate.version(), self._key.version())
+    async def get_current(self) -> Credential:
+        versions = (self._certificate.read_version(), self._key.read_version())
         if self._credential is None or versions != self._versions:
             self._credential = self._read(self._credential)
             self._versions = versions
@@ -136,14 +136,14 @@ class CertificatePair:
 
     def check(self) -> None:
         """Raises CredentialsFailed, naming the field, when the pair cannot be used as it is now."""
-        self._pair()
+        self._read_pair()
 
     def invalidate(self, credential: Credential) -> None:
         """Files change by themselves; there is nothing to do after a refusal."""
 
     def _read(self, known: Credential | None) -> Credential:
         try:
-            pair = self._pair()
+            pair = self._read_pair()
         except CredentialsFailed as error:
             if known is None:
                 raise
@@ -154,14 +154,14 @@ class CertificatePair:
             return known
         return Credential(certificate_pem=pair.certificate_pem, key_pem=pair.key_pem, expires_at=pair.expires_at)
 
-    def _pair(self) -> ClientPair:
+    def _read_pair(self) -> ClientPair:
         try:
-            return client_pair(self._certificate.read(), self._key.read())
+            return build_client_pair(self._certificate.read(), self._key.read())
         except CredentialsFailed:
             raise
         except InvalidInput as error:
             source = self._key if error.path == "key" else self._certificate
-            raise source.wrong(error.problem) from None
+            raise source.build_error(error.problem) from None
 
 
 class CombinedCredentials:
@@ -171,8 +171,8 @@ class CombinedCredentials:
         self._parts = tuple(parts)
         self._last: tuple[tuple[Credential, ...], Credential] | None = None
 
-    async def current(self) -> Credential:
-        found = tuple([await part.current() for part in self._parts])
+    async def get_current(self) -> Credential:
+        found = tuple([await part.get_current() for part in self._parts])
         if self._last is None or any(new is not old for new, old in zip(found, self._last[0], strict=True)):
             self._last = (found, _combine(found))
         return self._last[1]

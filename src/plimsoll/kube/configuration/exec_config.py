@@ -43,49 +43,51 @@ class ExecConfig:
 
 def read_exec_config(section: Section, cluster: Cluster) -> ExecConfig:
     """The section, read and checked."""
-    api_version = _api_version(section)
+    api_version = _read_api_version(section)
     return ExecConfig(
-        place=section.place(""),
+        place=section.get_path(""),
         api_version=api_version,
-        command=_command(section),
-        arguments=section.texts("args"),
-        environment=_environment(section),
-        interactive_mode=_interactive_mode(section, api_version),
-        install_hint=_printable(section.text("installHint")),
-        cluster_info=cluster.to_exec_cluster() if section.flag("provideClusterInfo") else None,
+        command=_read_command(section),
+        arguments=section.get_texts("args"),
+        environment=_read_environment(section),
+        interactive_mode=_read_interactive_mode(section, api_version),
+        install_hint=_remove_control_characters(section.get_text("installHint")),
+        cluster_info=cluster.to_exec_cluster() if section.get_flag("provideClusterInfo") else None,
     )
 
 
-def _api_version(section: Section) -> str:
-    written = section.text("apiVersion")
+def _read_api_version(section: Section) -> str:
+    written = section.get_text("apiVersion")
     if written in {V1, V1BETA1}:
         return written
     wanted = f"must be {V1} or {V1BETA1}"
     if written == f"{GROUP}/v1alpha1":
-        raise section.wrong("apiVersion", f"v1alpha1 is no longer supported, it {wanted}: use a newer plugin")
-    raise section.wrong("apiVersion", f'{wanted}, and is "{written}"' if written else f"must be given: it {wanted}")
+        raise section.build_error("apiVersion", f"v1alpha1 is no longer supported, it {wanted}: use a newer plugin")
+    raise section.build_error(
+        "apiVersion", f'{wanted}, and is "{written}"' if written else f"must be given: it {wanted}"
+    )
 
 
-def _command(section: Section) -> str:
+def _read_command(section: Section) -> str:
     """A name is looked up in PATH; anything with a slash is a path, seen from where the file lies."""
-    written = section.text("command")
+    written = section.get_text("command")
     if not written:
-        raise section.wrong("command", "must be given: the plugin to run")
-    return section.file_path("command") if "/" in written else written
+        raise section.build_error("command", "must be given: the plugin to run")
+    return section.get_file_path("command") if "/" in written else written
 
 
-def _environment(section: Section) -> dict[str, str]:
+def _read_environment(section: Section) -> dict[str, str]:
     found: dict[str, str] = {}
-    for variable in section.sections("env"):
-        name = variable.text("name")
+    for variable in section.list_sections("env"):
+        name = variable.get_text("name")
         if not name or "=" in name:
-            raise variable.wrong("name", "must be the name of an environment variable")
-        found[name] = variable.text("value")
+            raise variable.build_error("name", "must be the name of an environment variable")
+        found[name] = variable.get_text("value")
     return found
 
 
-def _interactive_mode(section: Section, api_version: str) -> InteractiveMode:
-    written = section.text("interactiveMode")
+def _read_interactive_mode(section: Section, api_version: str) -> InteractiveMode:
+    written = section.get_text("interactiveMode")
     if not written and api_version == V1BETA1:
         return InteractiveMode.IF_AVAILABLE
     try:
@@ -93,9 +95,9 @@ def _interactive_mode(section: Section, api_version: str) -> InteractiveMode:
     except ValueError:
         wanted = f"must be {', '.join(InteractiveMode)}".replace(", Always", " or Always")
         problem = f'{wanted}, and is "{written}"' if written else f"must be given with {V1}: it {wanted}"
-        raise section.wrong("interactiveMode", problem) from None
+        raise section.build_error("interactiveMode", problem) from None
 
 
-def _printable(text: str) -> str:
+def _remove_control_characters(text: str) -> str:
     """A hint is shown on a terminal, which obeys escape sequences."""
     return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text).strip()

@@ -13,8 +13,8 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.kube.access import Credential
-from plimsoll.kube.configuration.certificates import client_pair
-from plimsoll.kube.configuration.headers import bearer
+from plimsoll.kube.configuration.certificates import build_client_pair
+from plimsoll.kube.configuration.headers import build_bearer_header
 from plimsoll.kube.configuration.sections import Section
 from plimsoll.objects.api.meta import Time
 from plimsoll.objects.codec.manifests import read_documents
@@ -37,15 +37,15 @@ def exec_info(entry: ExecConfig, *, is_interactive: bool) -> str:
 def read_credential(stdout: bytes, *, api_version: str, now: datetime) -> Credential:
     """What the plugin gave us, checked."""
     answer = _answer(stdout)
-    if answer.text("kind") != KIND:
-        raise answer.wrong("kind", f'must be "{KIND}"')
-    if answer.text("apiVersion") != api_version:
-        given = answer.text("apiVersion")
+    if answer.get_text("kind") != KIND:
+        raise answer.build_error("kind", f'must be "{KIND}"')
+    if answer.get_text("apiVersion") != api_version:
+        given = answer.get_text("apiVersion")
         shown = f", and is {given}" if given.startswith("client.authentication.k8s.io/") and len(given) < 64 else ""
-        raise answer.wrong("apiVersion", f"must be {api_version}, as the configuration says{shown}")
+        raise answer.build_error("apiVersion", f"must be {api_version}, as the configuration says{shown}")
     if "status" not in answer:
-        raise answer.wrong("status", "is not there")
-    return _credential(answer.section("status"), now=now)
+        raise answer.build_error("status", "is not there")
+    return _read_credential(answer.get_section("status"), now=now)
 
 
 def _answer(stdout: bytes) -> Section:
@@ -60,48 +60,48 @@ def _answer(stdout: bytes) -> Section:
     return Section(document, file=_ANSWER)
 
 
-def _credential(status: Section, *, now: datetime) -> Credential:
-    token, certificate, key = (status.text(name) for name in ("token", "clientCertificateData", "clientKeyData"))
+def _read_credential(status: Section, *, now: datetime) -> Credential:
+    token, certificate, key = (status.get_text(name) for name in ("token", "clientCertificateData", "clientKeyData"))
     if not (token or certificate or key):
-        raise status.wrong("", "holds neither a token nor a client certificate")
+        raise status.build_error("", "holds neither a token nor a client certificate")
     if bool(certificate) != bool(key):
         given, missing = ("clientCertificateData", "clientKeyData")[:: 1 if certificate else -1]
-        raise status.wrong(missing, f"is not there, but {given} is: they come as a pair")
-    pair = _pair(status, certificate, key) if certificate else (b"", b"")
+        raise status.build_error(missing, f"is not there, but {given} is: they come as a pair")
+    pair = _read_pair(status, certificate, key) if certificate else (b"", b"")
     return Credential(
-        headers=_headers(status, token) if token else {},
+        headers=_build_headers(status, token) if token else {},
         certificate_pem=pair[0],
         key_pem=pair[1],
-        expires_at=_expiry(status, now=now),
+        expires_at=_read_expiry(status, now=now),
     )
 
 
-def _headers(status: Section, token: str) -> dict[str, str]:
+def _build_headers(status: Section, token: str) -> dict[str, str]:
     try:
-        return bearer(token)
+        return build_bearer_header(token)
     except InvalidInput as error:
-        raise status.wrong("token", error.problem) from None
+        raise status.build_error("token", error.problem) from None
 
 
-def _pair(status: Section, certificate: str, key: str) -> tuple[bytes, bytes]:
+def _read_pair(status: Section, certificate: str, key: str) -> tuple[bytes, bytes]:
     try:
-        pair = client_pair(certificate.encode(), key.encode())
+        pair = build_client_pair(certificate.encode(), key.encode())
     except InvalidInput as error:
         name = "clientKeyData" if error.path == "key" else "clientCertificateData"
-        raise status.wrong(name, error.problem) from None
+        raise status.build_error(name, error.problem) from None
     return pair.certificate_pem, pair.key_pem
 
 
-def _expiry(status: Section, *, now: datetime) -> datetime | None:
-    written = status.text("expirationTimestamp")
+def _read_expiry(status: Section, *, now: datetime) -> datetime | None:
+    written = status.get_text("expirationTimestamp")
     if not written:
         return None
     try:
         expires_at = msgspec.convert(written, Time).astimezone(UTC)
     except (msgspec.ValidationError, OverflowError):
-        raise status.wrong("expirationTimestamp", "is not a time like 2025-01-31T12:00:00Z") from None
+        raise status.build_error("expirationTimestamp", "is not a time like 2025-01-31T12:00:00Z") from None
     if expires_at <= now:
-        raise status.wrong(
+        raise status.build_error(
             "expirationTimestamp",
             f"the credential expired at {_format_time(expires_at)}, and it is {_format_time(now)} now: "
             "the plugin gives old ones, or this machine's clock is wrong",

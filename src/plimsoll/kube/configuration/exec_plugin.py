@@ -65,10 +65,10 @@ class ExecPlugin:
     def __repr__(self) -> str:
         return f"ExecPlugin({self._entry.command})"
 
-    async def current(self) -> Credential:
+    async def get_current(self) -> Credential:
         runs_before = self._runs
-        while (credential := self._good()) is None:
-            async with self._turn():
+        while (credential := self._get_valid()) is None:
+            async with self._get_lock():
                 if self._runs == runs_before:
                     await self._ask()
                 elif self._failure is not None:
@@ -77,7 +77,7 @@ class ExecPlugin:
                     runs_before = self._runs  # it succeeded, and has expired or was refused since
         return credential
 
-    def _turn(self) -> asyncio.Lock:
+    def _get_lock(self) -> asyncio.Lock:
         """One run at a time in each event loop: the lease's thread has its own, and no loop can wake another's."""
         return self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
@@ -94,7 +94,7 @@ class ExecPlugin:
         problem = f"has run for {ran_s:.1f} s without an answer (it may take {limit_s:g} s)"
         return CredentialsLate(f"exec plugin {self._entry.command}: {problem}", path=self._entry.place)
 
-    def _good(self) -> Credential | None:
+    def _get_valid(self) -> Credential | None:
         found = self._credential
         if found is None or (found.expires_at is not None and self._host.clock.now() >= found.expires_at):
             return None
@@ -132,7 +132,7 @@ class ExecPlugin:
         try:
             return read_credential(outcome.stdout, api_version=entry.api_version, now=host.clock.now())
         except InvalidInput as error:
-            raise self._wrong(str(error)) from None
+            raise self._build_error(str(error)) from None
 
     def _is_interactive(self) -> bool:
         mode = self._entry.interactive_mode
@@ -140,19 +140,19 @@ class ExecPlugin:
             return False
         has_terminal = self._host.has_terminal()
         if mode is InteractiveMode.ALWAYS and not has_terminal:
-            raise self._wrong("it needs a terminal (interactiveMode Always), and standard input is not one")
+            raise self._build_error("it needs a terminal (interactiveMode Always), and standard input is not one")
         return has_terminal
 
     def _build_failure(self, outcome: Outcome) -> CredentialsFailed:
         if isinstance(outcome, NotStarted):
             problem = "executable not found" if outcome.is_missing else f"cannot be started: {outcome.reason}"
-            return self._wrong(problem, hint=self._entry.install_hint)
+            return self._build_error(problem, hint=self._entry.install_hint)
         if isinstance(outcome, Killed):
-            return self._wrong(f"{outcome.reason}, and was killed{_quote_stderr(outcome.stderr)}")
+            return self._build_error(f"{outcome.reason}, and was killed{_quote_stderr(outcome.stderr)}")
         how = f"exit code {outcome.exit_code}" if outcome.exit_code > 0 else f"signal {-outcome.exit_code}"
-        return self._wrong(f"failed with {how}{_quote_stderr(outcome.stderr)}", hint=self._entry.install_hint)
+        return self._build_error(f"failed with {how}{_quote_stderr(outcome.stderr)}", hint=self._entry.install_hint)
 
-    def _wrong(self, problem: str, *, hint: str = "") -> CredentialsFailed:
+    def _build_error(self, problem: str, *, hint: str = "") -> CredentialsFailed:
         more = f"\n{hint}" if hint else ""
         return CredentialsFailed(f"exec plugin {self._entry.command}: {problem}{more}", path=self._entry.place)
 

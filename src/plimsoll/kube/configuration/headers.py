@@ -20,11 +20,11 @@ _SENDABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _PLAIN_IN_NAMES: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
-def bearer(token: str) -> dict[str, str]:
+def build_bearer_header(token: str) -> dict[str, str]:
     return {AUTHORIZATION: f"Bearer {check_value(token)}"}
 
 
-def basic(user: str, password: str) -> dict[str, str]:
+def build_basic_header(user: str, password: str) -> dict[str, str]:
     together = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
     return {AUTHORIZATION: f"Basic {together}"}
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Access, Tls
-from plimsoll.kube.configuration.certificates import authorities
-from plimsoll.kube.configuration.clusters import server_address
+from plimsoll.kube.configuration.certificates import read_authorities
+from plimsoll.kube.configuration.clusters import normalize_server_address
 from plimsoll.kube.configuration.credentials import TokenFile
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ class Pod:
     folder: Path
 
     @classmethod
-    def around(cls, environment: Mapping[str, str], *, folder: Path) -> Pod | None:
+    def detect(cls, environment: Mapping[str, str], *, folder: Path) -> Pod | None:
         host, port = environment.get(_HOST, ""), environment.get(_PORT, "")
         if not host or not port or not _is_file(folder / "token"):
             return None
         return cls(host=host, port=port, folder=folder)
 
     @staticmethod
-    def missing(environment: Mapping[str, str], *, folder: Path) -> str:
-        """Why `around` finds no pod, as the end of a sentence."""
+    def explain_missing(environment: Mapping[str, str], *, folder: Path) -> str:
+        """Why `detect` finds no pod, as the end of a sentence."""
         unset = [name for name in (_HOST, _PORT) if not environment.get(name)]
         problem = "this is not a pod with a service account"
         if len(unset) == 2:
@@ -49,24 +49,26 @@ class Pod:
             return f"{problem}: {_PORT if unset[0] == _HOST else _HOST} is set, but {unset[0]} is not"
         return f"{problem}: {_HOST} is set, but {folder / 'token'} is not there (automountServiceAccountToken: false?)"
 
-    def access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
+    def build_access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
         """As the pod's service account, in the pod's namespace unless another is asked for."""
         try:
-            server = server_address(f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}")
+            server = normalize_server_address(
+                f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+            )
         except InvalidInput as error:
             raise InvalidInput(error.problem, path=f"{_HOST} and {_PORT}") from None
         return Access(
             server=server,
             credentials=TokenFile(str(self.folder / "token"), clock=clock),
-            tls=self._tls(),
-            namespace=namespace or pod_namespace or self._namespace() or "default",
+            tls=self._read_tls(),
+            namespace=namespace or pod_namespace or self._read_namespace() or "default",
             origin=ORIGIN,
         )
 
-    def _tls(self) -> Tls:
+    def _read_tls(self) -> Tls:
         file = self.folder / "ca.crt"
         try:
-            return Tls(ca_pem=authorities(file.read_bytes()), ca_file=str(file))
+            return Tls(ca_pem=read_authorities(file.read_bytes()), ca_file=str(file))
         except FileNotFoundError:
             return Tls()
         except OSError as error:
@@ -74,7 +76,7 @@ class Pod:
         except InvalidInput as error:
             raise InvalidInput(error.problem, path=str(file)) from None
 
-    def _namespace(self) -> str:
+    def _read_namespace(self) -> str:
         try:
             return (self.folder / "namespace").read_text("utf-8").strip()
         except (OSError, ValueError):

@@ -50,7 +50,7 @@ class Kubeconfig:
             for name, entry in _read_named_entries(document, plural, singular=singular).items():
                 entries.setdefault(name, entry)
         if not self.current_context:
-            self.current_context = document.text("current-context")
+            self.current_context = document.get_text("current-context")
             self.current_context_file = document.file
 
 
@@ -73,13 +73,13 @@ def _read(file: str, *, may_be_missing: bool) -> Section | None:
             return None
         raise InvalidInput("no such file", path=file) from None
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot be read: {_reason(error)}", path=file) from None
+        raise InvalidInput(f"cannot be read: {_format_reason(error)}", path=file) from None
     if len(data) > _LARGEST_FILE_BYTES:
         raise InvalidInput("is larger than 16 MiB: this is not a kubeconfig file", path=file)
-    return _check(_first_document(data, file=file), file=file)
+    return _check(_read_first_document(data, file=file), file=file)
 
 
-def _first_document(data: bytes, *, file: str) -> Any:
+def _read_first_document(data: bytes, *, file: str) -> Any:
     """What kubectl reads: a second document of a file is not looked at, and an empty file is an empty configuration."""
     try:
         return next((value for _, value in read_documents(data, source=file)), {})
@@ -94,32 +94,32 @@ def _check(document: Any, *, file: str) -> Section:
     if not isinstance(document, dict):
         raise InvalidInput(f"must be a mapping, and is {describe_type(document)}", path=file)
     section = Section(document, file=file)
-    if section.text("kind") not in {"", "Config"}:
-        raise section.wrong("kind", f'must be "Config", and is "{section.text("kind")}"')
-    if section.text("apiVersion") not in {"", "v1"}:
-        raise section.wrong("apiVersion", f'must be "v1", and is "{section.text("apiVersion")}"')
+    if section.get_text("kind") not in {"", "Config"}:
+        raise section.build_error("kind", f'must be "Config", and is "{section.get_text("kind")}"')
+    if section.get_text("apiVersion") not in {"", "v1"}:
+        raise section.build_error("apiVersion", f'must be "v1", and is "{section.get_text("apiVersion")}"')
     return section
 
 
 def _read_named_entries(document: Section, plural: str, *, singular: str) -> dict[str, Section]:
     """The entries of one file; their content is looked at later."""
     found: dict[str, Section] = {}
-    for entry in document.sections(plural):
-        name = entry.text("name")
+    for entry in document.list_sections(plural):
+        name = entry.get_text("name")
         if name in found:
-            raise entry.wrong("name", f'"{name}" occurs twice among the {plural}')
-        found[name] = entry.section(singular)
+            raise entry.build_error("name", f'"{name}" occurs twice among the {plural}')
+        found[name] = entry.get_section(singular)
     return found
 
 
 def read_referenced(section: Section, field_name: str) -> bytes:
     """The content of the file that a field names."""
-    file = section.file_path(field_name)
+    file = section.get_file_path(field_name)
     try:
         return Path(file).read_bytes()
     except (OSError, ValueError) as error:
-        raise section.wrong(field_name, f"{file} cannot be read: {_reason(error)}") from None
+        raise section.build_error(field_name, f"{file} cannot be read: {_format_reason(error)}") from None
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _format_reason(error: OSError | ValueError) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

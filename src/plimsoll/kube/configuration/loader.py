@@ -18,7 +18,7 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.names import find_dns1123_label_problems
 from plimsoll.kube.access import Access
-from plimsoll.kube.configuration.clusters import cluster_of, server_address
+from plimsoll.kube.configuration.clusters import normalize_server_address, read_cluster
 from plimsoll.kube.configuration.credentials import ANONYMOUS
 from plimsoll.kube.configuration.exec_plugin import PluginHost
 from plimsoll.kube.configuration.in_cluster import SERVICE_ACCOUNT, Pod
@@ -69,7 +69,7 @@ class LoaderContext:
 
     @property
     def pod(self) -> Pod | None:
-        return Pod.around(self.environment, folder=self.service_account)
+        return Pod.detect(self.environment, folder=self.service_account)
 
 
 def find_access(
@@ -89,23 +89,23 @@ def find_access(
 def choose_access(options: AccessOptions, loader_context: LoaderContext) -> Access:
     _check_namespace(options.namespace, path="--namespace")
     if options.server and not options.kubeconfig and not options.context:
-        return _server_alone(options)
-    files = _files(options, loader_context.environment)
+        return _build_server_only_access(options)
+    files = _list_files(options, loader_context.environment)
     config = read_kubeconfig(files, may_be_missing=not options.kubeconfig)
     context = options.context or config.current_context
     if context:
-        return _access_of(config, context, options=options, loader_context=loader_context)
+        return _build_access(config, context, options=options, loader_context=loader_context)
     pod = None if options.kubeconfig or options.server else loader_context.pod
     if pod is not None:
         pod_namespace = loader_context.environment.get("POD_NAMESPACE", "")
-        return pod.access(clock=loader_context.clock, namespace=options.namespace, pod_namespace=pod_namespace)
-    raise _nothing_chosen(config, files, options=options, loader_context=loader_context)
+        return pod.build_access(clock=loader_context.clock, namespace=options.namespace, pod_namespace=pod_namespace)
+    raise _build_nothing_chosen_error(config, files, options=options, loader_context=loader_context)
 
 
-def _server_alone(options: AccessOptions) -> Access:
+def _build_server_only_access(options: AccessOptions) -> Access:
     """Without credentials: those of a configured cluster are not for a server of another address."""
     try:
-        address = server_address(options.server)
+        address = normalize_server_address(options.server)
     except InvalidInput as error:
         raise InvalidInput(error.problem, path="--server") from None
     return Access(
@@ -113,7 +113,7 @@ def _server_alone(options: AccessOptions) -> Access:
     )
 
 
-def _files(options: AccessOptions, environment: Mapping[str, str]) -> list[str]:
+def _list_files(options: AccessOptions, environment: Mapping[str, str]) -> list[str]:
     if options.kubeconfig:
         return [options.kubeconfig]
     if listed := environment.get("KUBECONFIG", ""):
@@ -122,22 +122,22 @@ def _files(options: AccessOptions, environment: Mapping[str, str]) -> list[str]:
     return [str(Path(home) / ".kube" / "config")] if home else []
 
 
-def _access_of(config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext) -> Access:
+def _build_access(config: Kubeconfig, name: str, *, options: AccessOptions, loader_context: LoaderContext) -> Access:
     context = config.contexts.get(name)
     if context is None:
         where = "--context" if options.context else f"{config.current_context_file}: current-context"
         raise InvalidInput(
             f'there is no context "{name}"; {_list_known_names("contexts", config.contexts)}', path=where
         )
-    cluster = cluster_of(_find_entry(context, "cluster", config.clusters), server=options.server)
-    user = _find_entry(context, "user", config.users) if context.text("user") else Section({}, file=context.file)
-    namespace = context.text("namespace")
-    _check_namespace(namespace, path=context.place("namespace"))
-    if not cluster.is_https and context.text("user"):
+    cluster = read_cluster(_find_entry(context, "cluster", config.clusters), server=options.server)
+    user = _find_entry(context, "user", config.users) if context.get_text("user") else Section({}, file=context.file)
+    namespace = context.get_text("namespace")
+    _check_namespace(namespace, path=context.get_path("namespace"))
+    if not cluster.is_https and context.get_text("user"):
         log.warning("kubeconfig.credentials_not_sent", context=name, reason="the server speaks http, not https")
     return Access(
         server=cluster.server,
-        credentials=UserReader(user, cluster, loader_context.plugin_host).credentials(),
+        credentials=UserReader(user, cluster, loader_context.plugin_host).read_credentials(),
         tls=cluster.tls,
         proxy_url=cluster.proxy_url,
         namespace=options.namespace or namespace or "default",
@@ -146,12 +146,12 @@ def _access_of(config: Kubeconfig, name: str, *, options: AccessOptions, loader_
 
 
 def _find_entry(context: Section, kind: str, entries: Mapping[str, Section]) -> Section:
-    name = context.text(kind)
+    name = context.get_text(kind)
     if not name:
-        raise context.wrong(kind, f"must be given: the name of one of the {kind}s")
+        raise context.build_error(kind, f"must be given: the name of one of the {kind}s")
     found = entries.get(name)
     if found is None:
-        raise context.wrong(kind, f'there is no {kind} "{name}"; {_list_known_names(f"{kind}s", entries)}')
+        raise context.build_error(kind, f'there is no {kind} "{name}"; {_list_known_names(f"{kind}s", entries)}')
     return found
 
 
@@ -164,7 +164,7 @@ def _check_namespace(namespace: str, *, path: str) -> None:
         raise InvalidInput(f'"{namespace}" is not a valid name of a namespace: {problems[0]}', path=path)
 
 
-def _nothing_chosen(
+def _build_nothing_chosen_error(
     config: Kubeconfig, files: list[str], *, options: AccessOptions, loader_context: LoaderContext
 ) -> InvalidInput:
     if config.contexts:
@@ -179,7 +179,7 @@ def _nothing_chosen(
     is_set = bool(loader_context.environment.get("KUBECONFIG"))
     source = "KUBECONFIG" if is_set else "KUBECONFIG is not set; the default file"
     looked = f"{source}: {', '.join(found)}" if found else "neither KUBECONFIG nor HOME is set"
-    no_pod = Pod.missing(loader_context.environment, folder=loader_context.service_account)
+    no_pod = Pod.explain_missing(loader_context.environment, folder=loader_context.service_account)
     return InvalidInput(
         f"no cluster is configured ({looked}; and {no_pod}); "
         "give --kubeconfig FILE, set KUBECONFIG, or give --server URL"

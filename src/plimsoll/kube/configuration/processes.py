@@ -79,7 +79,7 @@ class RealProcesses:
         starting = asyncio.create_task(_start(command, conversation))
         try:
             await asyncio.wait((starting,))
-            return await conversation.outcome(starting.result(), timeout_s=command.timeout_s)
+            return await conversation.wait_for_outcome(starting.result(), timeout_s=command.timeout_s)
         except OSError as error:
             return NotStarted(reason=error.strerror or str(error), is_missing=isinstance(error, FileNotFoundError))
         finally:
@@ -135,16 +135,16 @@ class _Conversation(asyncio.SubprocessProtocol):
     def _let_be_heard(self) -> None:
         self._is_heard = True
         held, self._held_stderr = self._held_stderr, b""
-        _pass_on(held)
+        _forward_output(held)
 
-    async def outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
+    async def wait_for_outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
         patience = asyncio.get_running_loop().call_later(_STDERR_HELD_S, self._let_be_heard)
         try:
-            await _first_of(self.exited, self._flooded, within_s=timeout_s)
+            await _wait_for_first(self.exited, self._flooded, within_s=timeout_s)
         finally:
             patience.cancel()
         if self.exited.done():
-            await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
+            await _wait_for_first(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
         if self._flooded.done():
             return Killed(reason=f"it wrote more than {MOST_OUTPUT_BYTES} bytes", stderr=self._held_stderr)
         exit_code = process.get_returncode()
@@ -155,7 +155,7 @@ class _Conversation(asyncio.SubprocessProtocol):
         return Finished(exit_code=exit_code, stdout=bytes(self._stdout), stderr=self._held_stderr)
 
 
-async def _first_of(*futures: asyncio.Future[None], within_s: float) -> None:
+async def _wait_for_first(*futures: asyncio.Future[None], within_s: float) -> None:
     await asyncio.wait(futures, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
 
@@ -167,11 +167,11 @@ async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation
                 os.killpg(process.get_pid(), signal.SIGKILL)
             else:
                 process.kill()
-        await _first_of(conversation.exited, within_s=_REAPING_S)
+        await _wait_for_first(conversation.exited, within_s=_REAPING_S)
     process.close()
 
 
-def _pass_on(data: bytes) -> None:
+def _forward_output(data: bytes) -> None:
     if not data:
         return
     with suppress(OSError, ValueError):  # our own stderr may be closed

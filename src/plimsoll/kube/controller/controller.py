@@ -146,7 +146,7 @@ class Controller(Generic[K]):
         async with asyncio.TaskGroup() as group:
             resyncing = group.create_task(self._resync_periodically(), name=f"{self.name}: resync")
             names = [f"{self.name}: worker {number}" for number in range(self.settings.workers)]
-            workers = [group.create_task(self._work(), name=name) for name in names]
+            workers = [group.create_task(self._run_worker(), name=name) for name in names]
             self._has_started = True
             try:
                 await asyncio.wait(workers)
@@ -159,10 +159,10 @@ class Controller(Generic[K]):
 
     async def _resync_periodically(self) -> None:
         while True:
-            await self._until_resync()
+            await self._wait_until_resync()
             await self._add_everything()
 
-    async def _until_resync(self) -> None:
+    async def _wait_until_resync(self) -> None:
         """Wait until the next resync is due or requested."""
         longest_s = self.settings.resync_s
         shortest_s = longest_s * (1 - self.settings.resync_jitter)
@@ -189,7 +189,7 @@ class Controller(Generic[K]):
             log.warning("controller.stop_overdue", controller=self.name, grace_s=self.settings.grace_s)
             worker.cancel()
 
-    async def _work(self) -> None:
+    async def _run_worker(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         while not self._is_stopping:
@@ -201,7 +201,7 @@ class Controller(Generic[K]):
                 await self._reconcile_key(key, task)
             finally:
                 self._busy.discard(task)
-                self.queue.done(key)
+                self.queue.mark_done(key)
 
     async def _reconcile_key(self, key: K, task: asyncio.Task[None]) -> None:
         try:
@@ -237,25 +237,25 @@ class Controller(Generic[K]):
     def _is_not_allowed(self, key: K, error: NotAllowed) -> None:
         self._results["not allowed"] += 1
         self.queue.add_refused(key)
-        log.debug("reconcile.not_allowed", controller=self.name, key=str(key), error=_text_of(error))
+        log.debug("reconcile.not_allowed", controller=self.name, key=str(key), error=_format_error(error))
 
     def _is_too_late(self, key: K, error: Conflict) -> None:
         self._results["conflict"] += 1
         wait_s = self.queue.add_rate_limited(key, because=error)
-        log.debug("reconcile.conflict", controller=self.name, key=str(key), again_s=wait_s, error=_text_of(error))
+        log.debug("reconcile.conflict", controller=self.name, key=str(key), again_s=wait_s, error=_format_error(error))
 
     def _has_failed(self, key: K, error: PlimsollError) -> None:
         self._results["failed"] += 1
         wait_s = self.queue.add_rate_limited(key, because=error)
-        tries = self.queue.failures(key)
-        text = _text_of(error)
+        tries = self.queue.count_failures(key)
+        text = _format_error(error)
         write = log.debug if isinstance(error, AlreadyReported) else log.warning
         write("reconcile.failed", controller=self.name, key=str(key), error=text, tries=tries, again_s=round(wait_s, 3))
 
     def _is_a_bug(self, key: K, error: BaseException) -> None:
         self._results["bug"] += 1
         wait_s = self.queue.add_rate_limited(key)
-        text = _text_of(error)
+        text = _format_error(error)
         log.error(
             "reconcile.crashed",
             controller=self.name,
@@ -266,5 +266,5 @@ class Controller(Generic[K]):
         )
 
 
-def _text_of(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_ERROR_TEXT_LENGTH]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from plimsoll.kube.informer.events import Added, BecameUnreadable, Deleted, Key, Updated, view_of
+from plimsoll.kube.informer.events import Added, BecameUnreadable, Deleted, Key, Updated, get_view
 from plimsoll.objects.codec.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 
@@ -39,17 +39,17 @@ def enqueue_on(informer: Informer[Any], controller: Controller[H], keys: Keys[H]
     informer.add_handler(enqueue, name=controller.name)
 
 
-def of_itself(change: Change[Any]) -> Iterable[Key]:
+def get_own_key(change: Change[Any]) -> Iterable[Key]:
     """The object's own key, also for an object that cannot be decoded: it exists and must be reconciled."""
     return (change.key,)
 
 
-def of_owner(resource: Resource) -> Keys[Key]:
+def build_owner_keys(resource: Resource) -> Keys[Key]:
     """The keys of the objects of kind `resource` that manage the changed one. Any version of the kind will do."""
 
-    def keys(change: Change[Any]) -> Iterable[Key]:
+    def find_keys(change: Change[Any]) -> Iterable[Key]:
         names: dict[str, None] = {}
-        for view in states_in(change):
+        for view in list_states(change):
             owner = controller_of(view.metadata)
             if owner is not None and _is_of(owner, resource):
                 names[owner.name] = None
@@ -58,10 +58,10 @@ def of_owner(resource: Resource) -> Keys[Key]:
         namespace = change.key.namespace if resource.namespaced else ""
         return [Key(namespace, name) for name in names]
 
-    return keys
+    return find_keys
 
 
-def states_in(change: Change[Any]) -> list[WireObject]:
+def list_states(change: Change[Any]) -> list[WireObject]:
     """The readable states in a change, the older first."""
     # Runs for every event and controller, so it compares types: see `informer.events`.
     if type(change) is Updated:
@@ -69,9 +69,9 @@ def states_in(change: Change[Any]) -> list[WireObject]:
         # Both are with their bytes, or neither is.
         return [old.view, new.view] if type(new) is RawObject else [old, new]
     if type(change) is Added:
-        return [view_of(change.new)]
+        return [get_view(change.new)]
     if type(change) is Deleted or type(change) is BecameUnreadable:
-        return [view_of(change.last)] if change.last is not None else []
+        return [get_view(change.last)] if change.last is not None else []
     return []
 
 

@@ -76,7 +76,7 @@ class _DurationCounter:
         self._counts[bisect_left(DURATION_BUCKETS_S, seconds)] += 1
         self._sum_s += seconds
 
-    def status(self) -> Durations:
+    def get_status(self) -> Durations:
         return Durations(counts=tuple(self._counts), sum_s=self._sum_s)
 
 
@@ -179,14 +179,14 @@ class WorkQueue(Generic[K]):
         self._failures.table.record_success(key)
         self._refusals.table.record_success(key)
 
-    def failures(self, key: K) -> int:
+    def count_failures(self, key: K) -> int:
         """The number of consecutive failures of `key`."""
         return self._failures.table.get_state(key).failures
 
     # ---- taking out
 
     async def get(self) -> K | None:
-        """The next key, exclusive to the caller until `done`. None: the queue is closed, and nothing is ready."""
+        """The next key, exclusive to the caller until `mark_done`. None: the queue is closed, and nothing is ready."""
         while True:
             now_s = self._become_due()
             if self._ready:
@@ -198,9 +198,9 @@ class WorkQueue(Generic[K]):
                 return key
             if self._is_closed:
                 return None
-            await self._something_happens(now_s)
+            await self._wait_for_change(now_s)
 
-    def done(self, key: K) -> None:
+    def mark_done(self, key: K) -> None:
         """The worker let go of `key`."""
         began_s = self._working.pop(key, None)
         if began_s is None:
@@ -234,8 +234,8 @@ class WorkQueue(Generic[K]):
             retries=self._retries,
             is_closed=self._is_closed,
             unfinished_work_s=sum(now_s - began_s for began_s in self._working.values()),
-            queued=self._queued.status(),
-            worked=self._worked.status(),
+            queued=self._queued.get_status(),
+            worked=self._worked.get_status(),
         )
 
     # ---- inside
@@ -258,7 +258,7 @@ class WorkQueue(Generic[K]):
                 self._make_ready(key, min(due_s, now_s))
         return now_s
 
-    async def _something_happens(self, now_s: float) -> None:
+    async def _wait_for_change(self, now_s: float) -> None:
         """Wait until a key becomes ready, one falls due, or the queue is closed."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)

@@ -15,8 +15,8 @@ from plimsoll.kube.diagnosis.permissions import (
     Namespaces,
     Permission,
     Scope,
-    only_missing,
-    role_manifests,
+    build_role_manifests,
+    select_missing,
 )
 from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.kube.transport import JSON, Request
@@ -83,7 +83,7 @@ def check_permissions(
     check = f"permissions.{requirements.controller}"
     asked = list(
         dict.fromkeys(
-            question for permission in requirements.permissions for question in permission.questions(namespaces)
+            question for permission in requirements.permissions for question in permission.list_questions(namespaces)
         )
     )
     refusal = next((answers[question] for question in asked if isinstance(answers[question], PlimsollError)), None)
@@ -99,34 +99,39 @@ def check_permissions(
         message = f"has all {len(asked)} permissions it needs"
         return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
     lacking = [
-        permission for need in requirements.permissions for permission in only_missing(need, missing, namespaces)
+        permission for need in requirements.permissions for permission in select_missing(need, missing, namespaces)
     ]
     return Finding(
         check=check,
         level=Level.FAIL,
         message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
-        fix="\n".join([*_advice(check, requirements, lacking, reviewer=reviewer), *_later(requirements, namespaces)]),
+        fix="\n".join(
+            [
+                *_format_advice(check, requirements, lacking, reviewer=reviewer),
+                *_format_namespace_notes(requirements, namespaces),
+            ]
+        ),
         details={
             "needed": len(asked),
             "missing": [
                 _build_review(question, permission)
                 for permission in lacking
-                for question in permission.questions(namespaces)
+                for question in permission.list_questions(namespaces)
             ],
             "rules": [
-                {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.rule()}
+                {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.build_rule()}
                 for permission in lacking
             ],
             "manifests": list(
-                role_manifests(
-                    requirements.permissions, role=_role(requirements), user=reviewer.user, namespaces=namespaces
+                build_role_manifests(
+                    requirements.permissions, role=_format_role(requirements), user=reviewer.user, namespaces=namespaces
                 )
             ),
         },
     )
 
 
-def _role(requirements: Requirements) -> str:
+def _format_role(requirements: Requirements) -> str:
     return f"plimsoll-{requirements.controller}"
 
 
@@ -134,7 +139,9 @@ def _build_review(question: AccessQuestion, permission: Permission) -> dict[str,
     return {**msgspec.to_builtins(question), "why": permission.why}
 
 
-def _advice(check: str, requirements: Requirements, lacking: list[Permission], *, reviewer: Reviewer) -> list[str]:
+def _format_advice(
+    check: str, requirements: Requirements, lacking: list[Permission], *, reviewer: Reviewer
+) -> list[str]:
     """The missing rules, each under the reason for it, and how an administrator grants all of them."""
     user = reviewer.user or "this user"
     lines = [f"grant {user} these rules:"]
@@ -142,8 +149,8 @@ def _advice(check: str, requirements: Requirements, lacking: list[Permission], *
         lines.append(f"in a Role of namespace {namespace}:" if namespace else "in a ClusterRole:")
         for permission in lacking:
             if permission.namespace == namespace:
-                lines += [f"  # {permission.why}", f"  - {_flow(permission.rule())}"]
-    file = f"{_role(requirements)}.json"
+                lines += [f"  # {permission.why}", f"  - {_format_rule(permission.build_rule())}"]
+    file = f"{_format_role(requirements)}.json"
     selected = f""".findings[] | select(.check == "{check}") | .details.manifests[]"""
     return [
         *lines,
@@ -155,7 +162,7 @@ def _advice(check: str, requirements: Requirements, lacking: list[Permission], *
     ]
 
 
-def _later(requirements: Requirements, namespaces: Namespaces) -> list[str]:
+def _format_namespace_notes(requirements: Requirements, namespaces: Namespaces) -> list[str]:
     """What is granted namespace by namespace has to be granted again when there is another."""
     narrow = [permission for permission in requirements.permissions if permission.scope is Scope.INHABITED]
     if namespaces.watched or not narrow:
@@ -168,6 +175,6 @@ def _later(requirements: Requirements, namespaces: Namespaces) -> list[str]:
     ]
 
 
-def _flow(rule: dict[str, Any]) -> str:
+def _format_rule(rule: dict[str, Any]) -> str:
     """A rule on one line of YAML."""
     return "{" + ", ".join(f"{key}: {msgspec.json.encode(value).decode()}" for key, value in rule.items()) + "}"

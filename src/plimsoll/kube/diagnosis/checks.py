@@ -11,7 +11,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis import access_reviews, identities, servers, unreadable_objects
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level
-from plimsoll.kube.diagnosis.permissions import Namespaces, service_account_namespace
+from plimsoll.kube.diagnosis.permissions import Namespaces, get_service_account_namespace
 from plimsoll.kube.diagnosis.requirements import Requirements, RivalContext, RunningContext
 from plimsoll.kube.diagnosis.served_apis import (
     check_definitions,
@@ -44,12 +44,12 @@ class ExaminationOptions(Value):
     """The command that gives the same findings as JSON; part of the advice."""
 
 
-def _silent(_: str) -> None:
+def _ignore_step(_: str) -> None:
     """Ignore the progress."""
 
 
 async def examine(
-    client: Client, options: ExaminationOptions, *, clock: Clock, on_step: Callable[[str], None] = _silent
+    client: Client, options: ExaminationOptions, *, clock: Clock, on_step: Callable[[str], None] = _ignore_step
 ) -> Examination:
     """Run all checks. Raises `NoExamination` if the server cannot be reached.
 
@@ -66,30 +66,32 @@ async def _examine(
 ) -> Examination:
     on_step("whether the server answers")
     probe = await servers.probe_server(client, options.target, clock=clock)
-    findings = [servers.reachable(probe, options.target)]
+    findings = [servers.check_reachable(probe, options.target)]
     reviewer = access_reviews.Reviewer(invocation=options.invocation)
     if probe.is_unknown_to_server:
-        findings.append(identities.unknown_to_server("it answers 401 Unauthorized", options.target, now=clock.now()))
+        findings.append(
+            identities.build_unknown_identity_finding("it answers 401 Unauthorized", options.target, now=clock.now())
+        )
     else:
         identity, finding = await identities.identify(client, options.target, now=clock.now())
         if probe.is_odd and finding.level is Level.UNKNOWN:
-            raise servers.no_kubernetes(
+            raise servers.build_not_kubernetes_error(
                 "it reports neither its version nor the identity of this client", options.target
             )
         findings.append(finding)
         reviewer = replace(reviewer, user=identity.user if identity is not None else "")
-        if home := service_account_namespace(reviewer.user):
+        if home := get_service_account_namespace(reviewer.user):
             # A controller that runs as this account has its lease and its ConfigMaps beside it.
             options = replace(options, namespaces=replace(options.namespaces, own=home))
     if findings[-1].level is not Level.FAIL:
-        findings += [servers.version(probe), servers.clock_skew(probe)]
-        findings += await _inside(client, options, reviewer=reviewer, on_step=on_step)
-        findings += await _rivals(client, options, probe=probe, clock=clock)
+        findings += [servers.check_version(probe), servers.check_clock_skew(probe)]
+        findings += await _check_identified(client, options, reviewer=reviewer, on_step=on_step)
+        findings += await _find_rivals(client, options, probe=probe, clock=clock)
     names = tuple(requirements.controller for requirements in options.requirements)
     return Examination(server=options.target.server, controllers=names, findings=tuple(findings))
 
 
-async def _inside(
+async def _check_identified(
     client: Client, options: ExaminationOptions, *, reviewer: Reviewer, on_step: Callable[[str], None]
 ) -> list[Finding]:
     """The checks that need an identity that the server recognizes."""
@@ -110,7 +112,7 @@ async def _inside(
         question
         for need in requirements
         for permission in need.permissions
-        for question in permission.questions(settled[need.controller])
+        for question in permission.list_questions(settled[need.controller])
     )
     answers = await access_reviews.review(client, questions)
     findings += [
@@ -133,7 +135,9 @@ async def _adapt_requirements(client: Client, options: ExaminationOptions) -> tu
     )
 
 
-async def _rivals(client: Client, options: ExaminationOptions, *, probe: ServerProbe, clock: Clock) -> list[Finding]:
+async def _find_rivals(
+    client: Client, options: ExaminationOptions, *, probe: ServerProbe, clock: Clock
+) -> list[Finding]:
     now = add_seconds(clock.now(), probe.ahead_s or 0.0)
     context = RivalContext(now=now, namespace=options.namespaces.watched)
     checks = {check.name: check for requirements in options.requirements for check in requirements.rivals}

@@ -26,7 +26,7 @@ class Level(StrEnum):
 _BADNESS: Final = tuple(Level)
 
 
-def worst(levels: Iterable[Level]) -> Level:
+def find_worst(levels: Iterable[Level]) -> Level:
     """The worst of them; of none: ok."""
     return max(levels, key=_BADNESS.index, default=Level.OK)
 
@@ -51,7 +51,7 @@ class Examination(Value):
 
     @property
     def level(self) -> Level:
-        return worst(finding.level for finding in self.findings)
+        return find_worst(finding.level for finding in self.findings)
 
     @property
     def is_healthy(self) -> bool:

@@ -35,20 +35,20 @@ async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Id
     headers = {"content-type": JSON, "accept": JSON}
     call = Request("POST", _WHO_AM_I, headers=headers, body=body, timeout_s=client.settings.timeout_s)
     try:
-        identity = _identity_in(await client.call(call))
+        identity = _read_identity(await client.call(call))
     except Unauthorized as error:
-        return None, unknown_to_server(str(error), target, now=now)
+        return None, build_unknown_identity_finding(str(error), target, now=now)
     except (Forbidden, NotFound, UnreadableAnswer) as error:
         if isinstance(error, Forbidden) and f'"{ANONYMOUS}"' in str(error):  # not even that may be read
             anonymous = Identity(user=ANONYMOUS)
-            return anonymous, _identity_finding(anonymous, target, now=now)
+            return anonymous, _build_identity_finding(anonymous, target, now=now)
         return None, Finding(
             check="identity", level=Level.UNKNOWN, message=f"the server does not report the identity: {error}"
         )
-    return identity, _identity_finding(identity, target, now=now)
+    return identity, _build_identity_finding(identity, target, now=now)
 
 
-def unknown_to_server(problem: str, target: Target, *, now: datetime) -> Finding:
+def build_unknown_identity_finding(problem: str, target: Target, *, now: datetime) -> Finding:
     expired = _describe_expiry(target, now)
     return Finding(
         check="identity",
@@ -60,7 +60,7 @@ def unknown_to_server(problem: str, target: Target, *, now: datetime) -> Finding
     )
 
 
-def _identity_finding(identity: Identity, target: Target, *, now: datetime) -> Finding:
+def _build_identity_finding(identity: Identity, target: Target, *, now: datetime) -> Finding:
     details = {"user": identity.user, "groups": list(identity.groups)}
     if identity.user != ANONYMOUS:
         return Finding(check="identity", level=Level.OK, message=f"authenticated as {identity.user}", details=details)
@@ -103,7 +103,7 @@ class _Review(Value):
     status: _ReviewStatus = _ReviewStatus()
 
 
-def _identity_in(reply: Response) -> Identity:
+def _read_identity(reply: Response) -> Identity:
     try:
         info = msgspec.json.decode(reply.body, type=_Review).status.user_info
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

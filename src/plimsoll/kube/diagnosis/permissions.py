@@ -39,7 +39,7 @@ class Scope(StrEnum):
     """In a namespace that is always the same."""
 
 
-def service_account_namespace(user: str) -> str:
+def get_service_account_namespace(user: str) -> str:
     """The namespace of a ServiceAccount; empty: the user is none."""
     if not user.startswith(_SERVICE_ACCOUNT):
         return ""
@@ -98,7 +98,7 @@ class Permission(Value):
         """The resource as RBAC rules and discovery name it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
-    def namespaces_in(self, namespaces: Namespaces) -> tuple[str, ...]:
+    def list_namespaces(self, namespaces: Namespaces) -> tuple[str, ...]:
         """The namespaces it must hold in; an empty name is the whole cluster."""
         match self.scope:
             case Scope.EVERYWHERE:
@@ -112,8 +112,8 @@ class Permission(Value):
             case Scope.ONE:
                 return (self.namespace,)
 
-    def questions(self, namespaces: Namespaces) -> Iterator[AccessQuestion]:
-        for namespace in self.namespaces_in(namespaces):
+    def list_questions(self, namespaces: Namespaces) -> Iterator[AccessQuestion]:
+        for namespace in self.list_namespaces(namespaces):
             for name in self.names or ("",):
                 for verb in self.verbs:
                     yield AccessQuestion(
@@ -125,27 +125,27 @@ class Permission(Value):
                         name=name,
                     )
 
-    def rule(self) -> dict[str, Any]:
+    def build_rule(self) -> dict[str, Any]:
         """The RBAC rule that grants it."""
         named = {"resourceNames": list(self.names)} if self.names else {}
         return {"apiGroups": [self.group], "resources": [self.path], **named, "verbs": list(self.verbs)}
 
 
-def only_missing(
+def select_missing(
     permission: Permission, missing: Iterable[AccessQuestion], namespaces: Namespaces
 ) -> Iterator[Permission]:
     """What of it is not granted, for each namespace it is not granted in."""
     known = set(missing)
-    for namespace in permission.namespaces_in(namespaces):
+    for namespace in permission.list_namespaces(namespaces):
         here = replace(permission, scope=Scope.ONE, namespace=namespace)
-        lacking = known.intersection(here.questions(namespaces))
+        lacking = known.intersection(here.list_questions(namespaces))
         verbs = tuple(verb for verb in permission.verbs if any(question.verb == verb for question in lacking))
         names = tuple(name for name in permission.names if any(question.name == name for question in lacking))
         if verbs:
             yield replace(here, verbs=verbs, names=names)
 
 
-def role_manifests(
+def build_role_manifests(
     permissions: Iterable[Permission], *, role: str, user: str, namespaces: Namespaces
 ) -> tuple[dict[str, Any], ...]:
     """Roles with these permissions and bindings of them to the user, ready to be applied.
@@ -154,16 +154,16 @@ def role_manifests(
     """
     rules: dict[str, list[dict[str, Any]]] = {}
     for permission in permissions:
-        for namespace in permission.namespaces_in(namespaces):
-            rules.setdefault(namespace, []).append(permission.rule())
+        for namespace in permission.list_namespaces(namespaces):
+            rules.setdefault(namespace, []).append(permission.build_rule())
     return tuple(
         manifest
         for namespace in sorted(rules)
-        for manifest in _role_and_binding(rules[namespace], role=role, user=user, namespace=namespace)
+        for manifest in _build_role_and_binding(rules[namespace], role=role, user=user, namespace=namespace)
     )
 
 
-def _role_and_binding(
+def _build_role_and_binding(
     rules: list[dict[str, Any]], *, role: str, user: str, namespace: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = "Role" if namespace else "ClusterRole"
@@ -172,11 +172,11 @@ def _role_and_binding(
     reference = {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}
     return (
         {**shared, "kind": kind, "rules": rules},
-        {**shared, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [subject(user)]},
+        {**shared, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [build_subject(user)]},
     )
 
 
-def subject(user: str) -> dict[str, str]:
+def build_subject(user: str) -> dict[str, str]:
     """How a binding names the user: service accounts have a form of their own."""
     if user.startswith(_SERVICE_ACCOUNT) and user.count(":") == 3:
         namespace, _, name = user.removeprefix(_SERVICE_ACCOUNT).partition(":")

@@ -98,13 +98,13 @@ class Requirements(Value):
         )
 
 
-def event_permission(scope: Scope) -> Permission:
+def declare_event_permission(scope: Scope) -> Permission:
     return Permission(
         group="", resource="events", verbs=("create", "patch"), scope=scope, why="to report what it did and why"
     )
 
 
-def lease_permissions(
+def declare_lease_permissions(
     name: str, *, scope: Scope = Scope.OWN_NAMESPACE, namespace: str = ""
 ) -> tuple[Permission, Permission]:
     creating = Permission(
@@ -119,7 +119,7 @@ def lease_permissions(
     return creating, holding
 
 
-def permissions_of(
+def declare_permissions(
     group: str, *rows: tuple[str, tuple[str, ...], str], scope: Scope = Scope.EVERYWHERE
 ) -> list[Permission]:
     """Permissions from rows of (resource or resource/subresource, verbs, why)."""

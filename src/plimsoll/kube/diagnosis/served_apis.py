@@ -13,7 +13,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.parallel_requests import request_all
-from plimsoll.kube.discovery import resources
+from plimsoll.kube.discovery import fetch_resources
 from plimsoll.kube.errors import ApiError, NotFound, UnreadableAnswer
 from plimsoll.kube.requests.paging import PartialObjectMetadata
 from plimsoll.objects.api.apiextensions import CustomResourceDefinition
@@ -34,13 +34,13 @@ Served = frozenset[str]
 async def list_served_groups(client: Client, groups: Iterable[str]) -> dict[str, Served | PlimsollError]:
     """What version v1 of each group holds."""
     distinct = tuple(dict.fromkeys(groups))
-    answers = await request_all(distinct, lambda group: _resources(client, group, BUILTIN_VERSION))
+    answers = await request_all(distinct, lambda group: _fetch_resources(client, group, BUILTIN_VERSION))
     return dict(zip(distinct, answers, strict=True))
 
 
-async def _resources(client: Client, group: str, version: str) -> Served:
+async def _fetch_resources(client: Client, group: str, version: str) -> Served:
     api_version = f"{group}/{version}" if group else version
-    return frozenset(resource.name for resource in await resources(client, api_version))
+    return frozenset(resource.name for resource in await fetch_resources(client, api_version))
 
 
 def check_groups(requirements: Requirements, served: Mapping[str, Served | PlimsollError]) -> Finding:
@@ -54,12 +54,12 @@ def check_groups(requirements: Requirements, served: Mapping[str, Served | Plims
             return Finding(check=check, level=Level.UNKNOWN, message=message)
     lacking = sorted(
         {
-            f"{permission.path} ({_api_version(permission.group)})"
+            f"{permission.path} ({_format_api_version(permission.group)})"
             for permission in requirements.permissions
-            if permission.group in groups and permission.path not in _names(served[permission.group])
+            if permission.group in groups and permission.path not in _filter_names(served[permission.group])
         }
     )
-    details = {"apiVersions": [_api_version(group) for group in groups], "missing": lacking}
+    details = {"apiVersions": [_format_api_version(group) for group in groups], "missing": lacking}
     if not lacking:
         message = f"all {len(groups)} API versions it uses are served"
         return Finding(check=check, level=Level.OK, message=message, details=details)
@@ -72,11 +72,11 @@ def check_groups(requirements: Requirements, served: Mapping[str, Served | Plims
     )
 
 
-def _names(served: Served | PlimsollError) -> Served:
+def _filter_names(served: Served | PlimsollError) -> Served:
     return frozenset() if isinstance(served, PlimsollError) else served
 
 
-def _api_version(group: str) -> str:
+def _format_api_version(group: str) -> str:
     return f"{group}/{BUILTIN_VERSION}" if group else BUILTIN_VERSION
 
 
@@ -127,7 +127,7 @@ async def _probe_definition(client: Client, definition: CustomResource) -> Defin
     served = [
         version
         for version in definition.versions
-        if definition.plural in await _resources(client, definition.group, version)
+        if definition.plural in await _fetch_resources(client, definition.group, version)
     ]
     if not served:
         return DefinitionState(definition=definition, problem="missing, or in no supported version")
@@ -180,7 +180,7 @@ async def _list_namespaces(client: Client, subject: CustomResource, version: str
         struct=PartialObjectMetadata,
     )
     found: set[str] = set()
-    async for page in client.metadata_pages(resource):
+    async for page in client.iterate_metadata_pages(resource):
         found.update(metadata.metadata.namespace for metadata in page.items)
     return found
 
@@ -195,7 +195,7 @@ def check_definitions(
     if not requirements.custom_resources:
         return None
     found = [seen[definition.name] for definition in requirements.custom_resources]
-    details = {"definitions": [_details(sighting) for sighting in found]}
+    details = {"definitions": [_build_details(sighting) for sighting in found]}
     check = f"definitions.{requirements.controller}"
     hidden = [sighting for sighting in found if not sighting.is_known]
     lacking = [
@@ -205,8 +205,8 @@ def check_definitions(
         return Finding(
             check=check,
             level=Level.FAIL if is_asked_for else Level.WARN,
-            message=_by_problem(lacking),
-            fix="\n".join(dict.fromkeys(_advice(sighting.definition) for sighting in lacking)),
+            message=_format_by_problem(lacking),
+            fix="\n".join(dict.fromkeys(_format_advice(sighting.definition) for sighting in lacking)),
             details=details,
         )
     if hidden:
@@ -219,14 +219,14 @@ def check_definitions(
     return Finding(check=check, level=Level.OK, message=message, details=details)
 
 
-def _by_problem(lacking: list[DefinitionState]) -> str:
+def _format_by_problem(lacking: list[DefinitionState]) -> str:
     names: dict[str, list[str]] = {}
     for sighting in lacking:
         names.setdefault(sighting.problem, []).append(sighting.definition.name)
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 
-def _details(one: DefinitionState) -> dict[str, Any]:
+def _build_details(one: DefinitionState) -> dict[str, Any]:
     return {
         "name": one.definition.name,
         "versions": list(one.versions),
@@ -236,7 +236,7 @@ def _details(one: DefinitionState) -> dict[str, Any]:
     }
 
 
-def _advice(definition: CustomResource) -> str:
+def _format_advice(definition: CustomResource) -> str:
     shipped = files("plimsoll.objects").joinpath("crds", f"{definition.plural}.yaml")
     if definition.is_ours and shipped.is_file():
         return f"kubectl apply -f {shipped}"

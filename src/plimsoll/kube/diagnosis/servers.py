@@ -57,7 +57,7 @@ class Target(Value):
     """Until when the certificate that we show is good."""
 
     @classmethod
-    def of(cls, access: Access, credential: Credential) -> Target:
+    def from_access(cls, access: Access, credential: Credential) -> Target:
         has_proof = credential.has_certificate or any(name.lower() == "authorization" for name in credential.headers)
         is_as_another = any(name.lower() == "impersonate-user" for name in credential.headers)
         return cls(
@@ -105,32 +105,36 @@ async def _probe_once(client: Client, target: Target, *, clock: Clock) -> Server
     except Unreachable as error:
         raise build_unreachable_error(error, target) from error
     latency_s = clock.monotonic_s() - started_s
-    ahead_s = _ahead_s(reply, sent_at + timedelta(seconds=latency_s / 2))
+    ahead_s = _measure_skew_s(reply, sent_at + timedelta(seconds=latency_s / 2))
     try:
-        version_ = _version_in(reply)
+        version_ = _read_version(reply)
     except UnreadableAnswer as error:
-        raise no_kubernetes(f"GET /version gave {error}", target) from error
+        raise build_not_kubernetes_error(f"GET /version gave {error}", target) from error
     return ServerProbe(latency_s=latency_s, version=version_, ahead_s=ahead_s, is_odd=not version_.git_version)
 
 
 def _build_refused_error(error: ApiError, target: Target) -> NoExamination:
     code = error.status.code
     if isinstance(error, ServerFailed):
-        return _busy(f"answers, but cannot work: {error}", target, "it may still be starting")
+        return _build_busy_error(f"answers, but cannot work: {error}", target, "it may still be starting")
     if isinstance(error, TooManyRequests):
-        return _busy(f"is overloaded and rejects requests (429): {error}", target, "wait until its load drops")
+        return _build_busy_error(
+            f"is overloaded and rejects requests (429): {error}", target, "wait until its load drops"
+        )
     if isinstance(error, BadRequest) and target.server.startswith("http://") and "HTTPS" in str(error):
         secure = target.server.replace("http://", "https://", 1)
         return NoExamination(f"{target.server}: {error}", hint=f"{target.advice_on_address}it must be {secure}")
-    return no_kubernetes(f"GET /version gave {code}{', a redirect' if 300 <= code < 400 else f': {error}'}", target)
+    return build_not_kubernetes_error(
+        f"GET /version gave {code}{', a redirect' if 300 <= code < 400 else f': {error}'}", target
+    )
 
 
-def _busy(problem: str, target: Target, guess: str) -> NoExamination:
+def _build_busy_error(problem: str, target: Target, guess: str) -> NoExamination:
     hint = f"{target.advice_on_address}{guess}: try again in a minute, and look at its /readyz?verbose"
     return NoExamination(f"{target.server} {problem}", hint=hint)
 
 
-def no_kubernetes(evidence: str, target: Target) -> NoExamination:
+def build_not_kubernetes_error(evidence: str, target: Target) -> NoExamination:
     """The error for a server that answers but is not an API server."""
     return NoExamination(
         f"{target.server}: this is not a Kubernetes API ({evidence})",
@@ -142,10 +146,10 @@ def build_unreachable_error(error: Unreachable, target: Target) -> NoExamination
     """The error for a server that cannot be reached: its address, the cause, and what may help."""
     cause = str(error)
     message = cause if target.server in cause else f"cannot reach {target.server}: {cause}"
-    return NoExamination(message, hint=_advice(error, target))
+    return NoExamination(message, hint=_format_advice(error, target))
 
 
-def _advice(error: Unreachable, target: Target) -> str:
+def _format_advice(error: Unreachable, target: Target) -> str:
     origin = target.advice_on_address
     if isinstance(error, UnknownAuthority):
         return f"{origin}a recreated cluster has a new certificate authority: get its kubeconfig again"
@@ -156,7 +160,7 @@ def _advice(error: Unreachable, target: Target) -> str:
     return f"{origin}check host and port, or try another address with --server URL"
 
 
-def _version_in(reply: Response) -> ServerVersion:
+def _read_version(reply: Response) -> ServerVersion:
     """Nothing known, if it is of an odd form; `UnreadableAnswer` if it is no JSON at all."""
     try:
         return msgspec.json.decode(reply.body, type=ServerVersion)
@@ -167,7 +171,7 @@ def _version_in(reply: Response) -> ServerVersion:
         raise UnreadableAnswer(media_type if media_type not in {"", JSON} else "something that is not JSON") from None
 
 
-def _ahead_s(reply: Response, our_time: datetime) -> float | None:
+def _measure_skew_s(reply: Response, our_time: datetime) -> float | None:
     """The header has whole seconds, cut off: on the average it was half a second later."""
     try:
         server_time = parsedate_to_datetime(reply.headers.get("date", ""))
@@ -180,7 +184,7 @@ def _ahead_s(reply: Response, our_time: datetime) -> float | None:
 # ---- what follows from a probe
 
 
-def reachable(probe: ServerProbe, target: Target) -> Finding:
+def check_reachable(probe: ServerProbe, target: Target) -> Finding:
     details = {
         "server": target.server,
         "origin": target.origin,
@@ -199,7 +203,7 @@ def reachable(probe: ServerProbe, target: Target) -> Finding:
     )
 
 
-def version(probe: ServerProbe) -> Finding:
+def check_version(probe: ServerProbe) -> Finding:
     git_version, number = probe.version.git_version, probe.version.number
     least = ".".join(map(str, LEAST_VERSION))
     if not git_version or not all(number):
@@ -216,7 +220,7 @@ def version(probe: ServerProbe) -> Finding:
     )
 
 
-def clock_skew(probe: ServerProbe) -> Finding:
+def check_clock_skew(probe: ServerProbe) -> Finding:
     if probe.ahead_s is None:
         return Finding(check="clock", level=Level.UNKNOWN, message="the server does not report its time")
     apart_s = abs(probe.ahead_s)

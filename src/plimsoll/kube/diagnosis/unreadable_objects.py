@@ -60,7 +60,7 @@ def _list_targets(requirements: Iterable[Requirements], namespaces: Namespaces) 
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
             resource = KINDS.by_plural(version, permission.resource)
             if resource is not None and "list" in permission.verbs and not permission.names:
-                for namespace in permission.namespaces_in(namespaces):
+                for namespace in permission.list_namespaces(namespaces):
                     yield ListTarget(resource=resource, namespace=namespace)
 
 
@@ -72,8 +72,8 @@ async def check_objects(client: Client, wanted: Iterable[ListTarget]) -> list[Fi
     unseen = {
         target: count for target, count in zip(looked_at, counts, strict=True) if isinstance(count, PlimsollError)
     }
-    unreadable = [_unreadable(target, count) for target, count in seen.items() if count.bad]
-    return [_summary(seen, unseen), *unreadable]
+    unreadable = [_build_unreadable_finding(target, count) for target, count in seen.items() if count.bad]
+    return [_build_summary(seen, unseen), *unreadable]
 
 
 async def _count_objects(client: Client, target: ListTarget) -> ObjectCount:
@@ -89,34 +89,34 @@ async def _read(client: Client, target: ListTarget) -> ObjectCount:
     objects = 0
     bad: list[BadObject] = []
     pages: AsyncIterator[DecodedList[WireObject]]
-    pages = client.pages(target.resource, Selection(namespace=target.namespace))
+    pages = client.iterate_pages(target.resource, Selection(namespace=target.namespace))
     async for page in pages:
         objects += len(page.items) + len(page.bad)
         bad += page.bad
     return ObjectCount(objects=objects, bad=tuple(bad))
 
 
-def _summary(seen: dict[ListTarget, ObjectCount], unseen: dict[ListTarget, PlimsollError]) -> Finding:
+def _build_summary(seen: dict[ListTarget, ObjectCount], unseen: dict[ListTarget, PlimsollError]) -> Finding:
     total = sum(count.objects for count in seen.values())
     bad = sum(len(count.bad) for count in seen.values())
     summary = f"{total} objects of {len(seen)} kinds, {'all readable' if not bad else f'{bad} of them not readable'}"
     details = {
-        "objects": {_name(target): count.objects for target, count in seen.items()},
-        "notSeen": {_name(target): str(error) for target, error in unseen.items()},
+        "objects": {_format_name(target): count.objects for target, count in seen.items()},
+        "notSeen": {_format_name(target): str(error) for target, error in unseen.items()},
     }
     if not unseen:
         return Finding(check="objects", level=Level.OK, message=summary, details=details)
-    names = ", ".join(_name(target) for target in unseen)
+    names = ", ".join(_format_name(target) for target in unseen)
     message = f"{summary}; not listed: {names}" if seen else f"no kind could be listed: {names}"
     return Finding(check="objects", level=Level.UNKNOWN, message=message, details=details)
 
 
-def _unreadable(target: ListTarget, count: ObjectCount) -> Finding:
+def _build_unreadable_finding(target: ListTarget, count: ObjectCount) -> Finding:
     kind = target.resource
-    shown = [f"{_full_name(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
+    shown = [f"{_format_full_name(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
     more = f" and {len(count.bad) - 1} more" if len(count.bad) > 1 else ""
     return Finding(
-        check=f"objects.{_name(target)}",
+        check=f"objects.{_format_name(target)}",
         level=Level.WARN,
         message=f"{len(count.bad)} of {count.objects} {kind.plural} cannot be read: {shown[0]}{more}",
         fix=f"look at it with kubectl get {kind.full_name} -o yaml; until then it counts as present and unmovable",
@@ -135,9 +135,9 @@ def _unreadable(target: ListTarget, count: ObjectCount) -> Finding:
     )
 
 
-def _name(target: ListTarget) -> str:
+def _format_name(target: ListTarget) -> str:
     return target.resource.full_name
 
 
-def _full_name(bad_object: BadObject) -> str:
+def _format_full_name(bad_object: BadObject) -> str:
     return "/".join(part for part in (bad_object.namespace, bad_object.name) if part) or "one without a name"

@@ -38,7 +38,7 @@ class ServerAddress(NamedTuple):
     def is_loopback(self) -> bool:
         return is_loopback(self.host)
 
-    def url(self, call_url: str) -> URL:
+    def build_url(self, call_url: str) -> URL:
         """The whole URL of a call, whose escapes stay exactly as they are."""
         return URL(self.base + call_url, encoded=True)
 

@@ -39,13 +39,13 @@ class ConnectionBroke(aiohttp.ClientError):
     """A connection ended during an exchange; the cause is aiohttp's error."""
 
 
-def new_session() -> aiohttp.ClientSession:
+def build_session() -> aiohttp.ClientSession:
     """For the running loop. It holds any number of connections: streams must not starve calls, which are counted."""
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_create_end.append(_mark_first)
     tracing.on_request_headers_sent.append(_mark_sent)
     connector = aiohttp.TCPConnector(
-        limit=0, keepalive_timeout=IDLE_S, resolver=aiohttp.ThreadedResolver(), socket_factory=_socket
+        limit=0, keepalive_timeout=IDLE_S, resolver=aiohttp.ThreadedResolver(), socket_factory=_open_socket
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -93,7 +93,7 @@ def release(response: aiohttp.ClientResponse) -> None:
     response.close()
 
 
-def _socket(
+def _open_socket(
     address: tuple[
         socket.AddressFamily | int, socket.SocketKind | int, int, str, tuple[str, int] | tuple[str, int, int, int]
     ],

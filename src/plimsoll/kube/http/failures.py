@@ -55,28 +55,30 @@ def build_closed_error(route: Route, *, is_sent: bool = False) -> ServerUnreacha
     return Closed(f"the transport to {route} is closed")
 
 
-def late(call: Request, progress: CallProgress, route: Route) -> ServerUnreachable:
+def build_timeout_error(call: Request, progress: CallProgress, route: Route) -> ServerUnreachable:
     """The error for a call that took too long."""
     if progress.is_sent:
-        return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")
-    return NotSent(f"cannot reach {route}: after {in_seconds(call.timeout_s)} still {progress.doing}")
+        return TimedOut(f"{call.method} {call.path}: no answer from {route} within {format_seconds(call.timeout_s)}")
+    return NotSent(f"cannot reach {route}: after {format_seconds(call.timeout_s)} still {progress.doing}")
 
 
-def in_seconds(duration_s: float) -> str:
+def format_seconds(duration_s: float) -> str:
     """Seconds rounded for people: 4.98 s left of a deadline are 5 s."""
     return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
-def broken(error: Exception, progress: CallProgress, route: Route) -> ServerUnreachable:
+def build_connection_error(error: Exception, progress: CallProgress, route: Route) -> ServerUnreachable:
     """The error for a connection that failed, or was never made, for other reasons than TLS."""
     if progress.is_sent:
-        return AnswerLost(f"no answer from {route}: {_reason(error)}{_suspicion(error, progress, route)}")
+        return AnswerLost(
+            f"no answer from {route}: {_format_reason(error)}{_format_usual_cause(error, progress, route)}"
+        )
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return NotSent(f"cannot reach {route}: {_proxy_answer(error)}")
-    return NotSent(f"cannot reach {route}: {_reason(error)}{_advice(error, route)}")
+        return NotSent(f"cannot reach {route}: {_format_proxy_answer(error)}")
+    return NotSent(f"cannot reach {route}: {_format_reason(error)}{_format_advice(error, route)}")
 
 
-def _suspicion(error: Exception, progress: CallProgress, route: Route) -> str:
+def _format_usual_cause(error: Exception, progress: CallProgress, route: Route) -> str:
     """The usual cause of a connection that ends during its first call."""
     if not progress.is_first:
         return ""
@@ -88,7 +90,7 @@ def _suspicion(error: Exception, progress: CallProgress, route: Route) -> str:
     return ""
 
 
-def tls_error(error: BaseException) -> ssl.SSLError | None:
+def find_tls_error(error: BaseException) -> ssl.SSLError | None:
     """The error of OpenSSL that caused this one; None: it has another cause."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         inner: BaseException | None = error.certificate_error
@@ -109,16 +111,16 @@ def is_about_the_proxy(error: BaseException, route: Route) -> bool:
     return (error.host, error.port) == (proxy.host, proxy.port)
 
 
-def _reason(error: BaseException) -> str:
+def _format_reason(error: BaseException) -> str:
     match error:
         case ConnectionBroke():
-            return _reason(error.__cause__) if error.__cause__ is not None else "the connection broke"
+            return _format_reason(error.__cause__) if error.__cause__ is not None else "the connection broke"
         case aiohttp.ServerDisconnectedError():
             return "the connection was closed before an answer came"
         case aiohttp.ClientConnectorDNSError():
-            return _name_problem(error.host, error.os_error)
+            return _format_name_problem(error.host, error.os_error)
         case aiohttp.ClientConnectorError():
-            return _reason(error.os_error)
+            return _format_reason(error.os_error)
         case aiohttp.ClientPayloadError():
             return "the connection was closed in the middle of the answer"
         case aiohttp.ClientResponseError():
@@ -131,19 +133,19 @@ def _reason(error: BaseException) -> str:
             return "the connection was closed"
 
 
-def _name_problem(host: str, error: OSError) -> str:
+def _format_name_problem(host: str, error: OSError) -> str:
     if error.errno in _UNKNOWN_NAMES:
         return f"no such host: {host}"
     return f"the name {host} cannot be resolved now ({error.strerror or 'the resolver does not answer'})"
 
 
-def _proxy_answer(error: aiohttp.ClientHttpProxyError) -> str:
+def _format_proxy_answer(error: aiohttp.ClientHttpProxyError) -> str:
     if error.status == 407:
         return "the proxy asks for a user and password, or does not accept those in its URL (407)"
     return f"the proxy answered {error.status} {error.message}".rstrip()
 
 
-def _advice(error: Exception, route: Route) -> str:
+def _format_advice(error: Exception, route: Route) -> str:
     refused = isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno == errno.ECONNREFUSED
     if not refused:
         return ""

@@ -54,32 +54,33 @@ class Proxy:
             raise InvalidInput("names no host", path=path)
         shown = f"[{host}]" if ":" in host else host
         return cls(
-            url=f"{parts.scheme}://{shown}:{port or _DEFAULT_PORTS[parts.scheme]}", authorization=_authorization(parts)
+            url=f"{parts.scheme}://{shown}:{port or _DEFAULT_PORTS[parts.scheme]}",
+            authorization=_build_authorization(parts),
         )
 
 
-def _authorization(parts: SplitResult) -> str:
+def _build_authorization(parts: SplitResult) -> str:
     if parts.username is None:
         return ""
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def proxy_for(address: ServerAddress, *, proxy_url: str, environment: Mapping[str, str]) -> Proxy | None:
+def choose_proxy(address: ServerAddress, *, proxy_url: str, environment: Mapping[str, str]) -> Proxy | None:
     """The proxy to use for `address`, None to connect directly."""
     if proxy_url:
         return Proxy.parse(proxy_url, path="proxy-url")
     name = "HTTPS_PROXY" if address.is_tls else "HTTP_PROXY"
-    text = _variable(environment, name)
+    text = _get_variable(environment, name)
     if not text or is_loopback(address.host):
         return None
-    if is_exempt(address.host, port=address.port, no_proxy=_variable(environment, "NO_PROXY")):
+    if is_exempt(address.host, port=address.port, no_proxy=_get_variable(environment, "NO_PROXY")):
         return None
     has_scheme = "://" in text
     return Proxy.parse(text if has_scheme else f"http://{text}", path=name)
 
 
-def _variable(environment: Mapping[str, str], name: str) -> str:
+def _get_variable(environment: Mapping[str, str], name: str) -> str:
     return environment.get(name) or environment.get(name.lower()) or ""
 
 
@@ -95,7 +96,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
     if entry == "*":
         return True
     if "/" in entry:
-        return _in_network(host, entry)
+        return _is_in_network(host, entry)
     name, wanted_port = _split_port(entry)
     if not name or wanted_port not in {"", str(port)}:
         return False
@@ -108,7 +109,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
     return host == suffix or host.endswith(f".{suffix}")
 
 
-def _in_network(host: str, entry: str) -> bool:
+def _is_in_network(host: str, entry: str) -> bool:
     try:
         return ip_address(host) in ip_network(entry, strict=False)
     except ValueError:

@@ -30,18 +30,18 @@ class TlsContexts:
         self._pair: tuple[bytes, bytes] | None = None
         self._context: ssl.SSLContext | None = None
 
-    def context_for(self, credential: Credential) -> ssl.SSLContext:
+    def get_context(self, credential: Credential) -> ssl.SSLContext:
         """Raises `InvalidInput` for authorities, `CredentialsFailed` for a certificate, that cannot be used."""
         pair = (credential.certificate_pem, credential.key_pem)
         if self._context is None or pair != self._pair:
-            context = trusting(self._tls)
+            context = build_context(self._tls)
             if credential.has_certificate:
                 _show(context, credential)
             self._context, self._pair = context, pair
         return self._context
 
 
-def trusting(tls: Tls) -> ssl.SSLContext:
+def build_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -52,28 +52,28 @@ def trusting(tls: Tls) -> ssl.SSLContext:
     context.hostname_checks_common_name = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if tls.ca_pem:
-        _believe(context, tls)
+        _load_authorities(context, tls)
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     return context
 
 
-def authorities(tls: Tls) -> str:
+def describe_authorities(tls: Tls) -> str:
     """The trusted authorities, for messages."""
-    return f"the authorities in {_origin(tls)}" if tls.ca_pem else "the authorities of this machine"
+    return f"the authorities in {_describe_origin(tls)}" if tls.ca_pem else "the authorities of this machine"
 
 
-def _origin(tls: Tls) -> str:
+def _describe_origin(tls: Tls) -> str:
     return tls.ca_file or "certificate-authority-data"
 
 
-def _believe(context: ssl.SSLContext, tls: Tls) -> None:
+def _load_authorities(context: ssl.SSLContext, tls: Tls) -> None:
     # Bundles carry remarks in any language between the certificates; the ssl module wants ASCII.
     text = tls.ca_pem.decode("ascii", "ignore")
     try:
         context.load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError):
-        raise InvalidInput("holds no certificate authority in PEM form", path=_origin(tls)) from None
+        raise InvalidInput("holds no certificate authority in PEM form", path=_describe_origin(tls)) from None
 
 
 def _show(context: ssl.SSLContext, credential: Credential) -> None:
@@ -81,20 +81,20 @@ def _show(context: ssl.SSLContext, credential: Credential) -> None:
     if b"ENCRYPTED" in credential.key_pem:
         raise CredentialsFailed("the client key is encrypted; only keys without a passphrase can be used")
     try:
-        with _private_file(credential.certificate_pem + b"\n" + credential.key_pem) as path:
+        with _write_private_file(credential.certificate_pem + b"\n" + credential.key_pem) as path:
             context.load_cert_chain(path, password=lambda: b"")
     except ssl.SSLError as error:
-        raise CredentialsFailed(_unusable(error)) from None
+        raise CredentialsFailed(_format_unusable(error)) from None
 
 
-def _unusable(error: ssl.SSLError) -> str:
+def _format_unusable(error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return "the client certificate and the client key do not belong together"
     return f"the client certificate or its key is not usable PEM ({error.reason or 'unreadable'})"
 
 
 @contextmanager
-def _private_file(content: bytes) -> Iterator[str]:
+def _write_private_file(content: bytes) -> Iterator[str]:
     """A file for as long as OpenSSL reads it; on Linux in memory only, else on disk with mode 0600."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("client-certificate", os.MFD_CLOEXEC)

@@ -14,7 +14,7 @@ from cryptography import x509
 
 from plimsoll.kube.access import Tls
 from plimsoll.kube.errors import NotSent, TlsRefused, UnknownAuthority
-from plimsoll.kube.http.tls_contexts import authorities, trusting
+from plimsoll.kube.http.tls_contexts import build_context, describe_authorities
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,18 +57,18 @@ class Presented(NamedTuple):
     ends: datetime
 
     @classmethod
-    def of(cls, certificate: x509.Certificate) -> Self:
+    def from_certificate(cls, certificate: x509.Certificate) -> Self:
         return cls(
             subject=certificate.subject.rfc4514_string(),
             issuer=certificate.issuer.rfc4514_string(),
-            names=_alternative_names(certificate),
+            names=_list_alternative_names(certificate),
             begins=certificate.not_valid_before_utc,
             ends=certificate.not_valid_after_utc,
         )
 
     @property
     def validity(self) -> str:
-        return f"its certificate is valid from {_moment(self.begins)} to {_moment(self.ends)}"
+        return f"its certificate is valid from {_format_time(self.begins)} to {_format_time(self.ends)}"
 
     @property
     def listed_names(self) -> str:
@@ -78,23 +78,26 @@ class Presented(NamedTuple):
         return ", ".join(self.names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-async def refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
+async def build_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
     """The error for a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         presented = await _fetch_certificate(route, tls)
         is_unknown = error.verify_code == _SELF_SIGNED or error.verify_code in _UNTRUSTED
         kind = UnknownAuthority if is_unknown else TlsRefused
-        return kind(f"{route}: {distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}")
+        return kind(
+            f"{route}: {explain_distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}"
+        )
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         # A server that starts or stops does this, and a balancer with nothing behind it: it may pass.
         return NotSent(f"cannot reach {route}: the connection was closed during the TLS handshake")
-    return TlsRefused(f"{route}: {disagreement(error.reason or '', route=route)}")
+    return TlsRefused(f"{route}: {explain_handshake_error(error.reason or '', route=route)}")
 
 
-def proxy_refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
+def build_proxy_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
     """The error for a failed handshake with an https proxy; as in Go, the same authorities vouch for it."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = f"the proxy's certificate is not accepted ({error.verify_message}), checked against {authorities(tls)}"
+        trusted = describe_authorities(tls)
+        why = f"the proxy's certificate is not accepted ({error.verify_message}), checked against {trusted}"
     elif error.reason in _NOT_TLS:
         why = "the proxy does not speak TLS; its URL may have to begin with http://"
     else:
@@ -107,7 +110,7 @@ def refuses_client(error: ssl.SSLError) -> bool:
     return error.reason in _CLIENT_CERTIFICATE_ALERTS
 
 
-def disagreement(reason: str, *, route: Route) -> str:
+def explain_handshake_error(reason: str, *, route: Route) -> str:
     """What an error of the handshake other than distrust means."""
     if reason in _NOT_TLS:
         plain = route.address.base.replace("https://", "http://", 1)
@@ -124,7 +127,7 @@ def disagreement(reason: str, *, route: Route) -> str:
     return f"the TLS handshake failed ({reason or 'no reason given'})"
 
 
-def distrust(code: int, openssl_words: str, presented: Presented | None, *, route: Route, tls: Tls) -> str:
+def explain_distrust(code: int, openssl_words: str, presented: Presented | None, *, route: Route, tls: Tls) -> str:
     """Why the server's certificate is not accepted, and what to do."""
     if code == _EXPIRED:
         dates = presented.validity if presented else "OpenSSL does not say when it ended"
@@ -144,19 +147,20 @@ def distrust(code: int, openssl_words: str, presented: Presented | None, *, rout
         )
     if code == _SELF_SIGNED:
         who = f" ({presented.subject})" if presented else ""
-        return f"the server's certificate is self-signed{who} and not among {authorities(tls)}; {_remedy(tls)}"
+        trusted = describe_authorities(tls)
+        return f"the server's certificate is self-signed{who} and not among {trusted}; {_format_remedy(tls)}"
     if code in _UNTRUSTED:
-        return f"the server's certificate is signed by {_stranger(presented, tls)}; {_remedy(tls)}"
+        return f"the server's certificate is signed by {_explain_unknown_issuer(presented, tls)}; {_format_remedy(tls)}"
     return f"the server's certificate is not accepted: {openssl_words}"
 
 
-def _stranger(presented: Presented | None, tls: Tls) -> str:
+def _explain_unknown_issuer(presented: Presented | None, tls: Tls) -> str:
     if presented is None:
-        return f"an authority that is not among {authorities(tls)}"
+        return f"an authority that is not among {describe_authorities(tls)}"
     # A cluster that was set up again has an authority of the same name with another key.
     if presented.issuer in _list_trusted_names(tls):
-        return f"another {presented.issuer} than the one among {authorities(tls)}"
-    return f"{presented.issuer}, which is not among {authorities(tls)}"
+        return f"another {presented.issuer} than the one among {describe_authorities(tls)}"
+    return f"{presented.issuer}, which is not among {describe_authorities(tls)}"
 
 
 def _list_trusted_names(tls: Tls) -> frozenset[str]:
@@ -167,7 +171,7 @@ def _list_trusted_names(tls: Tls) -> frozenset[str]:
     return frozenset(certificate.subject.rfc4514_string() for certificate in believed)
 
 
-def _remedy(tls: Tls) -> str:
+def _format_remedy(tls: Tls) -> str:
     if tls.ca_pem:
         return "certificate-authority must hold the authority of this server; is it the right cluster's?"
     return "set certificate-authority to the file with the server's authority"
@@ -183,21 +187,21 @@ async def _fetch_certificate(route: Route, tls: Tls) -> Presented | None:
             _, writer = await asyncio.open_connection(
                 address.host,
                 address.port,
-                ssl=trusting(Tls(is_insecure=True)),
+                ssl=build_context(Tls(is_insecure=True)),
                 server_hostname=tls.server_name or address.host,
             )
     except (OSError, TimeoutError):
         return None
     try:
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return Presented.of(x509.load_der_x509_certificate(shown)) if shown else None
+        return Presented.from_certificate(x509.load_der_x509_certificate(shown)) if shown else None
     except ValueError:
         return None
     finally:
         writer.transport.abort()
 
 
-def _alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
+def _list_alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -206,5 +210,5 @@ def _alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
     return (*names.get_values_for_type(x509.DNSName), *addresses)
 
 
-def _moment(when: datetime) -> str:
+def _format_time(when: datetime) -> str:
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -24,20 +24,20 @@ from plimsoll.core.values import Value
 from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate, UnreadableAnswer
 from plimsoll.kube.http.addresses import ServerAddress
-from plimsoll.kube.http.connections import CallProgress, new_session, release
+from plimsoll.kube.http.connections import CallProgress, build_session, release
 from plimsoll.kube.http.failures import (
     Route,
-    broken,
     build_closed_error,
-    in_seconds,
+    build_connection_error,
+    build_timeout_error,
+    find_tls_error,
+    format_seconds,
     is_about_the_proxy,
-    late,
-    tls_error,
 )
-from plimsoll.kube.http.proxies import proxy_for
+from plimsoll.kube.http.proxies import choose_proxy
 from plimsoll.kube.http.streams import HttpStream
 from plimsoll.kube.http.tls_contexts import TlsContexts
-from plimsoll.kube.http.tls_failures import proxy_refusal, refusal, refuses_client
+from plimsoll.kube.http.tls_failures import build_handshake_error, build_proxy_handshake_error, refuses_client
 from plimsoll.kube.requests.in_flight_calls import InFlightCalls
 from plimsoll.kube.transport import Response
 
@@ -81,7 +81,7 @@ class HttpTransport:
         self._access = access
         self._user_agent = user_agent
         self._limits = limits or HttpLimits()
-        self._route = Route(address, proxy_for(address, proxy_url=access.proxy_url, environment=surroundings))
+        self._route = Route(address, choose_proxy(address, proxy_url=access.proxy_url, environment=surroundings))
         self._tls = TlsContexts(access.tls)
         self._calls = InFlightCalls()
         self._places = asyncio.Semaphore(self._limits.calls_at_once)
@@ -101,17 +101,17 @@ class HttpTransport:
         session = self._open_session()
         progress = CallProgress()
         try:
-            async with self._calls.within(call.timeout_s):
+            async with self._calls.limit_time(call.timeout_s):
                 return await self._carry(call, session, progress)
         except TimeoutError:
             if self._is_closed:
                 raise build_closed_error(self._route, is_sent=progress.is_sent) from None
             if progress.is_without_credentials:
                 raise self._without_credentials(call) from None
-            raise late(call, progress, self._route) from None
+            raise build_timeout_error(call, progress, self._route) from None
 
     async def aclose(self) -> None:
-        self._stay_in_loop()
+        self._check_loop()
         self._is_closed = True
         self._calls.end_all()
         if self._asking is not None:
@@ -123,14 +123,14 @@ class HttpTransport:
             await self._session.close()
 
     def _open_session(self) -> aiohttp.ClientSession:
-        self._stay_in_loop()
+        self._check_loop()
         if self._is_closed:
             raise build_closed_error(self._route)
         if self._session is None:
-            self._session = new_session()
+            self._session = build_session()
         return self._session
 
-    def _stay_in_loop(self) -> None:
+    def _check_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -144,20 +144,20 @@ class HttpTransport:
             if not call.is_stream:
                 progress.doing = f"waiting for one of {self._limits.calls_at_once} calls to end"
                 await held.enter_async_context(self._places)
-            credential = await self._credential(progress)
+            credential = await self._get_credential(progress)
             reply = await self._exchange(call, credential, session, progress)
             if reply.status != 401:
                 return reply
             self._access.credentials.invalidate(credential)
-            fresh = await self._credential(progress)
+            fresh = await self._get_credential(progress)
             return reply if fresh == credential else await self._exchange(call, fresh, session, progress)
 
-    async def _credential(self, progress: CallProgress) -> Credential:
+    async def _get_credential(self, progress: CallProgress) -> Credential:
         progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
         progress.is_without_credentials = True
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._access.credentials.current())
-            self._asking.add_done_callback(_heed)
+            self._asking = asyncio.create_task(self._access.credentials.get_current())
+            self._asking.add_done_callback(_consume_exception)
         asking = self._asking
         await asyncio.wait((asking,))
         if asking.cancelled():
@@ -170,7 +170,7 @@ class HttpTransport:
         credentials = self._access.credentials
         known = credentials.find_late_credentials() if isinstance(credentials, SlowCredentials) else None
         waited = known or CredentialsLate("no credentials came", path=self._access.origin)
-        request = f"{call.method} {call.path} had {in_seconds(call.timeout_s)} for everything and was not sent"
+        request = f"{call.method} {call.path} had {format_seconds(call.timeout_s)} for everything and was not sent"
         return CredentialsLate(f"{waited.problem}; {request}", path=waited.path)
 
     async def _exchange(
@@ -178,16 +178,16 @@ class HttpTransport:
     ) -> Response:
         progress.doing = "waiting for a connection"
         address, proxy = self._route
-        tls = self._tls.context_for(credential) if address.is_tls else True
-        headers = self._headers(call, credential)
+        tls = self._tls.get_context(credential) if address.is_tls else True
+        headers = self._build_headers(call, credential)
         if self._is_closed:
             raise build_closed_error(self._route)
         try:
             response = await session.request(
                 call.method,
-                address.url(call.url),
+                address.build_url(call.url),
                 headers=headers,
-                data=_payload(call.body),
+                data=_build_payload(call.body),
                 allow_redirects=False,
                 ssl=tls,
                 server_hostname=self._access.tls.server_name or None,
@@ -196,10 +196,10 @@ class HttpTransport:
                 trace_request_ctx=progress,
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise await self._failure(error, progress) from None
+            raise await self._build_failure(error, progress) from None
         return await self._read(call, response, progress)
 
-    def _headers(self, call: Request, credential: Credential) -> CIMultiDict[str]:
+    def _build_headers(self, call: Request, credential: Credential) -> CIMultiDict[str]:
         """Ours, then the call's, then the credential's, which nothing overrides."""
         address, proxy = self._route
         # Unpacking 20 MB costs no more than reading them; but on one machine the server packs with the same cores.
@@ -231,27 +231,27 @@ class HttpTransport:
                     limit = self._limits.max_answer_bytes
                     raise UnreadableAnswer(f"{call.method} {call.path}: the answer is larger than {limit} bytes")
         except (aiohttp.ClientError, OSError) as error:
-            raise broken(error, progress, self._route) from None
+            raise build_connection_error(error, progress, self._route) from None
         finally:
             release(response)
         return Response(status=response.status, headers=headers, body=b"".join(chunks))
 
-    async def _failure(self, error: aiohttp.ClientError | OSError, progress: CallProgress) -> ServerUnreachable:
-        tls = tls_error(error)
+    async def _build_failure(self, error: aiohttp.ClientError | OSError, progress: CallProgress) -> ServerUnreachable:
+        tls = find_tls_error(error)
         if tls is not None and is_about_the_proxy(error, self._route):
-            return proxy_refusal(tls, route=self._route, tls=self._access.tls)
+            return build_proxy_handshake_error(tls, route=self._route, tls=self._access.tls)
         if tls is not None and (not progress.is_sent or refuses_client(tls)):
-            return await refusal(tls, route=self._route, tls=self._access.tls)
-        return broken(error, progress, self._route)
+            return await build_handshake_error(tls, route=self._route, tls=self._access.tls)
+        return build_connection_error(error, progress, self._route)
 
 
-def _heed(asking: asyncio.Task[Credential]) -> None:
+def _consume_exception(asking: asyncio.Task[Credential]) -> None:
     """The calls that waited may all be over: then no other caller reads the error, and the next call starts again."""
     if not asking.cancelled():
         asking.exception()
 
 
-def _payload(body: bytes) -> bytes | io.BytesIO | None:
+def _build_payload(body: bytes) -> bytes | io.BytesIO | None:
     if len(body) > _WRITTEN_AT_ONCE_BYTES:
         return io.BytesIO(body)
     return body or None

@@ -49,7 +49,7 @@ class Added(Value, Generic[V]):
 
     @property
     def key(self) -> Key:
-        return key_of(self.new)
+        return get_key(self.new)
 
 
 class Updated(Value, Generic[V]):
@@ -60,7 +60,7 @@ class Updated(Value, Generic[V]):
 
     @property
     def key(self) -> Key:
-        return key_of(self.new)
+        return get_key(self.new)
 
 
 class Deleted(Value, Generic[V]):
@@ -74,7 +74,7 @@ class Deleted(Value, Generic[V]):
 
     @property
     def key(self) -> Key:
-        return key_of(self.last)
+        return get_key(self.last)
 
 
 class BecameUnreadable(Value, Generic[V]):
@@ -108,7 +108,7 @@ class Deletion(NamedTuple, Generic[V]):
     is_inferred: bool
 
 
-def changes_between(
+def list_changes(
     before: V | BadObject | None, after: V | BadObject | None, deletion: Deletion[V] | None = None
 ) -> tuple[Change[V], ...]:
     """The changes that lead a handler from `before` to `after`. None stands for an object that does not exist."""
@@ -142,8 +142,8 @@ def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
     custom resource whose schema got a default has new content under an old version. `reflector.type_meta` makes the
     objects of lists and watches comparable.
     """
-    version = version_of(old)
-    return bool(version) and version == version_of(new) and not is_other_object(old, new) and old == new
+    version = get_version(old)
+    return bool(version) and version == get_version(new) and not is_other_object(old, new) and old == new
 
 
 def is_other_object(value: V | BadObject, other: V | BadObject) -> bool:
@@ -168,24 +168,24 @@ def _build_deleted(before: V | BadObject, deletion: Deletion[V] | None) -> Delet
     return Deleted(last=last, is_inferred=deletion.is_inferred)
 
 
-def view_of(value: V) -> WireObject:
+def get_view(value: V) -> WireObject:
     """The struct, whether or not its bytes are stored with it."""
     return value.view if isinstance(value, RawObject) else value
 
 
-def key_of(value: V | BadObject) -> Key:
+def get_key(value: V | BadObject) -> Key:
     if type(value) is BadObject:
         return Key(value.namespace, value.name)
     metadata = value.metadata
     return Key(metadata.namespace, metadata.name)
 
 
-def key_tuple_of(value: V | BadObject) -> KeyTuple:
+def get_key_tuple(value: V | BadObject) -> KeyTuple:
     if type(value) is BadObject:
         return (value.namespace, value.name)
     metadata = value.metadata
     return (metadata.namespace, metadata.name)
 
 
-def version_of(value: V | BadObject) -> str:
+def get_version(value: V | BadObject) -> str:
     return value.resource_version if type(value) is BadObject else value.metadata.resource_version

@@ -27,7 +27,7 @@ T = TypeVar("T", bound=WireObject)
 
 
 class SharedInformerFactory:
-    """Informers by kind and selection, each built once. All are requested before `services` is called."""
+    """Informers by kind and selection, each built once. All are requested before `list_services` is called."""
 
     def __init__(
         self, client: Client, *, clock: Clock, entropy: Entropy, settings: InformerSettings = DEFAULT_SETTINGS
@@ -39,15 +39,15 @@ class SharedInformerFactory:
         self._informers: dict[tuple[str, bool, Selection], Informer[Any]] = {}
         self._is_complete = False
 
-    def informer_for(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[T]:
-        """The informer of decoded objects. Share `raw_informer_for` where the bytes of the kind are stored anyway."""
+    def get_informer(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[T]:
+        """The informer of decoded objects. Share `get_raw_informer` where the bytes of the kind are stored anyway."""
         return cast("Informer[T]", self._get_informer(kind, selection, keep_raw=False))
 
-    def raw_informer_for(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[RawObject[T]]:
+    def get_raw_informer(self, kind: type[T] | Resource, selection: Selection = EVERYTHING) -> Informer[RawObject[T]]:
         """The informer of objects with their bytes, for kinds whose objects are copied."""
         return cast("Informer[RawObject[T]]", self._get_informer(kind, selection, keep_raw=True))
 
-    def services(self, *, owner: str = "") -> list[Service]:
+    def list_services(self, *, owner: str = "") -> list[Service]:
         """The services that the supervisor runs, named by `owner`. No informer can be added afterwards."""
         self._is_complete = True
         prefix = f"{owner}: " if owner else ""
@@ -69,7 +69,7 @@ class SharedInformerFactory:
         bad = (found for informer in self._informers.values() for found in informer.cache.bad.values())
         return tuple({(found.kind, found.namespace, found.name): found for found in bad}.values())
 
-    def statuses(self) -> tuple[InformerStatus, ...]:
+    def list_statuses(self) -> tuple[InformerStatus, ...]:
         """The state of every informer, in the order of first request."""
         return tuple(informer.status for informer in self._informers.values())
 
@@ -79,7 +79,7 @@ class SharedInformerFactory:
             await informer.wait_until_synced()
 
     def _get_informer(self, kind: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
-        resource = self._client.calls.resource(kind)
+        resource = self._client.calls.get_resource(kind)
         key = (resource.full_name, keep_raw, selection)
         if key in self._informers:
             return self._informers[key]

@@ -7,7 +7,7 @@
     await pods.wait_until_synced()
     pods.cache.by_index("node", "n1")
 
-Check `age_s()` before removing anything: a cache without recent contact to its server is not evidence.
+Check `get_age_s()` before removing anything: a cache without recent contact to its server is not evidence.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Informer(Generic[V]):
         """The version up to which the cache is complete; empty before the first list."""
         return self._updater.position
 
-    def age_s(self) -> float:
+    def get_age_s(self) -> float:
         """The age of the cache: seconds since the last contact to the server. Infinite before the first list.
 
         With a quiet watch, the age reaches the time between two bookmarks, or `silence_s` where the server sends none.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from plimsoll.kube.informer.events import Key, V, key_of, view_of
+from plimsoll.kube.informer.events import Key, V, get_key, get_view
 from plimsoll.kube.informer.store.cache_updater import is_newer
 from plimsoll.objects.api.meta import WireObject
 
@@ -45,14 +45,14 @@ class Mutations(Generic[T]):
 
     def record_write(self, written: T, *, replaced: str = "") -> None:
         """Record the server's answer to a write, and the version that the write was based on."""
-        key = key_of(written)
+        key = get_key(written)
         self._written[key] = written
         if replaced:
             self._replaced.setdefault(key, set()).add(replaced)
 
     def get_newest(self, cached: T) -> T:
         """The cached object, or our own write if that is newer."""
-        key = key_of(cached)
+        key = get_key(cached)
         written = self._written.get(key)
         if written is None:
             return cached
@@ -67,7 +67,7 @@ class Mutations(Generic[T]):
         """
         if not self._written:
             return tuple(listed)
-        found = {key_of(cached): (cached, self.get_newest(cached)) for cached in listed}
+        found = {get_key(cached): (cached, self.get_newest(cached)) for cached in listed}
         for key in list(self._written):
             cached, newest = found.get(key, (None, None))
             if newest is cached:
@@ -100,18 +100,18 @@ class MutationCache(Mutations[T]):
             self._sweep()
             self._sweep_at = max(_SWEEP_AT, 2 * (len(self._written) + len(self._unobserved)))
         super().record_write(written, replaced=replaced)
-        self._unobserved[key_of(written)] = written.metadata.resource_version
+        self._unobserved[get_key(written)] = written.metadata.resource_version
 
     def record_deletion(self, old: T) -> None:
         """Record that we deleted the object."""
-        key = key_of(old)
+        key = get_key(old)
         self._forget(key)
         self._unobserved.pop(key, None)
         self._removed.add(old.metadata.uid)
 
     def is_own_write(self, delivered: T) -> bool:
         """Whether the informer delivers a state that we wrote ourselves. True once per write."""
-        key = key_of(delivered)
+        key = get_key(delivered)
         if self._unobserved.get(key) != delivered.metadata.resource_version:
             return False
         del self._unobserved[key]
@@ -131,8 +131,8 @@ class MutationCache(Mutations[T]):
         if self._removed:
             self._removed &= {value.metadata.uid for value in cached}
         if not self._written and not self._removed:
-            return tuple(sorted(cached, key=key_of))
-        found = {key_of(value): self.get_newest(value) for value in cached if value.metadata.uid not in self._removed}
+            return tuple(sorted(cached, key=get_key))
+        found = {get_key(value): self.get_newest(value) for value in cached if value.metadata.uid not in self._removed}
         return tuple(value for _, value in sorted((self._written | found).items()))
 
     def _sweep(self) -> None:
@@ -200,7 +200,7 @@ class Expectations(Generic[V]):
         now_s = self._clock.monotonic_s()
         if now_s - self._swept_at_s > _TIMEOUT_S:
             self._sweep(now_s)
-        self._unobserved.setdefault(owner, {})[key_of(value)] = _Write(value.metadata.uid, version, now_s)
+        self._unobserved.setdefault(owner, {})[get_key(value)] = _Write(value.metadata.uid, version, now_s)
 
     def _sweep(self, now_s: float) -> None:
         """Drop expired writes: `are_fulfilled` is no longer called for an owner that is gone."""
@@ -214,7 +214,7 @@ class Expectations(Generic[V]):
 
     def _is_observed(self, key: Key, write: _Write, position: str) -> bool:
         cached: Any = self._informer.cache.get(key.name, key.namespace)
-        metadata = None if cached is None else view_of(cached).metadata
+        metadata = None if cached is None else get_view(cached).metadata
         is_there = metadata is not None and metadata.uid == write.uid
         if not write.version:
             observed = not is_there or (metadata is not None and metadata.deletion_timestamp is not None)

@@ -12,7 +12,7 @@ from plimsoll.kube.leases.elector_thread import ElectorThread
 from plimsoll.kube.leases.leadership import LeadershipLost, run_while_leading
 from plimsoll.kube.leases.lease_holder import LeaseHolder, LeaseStatus, NotLeading, Phase
 from plimsoll.kube.leases.lease_lock import LeaseLock, ResourceLock
-from plimsoll.kube.leases.settings import LeaseSettings, unique_identity
+from plimsoll.kube.leases.settings import LeaseSettings, generate_identity
 
 __all__ = [
     "ElectorThread",
@@ -26,7 +26,7 @@ __all__ = [
     "Phase",
     "ResourceLock",
     "SuspendAwareClock",
+    "generate_identity",
     "run_while_leading",
     "start_elector",
-    "unique_identity",
 ]

@@ -148,7 +148,7 @@ class Election(Value):
             return Decision(step=Step.WAIT, until_s=observed.free_at_s)
         return Decision(step=Step.CREATE if observed.record is None else Step.TAKE)
 
-    def claim(self, renew_time: str) -> Claim:
+    def build_claim(self, renew_time: str) -> Claim:
         """What to write for the decision to create, take or renew."""
         record, own = (self.observed.record if self.observed else None), self.own_write
         if own is not None:

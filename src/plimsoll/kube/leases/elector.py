@@ -16,7 +16,7 @@ import structlog
 
 from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerTrouble
 from plimsoll.kube.leases.election import Election, Step
-from plimsoll.kube.leases.lease_record import micro_time
+from plimsoll.kube.leases.lease_record import format_micro_time
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -51,7 +51,7 @@ class LeaderElector:
     async def run(self) -> None:
         """Returns after a loss (`holder.loss_reason`), or after a stand-down and the release. Cancelled: lost."""
         try:
-            await self._contend()
+            await self._run_election()
             await self._lead()
         finally:
             self.holder.lose("this process no longer takes part in the election")
@@ -60,26 +60,26 @@ class LeaderElector:
 
     # -- contending
 
-    async def _contend(self) -> None:
+    async def _run_election(self) -> None:
         while not self.holder.has_stood_down:
             try:
-                await self._unless_stood_down(self._look_and_claim(self._settings.request_timeout_s))
+                await self._await_until_stand_down(self._look_and_claim(self._settings.request_timeout_s))
             except ServerTrouble as error:
                 self._record_failure(error)
             if self._take_office():
                 return
-            await self._pause(self._challenger_wait_s())
+            await self._pause(self._get_challenger_wait_s())
             self._election = self._election.mark_stale()
 
-    def _challenger_wait_s(self) -> float:
-        wait_s = self._settings.next_look_s(self._entropy)
+    def _get_challenger_wait_s(self) -> float:
+        wait_s = self._settings.draw_look_interval_s(self._entropy)
         decision = self._election.decide(self._clock.monotonic_s())
         if decision.step is Step.WAIT:
             wait_s = min(wait_s, decision.until_s - self._clock.monotonic_s())
         return max(wait_s, _SHORTEST_WAIT_S)
 
     def _take_office(self) -> bool:
-        own = self._standing_write()
+        own = self._get_current_write()
         if own is None or not self._is_in_time(own) or self.holder.has_stood_down:
             return False
         self.holder.grant(own.sent_at_s + self._settings.validity_s)
@@ -105,20 +105,20 @@ class LeaderElector:
                 return
             failures = 0 if error is None else failures + 1
             renewed_at_s = self._find_renewal_s(or_else=renewed_at_s)
-            wait_s = self._leader_wait_s(error, failures, renewed_at_s)
+            wait_s = self._get_leader_wait_s(error, failures, renewed_at_s)
 
     async def _try_to_renew(self, timeout_s: float) -> ServerTrouble | None:
         error: ServerTrouble | None = None
         try:
-            await self._unless_stood_down(self._look_and_claim(timeout_s))
+            await self._await_until_stand_down(self._look_and_claim(timeout_s))
         except ServerTrouble as failure:
             error = failure
             self._record_failure(failure)
         else:
-            self.holder.renewals += self._standing_write() is not None
+            self.holder.renewals += self._get_current_write() is not None
         return error
 
-    def _leader_wait_s(self, error: ServerTrouble | None, failures: int, renewed_at_s: float) -> float:
+    def _get_leader_wait_s(self, error: ServerTrouble | None, failures: int, renewed_at_s: float) -> float:
         """Until the next renewal is due; not at all, once, if a look may show that the last one did succeed."""
         period_s, now_s = self._settings.retry_period_s, self._clock.monotonic_s()
         if error is None:
@@ -128,7 +128,7 @@ class LeaderElector:
         return max(min(period_s, renewed_at_s + self._settings.renew_deadline_s - now_s), _SHORTEST_WAIT_S)
 
     def _find_renewal_s(self, or_else: float = 0.0) -> float:
-        own = self._standing_write()
+        own = self._get_current_write()
         return or_else if own is None else own.sent_at_s
 
     def _is_taken(self) -> bool:
@@ -164,7 +164,7 @@ class LeaderElector:
         seen = self._election.observed
         if seen is None or seen.record is None or self._election.own_write is None:
             return
-        claim = self._election.release(self._fresh_time())
+        claim = self._election.release(self._get_unused_time())
         timeout_s = self._release_call_s(deadline_s)
         self._observe(await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s))
         self._log.info("lease.released")
@@ -176,7 +176,7 @@ class LeaderElector:
 
     # -- one exchange with the server
 
-    async def _unless_stood_down(self, exchange: Coroutine[Any, Any, None]) -> None:
+    async def _await_until_stand_down(self, exchange: Coroutine[Any, Any, None]) -> None:
         """Await the exchange, or cancel it after a stand-down: the server may not answer in time."""
         tasks = (
             asyncio.create_task(exchange, name="an exchange about the lease"),
@@ -196,7 +196,7 @@ class LeaderElector:
         """Read the Lease if necessary, then create, take or renew it if the rules allow."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
             self._observe(await self._port.read(timeout_s=timeout_s))
-            own = self._standing_write()
+            own = self._get_current_write()
             if own is not None and not self.holder.has_led and self._is_in_time(own):
                 # An acquisition whose answer was lost.
                 return
@@ -215,7 +215,7 @@ class LeaderElector:
 
     async def _write(self, step: Step, timeout_s: float) -> None:
         seen = self._election.observed
-        claim = self._election.claim(self._fresh_time())
+        claim = self._election.build_claim(self._get_unused_time())
         self._election = self._election.remember_write(claim, now_s=self._clock.monotonic_s())
         try:
             if step is Step.CREATE or seen is None or seen.record is None:
@@ -249,17 +249,17 @@ class LeaderElector:
             self.holder.observed_holder = holder
             self._log.info("lease.observed", holder=holder)
 
-    def _standing_write(self) -> Write | None:
+    def _get_current_write(self) -> Write | None:
         """Our write, if the Lease is known to hold it now."""
         seen = self._election.observed
         return self._election.own_write if seen is not None and seen.is_current else None
 
-    def _fresh_time(self) -> str:
+    def _get_unused_time(self) -> str:
         """The wall clock, a little later if that stands there already: a write must change something."""
         moment = self._clock.now()
-        while self._election.is_used(micro_time(moment)):
+        while self._election.is_used(format_micro_time(moment)):
             moment += timedelta(microseconds=1)
-        return micro_time(moment)
+        return format_micro_time(moment)
 
     def _record_failure(self, error: ServerTrouble) -> None:
         self.holder.failures += 1

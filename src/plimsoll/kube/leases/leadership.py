@@ -38,10 +38,10 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
     """
     task: asyncio.Task[T] | None = None
     try:
-        if not await _comes_first(holder.wait_until_acquired(), holder):
+        if not await _happens_first(holder.wait_until_acquired(), holder):
             raise LeadershipLost(f"the election ended: {holder.loss_reason}")
         task = asyncio.create_task(main(), name="main while leading")
-        if await _comes_first(_end_of(task), holder):
+        if await _happens_first(_end_of(task), holder):
             return task.result()
         log.error("lease.stopping_main", reason=holder.loss_reason)
         raise LeadershipLost(f"the lease is lost: {holder.loss_reason}")
@@ -52,7 +52,7 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
             holder.stand_down()
 
 
-async def _comes_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolder) -> bool:
+async def _happens_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolder) -> bool:
     """Whether what is wanted happens before the lease is lost."""
     tasks = (
         asyncio.create_task(wanted, name="waiting while electing"),

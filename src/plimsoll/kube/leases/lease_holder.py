@@ -128,7 +128,7 @@ class LeaseHolder:
     def has_stood_down(self) -> bool:
         return self._has_stood_down.is_set()
 
-    def status(self) -> LeaseStatus:
+    def get_status(self) -> LeaseStatus:
         return LeaseStatus(
             lease=self._lease,
             identity=self.identity,

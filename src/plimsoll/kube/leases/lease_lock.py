@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.leases.lease_record import record_of
-from plimsoll.kube.requests.status_errors import refusal
+from plimsoll.kube.requests.status_errors import build_api_error
 from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.registry import KINDS
@@ -63,17 +63,17 @@ class LeaseLock:
 
     async def create(self, claim: Claim, *, timeout_s: float) -> LeaseRecord:
         metadata = {"name": self._settings.name, "namespace": self._settings.namespace}
-        lease = {**self._header, "metadata": metadata, "spec": claim.spec()}
-        call = self._writing("POST", self._collection, content_type=JSON, body=lease)
+        lease = {**self._header, "metadata": metadata, "spec": claim.build_spec()}
+        call = self._build_write_request("POST", self._collection, content_type=JSON, body=lease)
         return await self._ask(call._replace(timeout_s=timeout_s))
 
     async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> LeaseRecord:
         # A resourceVersion inside a patch is a precondition: the server answers 409 if another one stands there.
-        patch = {"metadata": {"resourceVersion": version}, "spec": claim.spec()}
-        call = self._writing("PATCH", self._path, content_type=MERGE_PATCH, body=patch)
+        patch = {"metadata": {"resourceVersion": version}, "spec": claim.build_spec()}
+        call = self._build_write_request("PATCH", self._path, content_type=MERGE_PATCH, body=patch)
         return await self._ask(call._replace(timeout_s=timeout_s))
 
-    def _writing(self, method: str, path: str, *, content_type: str, body: Any) -> Request:
+    def _build_write_request(self, method: str, path: str, *, content_type: str, body: Any) -> Request:
         return Request(
             method,
             path,
@@ -85,7 +85,7 @@ class LeaseLock:
     async def _ask(self, call: Request) -> LeaseRecord:
         reply = await self._transport.send(call)
         if not reply.is_success:
-            raise refusal(reply, call, now=self._clock.now())
+            raise build_api_error(reply, call, now=self._clock.now())
         try:
             lease = msgspec.json.decode(reply.body)
         except _UNREADABLE as error:

@@ -51,7 +51,7 @@ class Claim(Value):
     def stamp(self) -> tuple[str, str, str]:
         return (self.holder, self.acquire_time, self.renew_time)
 
-    def spec(self) -> dict[str, Any]:
+    def build_spec(self) -> dict[str, Any]:
         return {
             "holderIdentity": self.holder,
             "leaseDurationSeconds": self.duration_s,
@@ -61,7 +61,7 @@ class Claim(Value):
         }
 
 
-def micro_time(moment: datetime) -> str:
+def format_micro_time(moment: datetime) -> str:
     """Six digits, always: a real server refuses every other number of them."""
     return MicroTime.of(moment).text()
 
@@ -69,19 +69,19 @@ def micro_time(moment: datetime) -> str:
 def record_of(lease: Any, settings: LeaseSettings) -> LeaseRecord:
     """The record in a decoded Lease object."""
     oddities: list[str] = []
-    spec = _mapping(lease, "spec", oddities)
+    spec = _read_mapping(lease, "spec", oddities)
     return LeaseRecord(
-        version=_text(_mapping(lease, "metadata", oddities), "resourceVersion", oddities),
-        holder=_holder(spec, oddities),
-        duration_s=_duration_s(spec, settings, oddities),
-        acquire_time=_text(spec, "acquireTime", oddities),
-        renew_time=_text(spec, "renewTime", oddities),
-        transitions=_transitions(spec, oddities),
+        version=_read_text(_read_mapping(lease, "metadata", oddities), "resourceVersion", oddities),
+        holder=_read_holder(spec, oddities),
+        duration_s=_read_duration_s(spec, settings, oddities),
+        acquire_time=_read_text(spec, "acquireTime", oddities),
+        renew_time=_read_text(spec, "renewTime", oddities),
+        transitions=_read_transitions(spec, oddities),
         oddities=tuple(oddities),
     )
 
 
-def _mapping(parent: Any, field: str, oddities: list[str]) -> dict[str, Any]:
+def _read_mapping(parent: Any, field: str, oddities: list[str]) -> dict[str, Any]:
     value = parent.get(field) if isinstance(parent, dict) else None
     if isinstance(value, dict):
         return value
@@ -90,7 +90,7 @@ def _mapping(parent: Any, field: str, oddities: list[str]) -> dict[str, Any]:
     return {}
 
 
-def _text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
+def _read_text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
     value = parent.get(field)
     if value is None or isinstance(value, str):
         return value or ""
@@ -98,7 +98,7 @@ def _text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
     return ""
 
 
-def _holder(spec: dict[str, Any], oddities: list[str]) -> str:
+def _read_holder(spec: dict[str, Any], oddities: list[str]) -> str:
     """An unreadable holder counts as a holder: a process may be acting under it."""
     value = spec.get("holderIdentity")
     if value is None or isinstance(value, str):
@@ -107,7 +107,7 @@ def _holder(spec: dict[str, Any], oddities: list[str]) -> str:
     return UNREADABLE_HOLDER
 
 
-def _duration_s(spec: dict[str, Any], settings: LeaseSettings, oddities: list[str]) -> float:
+def _read_duration_s(spec: dict[str, Any], settings: LeaseSettings, oddities: list[str]) -> float:
     value = spec.get("leaseDurationSeconds")
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         if spec.get("holderIdentity"):
@@ -118,7 +118,7 @@ def _duration_s(spec: dict[str, Any], settings: LeaseSettings, oddities: list[st
     return min(value, settings.longest_duration_s)
 
 
-def _transitions(spec: dict[str, Any], oddities: list[str]) -> int:
+def _read_transitions(spec: dict[str, Any], oddities: list[str]) -> int:
     value = spec.get("leaseTransitions")
     if value is None:
         return 0

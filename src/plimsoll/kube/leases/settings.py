@@ -88,11 +88,11 @@ class LeaseSettings(Value):
         """A guarded call that has less time than this is not begun: it would more likely be lost than answered."""
         return min(1.0, self.duration_s / 20)
 
-    def next_look_s(self, entropy: Entropy) -> float:
+    def draw_look_interval_s(self, entropy: Entropy) -> float:
         """How long a challenger waits before it looks again."""
         return entropy.draw_uniform(self.retry_period_s / (1 + self.jitter), self.retry_period_s)
 
 
-def unique_identity(host: str, entropy: Entropy) -> str:
+def generate_identity(host: str, entropy: Entropy) -> str:
     """A name no other process ever has, this one's next start included: `host_uuid`, as client-go's users make it."""
     return f"{host}_{entropy.generate_uid()}"

@@ -5,7 +5,7 @@
 """
 
 from plimsoll.kube.recorder.correlation import CorrelationSettings
-from plimsoll.kube.recorder.event_objects import EventType, reference_to
+from plimsoll.kube.recorder.event_objects import EventType, build_reference
 from plimsoll.kube.recorder.recorder import EventRecorder, RecorderSettings, RecorderStatus
 
-__all__ = ["CorrelationSettings", "EventRecorder", "EventType", "RecorderSettings", "RecorderStatus", "reference_to"]
+__all__ = ["CorrelationSettings", "EventRecorder", "EventType", "RecorderSettings", "RecorderStatus", "build_reference"]

@@ -58,20 +58,20 @@ class Entry(Value):
     before: Written | None
 
 
-def object_key(occurrence: Occurrence) -> Key:
+def build_object_key(occurrence: Occurrence) -> Key:
     """The key of the object of an event. Each object has one budget."""
     about = occurrence.about
     return (about.kind, about.namespace, about.name, about.uid, about.api_version)
 
 
-def similar_key(occurrence: Occurrence) -> Key:
+def build_similar_key(occurrence: Occurrence) -> Key:
     """The key that similar events share."""
-    return (*object_key(occurrence), occurrence.type.value, occurrence.reason)
+    return (*build_object_key(occurrence), occurrence.type.value, occurrence.reason)
 
 
-def equality_key(occurrence: Occurrence) -> Key:
+def build_equality_key(occurrence: Occurrence) -> Key:
     """The key that equal events share."""
-    return (*similar_key(occurrence), occurrence.about.field_path, occurrence.message)
+    return (*build_similar_key(occurrence), occurrence.about.field_path, occurrence.message)
 
 
 class Correlator:
@@ -83,23 +83,23 @@ class Correlator:
         self._written: _Lately[tuple[float, Written]] = _Lately(settings.remembered)
         self._budgets: _Lately[TokenBucket] = _Lately(settings.remembered)
 
-    def entry_for(self, occurrence: Occurrence, now_s: float, *, is_combined: bool = False) -> Entry | None:
+    def build_entry(self, occurrence: Occurrence, now_s: float, *, is_combined: bool = False) -> Entry | None:
         """What to write; None if the object has used up its budget. `is_combined`: it stands for several already."""
-        if not self._budget(object_key(occurrence)).take(now_s):
+        if not self._get_budget(build_object_key(occurrence)).take(now_s):
             return None
-        what = similar_key(occurrence)
+        what = build_similar_key(occurrence)
         if self._is_one_too_many(what, occurrence.message, now_s) or is_combined:
             key: Key = ("combined", *what)
             message = cut(COMBINED + occurrence.message, MESSAGE_BYTES)
         else:
-            key = ("one", *equality_key(occurrence))
+            key = ("one", *build_equality_key(occurrence))
             message = occurrence.message
-        return Entry(key=key, message=message, before=self._before(key, now_s))
+        return Entry(key=key, message=message, before=self._get_last_written(key, now_s))
 
     def record_write(self, entry: Entry, written: Written, now_s: float) -> None:
         self._written.put(entry.key, (now_s, written))
 
-    def _budget(self, about: Key) -> TokenBucket:
+    def _get_budget(self, about: Key) -> TokenBucket:
         budget = self._budgets.get(about)
         if budget is None:
             budget = TokenBucket(per_s=1 / self._settings.refill_s, burst=self._settings.burst)
@@ -118,7 +118,7 @@ class Correlator:
             similar.messages.add(message)
         return False
 
-    def _before(self, key: Key, now_s: float) -> Written | None:
+    def _get_last_written(self, key: Key, now_s: float) -> Written | None:
         last_s, written = self._written.get(key) or (0.0, None)
         return written if now_s - last_s <= self._settings.window_s else None
 

@@ -52,7 +52,7 @@ class Occurrence(Value):
         return self.about.namespace or "default"
 
 
-def reference_to(resource: Resource, value: WireObject) -> ObjectReference:
+def build_reference(resource: Resource, value: WireObject) -> ObjectReference:
     """The reference of an event to its object. Objects of a list do not carry their kind."""
     return ObjectReference(
         api_version=resource.api_version,
@@ -69,17 +69,17 @@ def cut(text: str, limit_bytes: int) -> str:
     return text.encode(errors="replace")[:limit_bytes].decode(errors="ignore")
 
 
-def unix_ns(moment: datetime) -> int:
+def to_unix_ns(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
 
 
-def event_name(about: str, at_ns: int, entropy: Entropy) -> str:
+def build_event_name(about: str, at_ns: int, entropy: Entropy) -> str:
     """`<object>.<time in hex>`; an object whose name an event cannot bear (`system:node`) gives way to a random one."""
     name = f"{about}.{at_ns:x}"
     return f"{entropy.generate_uid()}.{at_ns:x}" if find_subdomain_problems(name) else name
 
 
-def event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:
+def build_event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:
     """A new event, without name, message, count and times."""
     body = {
         "apiVersion": "v1",

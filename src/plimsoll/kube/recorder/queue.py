@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.kube.recorder.correlation import equality_key, similar_key
+from plimsoll.kube.recorder.correlation import build_equality_key, build_similar_key
 from plimsoll.kube.recorder.event_objects import Occurrence  # noqa: TC001 -- the same
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class EventQueue:
     def add(self, occurrence: Occurrence) -> QueuedEvent | None:
         """Return the event that was dropped for it: the oldest, because the newest show the current state."""
         self.events += 1
-        key = ("one", *equality_key(occurrence))
-        what = similar_key(occurrence)
+        key = ("one", *build_equality_key(occurrence))
+        what = build_similar_key(occurrence)
         is_combined = key not in self._waiting and self._alike[what] + 1 >= self._similar
         if is_combined:
             key = ("combined", *what)
@@ -65,7 +65,7 @@ class EventQueue:
         _, queued = self._waiting.popitem(last=False)
         self.events -= queued.times
         if not queued.is_combined:
-            what = similar_key(queued.last)
+            what = build_similar_key(queued.last)
             self._alike[what] -= 1
             if not self._alike[what]:
                 del self._alike[what]

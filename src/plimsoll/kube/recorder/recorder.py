@@ -34,11 +34,11 @@ from plimsoll.kube.recorder.event_objects import (
     REASON_BYTES,
     EventType,
     Occurrence,
+    build_event_body,
+    build_event_name,
     count_patch,
     cut,
-    event_body,
-    event_name,
-    unix_ns,
+    to_unix_ns,
 )
 from plimsoll.kube.recorder.queue import EventQueue, QueuedEvent
 from plimsoll.objects.api.events import Event, EventSource
@@ -163,12 +163,12 @@ class EventRecorder:
 
     async def _write_one(self, folded: QueuedEvent) -> None:
         now_s = self._clock.monotonic_s()
-        entry = self._correlator.entry_for(folded.last, now_s, is_combined=folded.is_combined)
+        entry = self._correlator.build_entry(folded.last, now_s, is_combined=folded.is_combined)
         if entry is None:
             self._drop(folded, CHATTER)
             return
         try:
-            written = await self._send_with_retries(_PendingEvent(folded, entry, self._new_name(folded.last)))
+            written = await self._send_with_retries(_PendingEvent(folded, entry, self._generate_name(folded.last)))
         except asyncio.CancelledError:
             self._drop(folded, "stopped")
             raise
@@ -214,23 +214,23 @@ class EventRecorder:
         for _ in range(_NAMES_TRIED):
             try:
                 await self._client.create(
-                    Event, pending.body(new, self._source), namespace=pending.occurrence.namespace
+                    Event, pending.build_body(new, self._source), namespace=pending.occurrence.namespace
                 )
             except AlreadyExists:
                 if pending.may_be_there:
                     return new
                 # An event of another recorder, of the same nanosecond: in virtual time many are recorded in one
                 # instant.
-                pending.name = self._new_name(pending.occurrence)
+                pending.name = self._generate_name(pending.occurrence)
                 new = Written(name=pending.name, count=new.count, first_at=new.first_at)
             else:
                 return new
         raise GaveUp(f"{_NAMES_TRIED} names for an event about {pending.occurrence.about.name} were taken")
 
-    def _new_name(self, occurrence: Occurrence) -> str:
+    def _generate_name(self, occurrence: Occurrence) -> str:
         """No two alike: a clock that stands still is helped on."""
-        self._last_name_ns = max(unix_ns(occurrence.at), self._last_name_ns + 1)
-        return event_name(occurrence.about.name, self._last_name_ns, self._entropy)
+        self._last_name_ns = max(to_unix_ns(occurrence.at), self._last_name_ns + 1)
+        return build_event_name(occurrence.about.name, self._last_name_ns, self._entropy)
 
     def _drop(self, folded: QueuedEvent, cause: str, error: PlimsollError | None = None) -> None:
         self._dropped[cause] += folded.times
@@ -266,9 +266,9 @@ class _PendingEvent:
         self.name = name
         self.may_be_there = False
 
-    def body(self, new: Written, source: EventSource) -> dict[str, Any]:
+    def build_body(self, new: Written, source: EventSource) -> dict[str, Any]:
         return {
-            **event_body(self.occurrence, source),
+            **build_event_body(self.occurrence, source),
             **count_patch(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
             "metadata": {"name": new.name, "namespace": self.occurrence.namespace},
             "firstTimestamp": format_time(new.first_at),

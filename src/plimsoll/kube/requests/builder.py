@@ -42,7 +42,7 @@ class Calls:
         self._settings = settings
         self._kinds = kinds
 
-    def resource(self, of: type[T] | Resource) -> Resource:
+    def get_resource(self, of: type[T] | Resource) -> Resource:
         if isinstance(of, Resource):
             return of
         resource = self._kinds.by_struct(of)
@@ -50,26 +50,26 @@ class Calls:
             raise InvalidInput(f"{of.__name__} is in no table of kinds: register it, or give its Resource")
         return resource
 
-    def path(self, resource: Resource, name: str, *, namespace: str, subresource: str = "") -> str:
+    def build_path(self, resource: Resource, name: str, *, namespace: str, subresource: str = "") -> str:
         """Where one object is, or a part of it."""
         _check_segment(name, path="name")
-        path = resource.path(self._namespace(resource, namespace), name)
+        path = resource.path(self._choose_namespace(resource, namespace), name)
         if subresource:
             _check_segment(subresource, path="subresource")
             path = f"{path}/{subresource}"
         return path
 
-    def collection(self, resource: Resource, *, namespace: str) -> str:
+    def build_collection_path(self, resource: Resource, *, namespace: str) -> str:
         """Where objects are created: a namespaced kind needs to know where."""
-        return resource.path(self._namespace(resource, namespace))
+        return resource.path(self._choose_namespace(resource, namespace))
 
-    def listing(self, resource: Resource, selection: Selection) -> str:
+    def build_list_path(self, resource: Resource, selection: Selection) -> str:
         """Where objects are listed and watched: without a namespace in all of them."""
         if selection.namespace:
             _check_segment(selection.namespace, path="namespace")
         return resource.path(selection.namespace)
 
-    def _namespace(self, resource: Resource, namespace: str) -> str:
+    def _choose_namespace(self, resource: Resource, namespace: str) -> str:
         # A namespace for a cluster-scoped kind is ignored, as kubectl ignores its -n.
         if resource.namespaced:
             _check_segment(namespace, path="namespace")
@@ -82,11 +82,13 @@ class Calls:
         call = self._call("GET", path, (("watch", "true"), *query), headers={"Accept": JSON})
         return call._replace(is_stream=True)
 
-    def post(self, path: str, body: bytes, options: WriteOptions) -> Request:
-        return self._call("POST", path, self._write_query(options), headers=_sending(JSON), body=body)
+    def build_post(self, path: str, body: bytes, options: WriteOptions) -> Request:
+        return self._call("POST", path, self._write_query(options), headers=_build_content_headers(JSON), body=body)
 
     def patch(self, path: str, body: bytes, content_type: str, options: WriteOptions | ApplyOptions) -> Request:
-        return self._call("PATCH", path, self._write_query(options), headers=_sending(content_type), body=body)
+        return self._call(
+            "PATCH", path, self._write_query(options), headers=_build_content_headers(content_type), body=body
+        )
 
     def delete(self, path: str, options: DeleteOptions) -> Request:
         body = options.body
@@ -94,7 +96,7 @@ class Calls:
             return self._call("DELETE", path, headers={"Accept": JSON})
         data = encode_json({"apiVersion": "v1", "kind": "DeleteOptions", **body})
         query = [DRY_RUN] if options.is_dry_run else []
-        return self._call("DELETE", path, query, headers=_sending(JSON), body=data)
+        return self._call("DELETE", path, query, headers=_build_content_headers(JSON), body=data)
 
     def _write_query(self, options: WriteOptions | ApplyOptions) -> list[tuple[str, str]]:
         query = [("fieldManager", options.get("field_manager", "") or self._settings.field_manager)]
@@ -119,7 +121,7 @@ class Calls:
         )
 
 
-def whole_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
+def encode_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
     """An object to send: with its kind, and `name`, where it says neither. Bytes go as they are."""
     if isinstance(body, bytes):
         return body
@@ -135,7 +137,7 @@ def whole_body(resource: Resource, body: Body, *, name: str = "") -> bytes:
     return encode_json(whole)
 
 
-def namespace_in(body: Body) -> str:
+def get_namespace(body: Body) -> str:
     """Where an object says it belongs."""
     if isinstance(body, WireObject):
         return body.metadata.namespace
@@ -155,7 +157,7 @@ def encode_json(value: Any) -> bytes:
     return _ENCODER.encode(dict(value) if isinstance(value, Mapping) else value)
 
 
-def _for_json(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     if isinstance(value, MicroTime):
         return value.text()
     if isinstance(value, Mapping):
@@ -163,14 +165,14 @@ def _for_json(value: Any) -> Any:
     raise InvalidInput(f"{type(value).__name__} has no form in JSON")
 
 
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=_for_json)
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_encode_value)
 
 
 # Whatever could be more than one plain segment; only of that the whole rule is asked.
 _SUSPICIOUS: Final = re.compile(r"[/%]|^\.\.?$")
 
 
-def _sending(content_type: str) -> dict[str, str]:
+def _build_content_headers(content_type: str) -> dict[str, str]:
     return {"Accept": JSON, "Content-Type": content_type}
 
 

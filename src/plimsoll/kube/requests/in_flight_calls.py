@@ -23,7 +23,7 @@ class InFlightCalls:
     def __init__(self) -> None:
         self._deadlines: set[asyncio.Timeout] = set()
 
-    def within(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
+    def limit_time(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
         """Raises `TimeoutError` when time is up, and when `end_all` is called."""
         return _UnderWay(asyncio.timeout(timeout_s), self._deadlines)
 
@@ -34,7 +34,7 @@ class InFlightCalls:
         except StopIteration as done:
             answer: T = done.value
             return answer
-        async with self.within(timeout_s):
+        async with self.limit_time(timeout_s):
             return await _Rest(doing, waits_for)
 
     def end_all(self) -> None:

@@ -41,7 +41,7 @@ class PartialObjectMetadata(WireObject):
     """An object of any kind, of which only the metadata was asked for."""
 
 
-async def pages(
+async def iterate_pages(
     fetch: Callable[[Query], Awaitable[P]],
     selection: Selection,
     *,
@@ -67,9 +67,7 @@ async def pages(
         query = [*selection.query, *limit, ("continue", token)]
 
 
-async def whole_list(
-    paged: Callable[[Selection], AsyncIterator[DecodedList[T]]], selection: Selection
-) -> DecodedList[T]:
+async def list_all(paged: Callable[[Selection], AsyncIterator[DecodedList[T]]], selection: Selection) -> DecodedList[T]:
     """All pages as one list. Starts over when it expires on the way, the last time without pages."""
     for attempt in range(1, _MOST_RESTARTS + 1):
         pages_read: list[DecodedList[T]] = []

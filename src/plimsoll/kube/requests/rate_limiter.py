@@ -1,6 +1,6 @@
 """Client-side rate limiting: a token bucket, and a queue of callers in the order of their calls.
 
-`TokenBucket` is plain arithmetic: the caller passes the time. It never waits: `take` answers at once, `missing_s` and
+`TokenBucket` is plain arithmetic: the caller passes the time. It never waits: `take` answers at once, `get_wait_s` and
 `reserve_s` say how long the caller has to wait. The work queue spreads retries with it, and the event recorder limits
 the events of one object.
 
@@ -48,7 +48,7 @@ class RateLimit:
         async with self._queue:
             # Taken after the wait, not reserved before it: a caller that is cancelled in its sleep has taken none.
             while not self._bucket.take(self._clock.monotonic_s()):
-                missing_s = self._bucket.missing_s(self._clock.monotonic_s())
+                missing_s = self._bucket.get_wait_s(self._clock.monotonic_s())
                 await self._clock.sleep(max(missing_s, _SHORTEST_WAIT_S))
         self._log_wait(self._clock.monotonic_s() - asked_at)
 
@@ -83,7 +83,7 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
-    def missing_s(self, now_s: float) -> float:
+    def get_wait_s(self, now_s: float) -> float:
         """How long until there is a token to take."""
         self._refill(now_s)
         return max(0.0, (1 - self._tokens) / self._per_s)

@@ -36,7 +36,7 @@ from plimsoll.kube.errors import (
     TooManyRequests,
 )
 from plimsoll.kube.requests.options import DRY_RUN
-from plimsoll.kube.requests.status_errors import refusal
+from plimsoll.kube.requests.status_errors import build_api_error
 from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
@@ -72,44 +72,44 @@ class Effect(enum.Enum):
     ONCE = "may do harm, or hide that the first one succeeded"
 
 
-def effect_of(call: Request) -> Effect:
+def classify_effect(call: Request) -> Effect:
     """Derived from the request itself, so that raw calls get the same care as typed ones."""
-    if call.is_safe or _only_tries(call) or (call.method == "POST" and call.path.startswith(_REVIEWS)):
+    if call.is_safe or _is_dry_run(call) or (call.method == "POST" and call.path.startswith(_REVIEWS)):
         return Effect.NONE
-    if call.method == "PATCH" and _content_type(call) in {APPLY_PATCH, MERGE_PATCH}:
-        return Effect.ONCE if _names_a_version(call.body) else Effect.REPEATS
-    if call.method == "DELETE" and _mapping(_object_in(call.body).get("preconditions")).get("uid"):
+    if call.method == "PATCH" and _get_content_type(call) in {APPLY_PATCH, MERGE_PATCH}:
+        return Effect.ONCE if _has_resource_version(call.body) else Effect.REPEATS
+    if call.method == "DELETE" and _get_mapping(_decode_object(call.body).get("preconditions")).get("uid"):
         # Without the uid a second arrival could hit a new object of the same name.
         return Effect.REPEATS
     return Effect.ONCE
 
 
-def _only_tries(call: Request) -> bool:
+def _is_dry_run(call: Request) -> bool:
     """Whether it is a dry run. A server ignores the query of a DELETE that has a body."""
     if call.method == "DELETE" and call.body:
-        return _object_in(call.body).get("dryRun") == ["All"]
+        return _decode_object(call.body).get("dryRun") == ["All"]
     return DRY_RUN in call.query
 
 
-def _names_a_version(body: bytes) -> bool:
+def _has_resource_version(body: bytes) -> bool:
     """If so, a second arrival would conflict with our own success. YAML is not parsed: it may name one."""
-    patch = _object_in(body)
-    return not patch or "resourceVersion" in _mapping(patch.get("metadata"))
+    patch = _decode_object(body)
+    return not patch or "resourceVersion" in _get_mapping(patch.get("metadata"))
 
 
-def _content_type(call: Request) -> str:
+def _get_content_type(call: Request) -> str:
     return next((value for name, value in call.headers.items() if name.lower() == "content-type"), "")
 
 
-def _object_in(body: bytes) -> dict[str, Any]:
+def _decode_object(body: bytes) -> dict[str, Any]:
     """The JSON object in a body; empty if the body is not an object."""
     try:
-        return _mapping(msgspec.json.decode(body))
+        return _get_mapping(msgspec.json.decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _get_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -226,13 +226,13 @@ class Sender:
 
     async def _attempt(self, call: Request, left_s: float) -> Response:
         timeout_s = min(call.timeout_s, left_s)
-        if self.guard is not None and effect_of(call) is not Effect.NONE:
+        if self.guard is not None and classify_effect(call) is not Effect.NONE:
             # Nothing may be awaited between this answer and the send.
             timeout_s = min(timeout_s, self.guard.limit_duration_s(timeout_s))
         reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
-        self._shared.warnings.hear(call, reply)
+        self._shared.warnings.log_warnings(call, reply)
         if not reply.is_success:
-            raise refusal(reply, call, now=self._clock.now())
+            raise build_api_error(reply, call, now=self._clock.now())
         return reply
 
     def _compute_remaining_s(self, started_s: float) -> float:
@@ -241,7 +241,7 @@ class Sender:
     def _wait_s(self, error: ServerUnreachable | ApiError, call: Request, failures: int) -> float | None:
         """The delay before the next attempt; None: no further attempt."""
         policy = self._settings.retry
-        if policy.is_used_up(failures) or not is_retriable(error, effect_of(call)):
+        if policy.is_used_up(failures) or not is_retriable(error, classify_effect(call)):
             return None
         return max(policy.draw_delay_s(failures, self._entropy), policy.read_retry_after_s(error))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from plimsoll.kube.errors import Status, StatusDetails, error_of
+from plimsoll.kube.errors import Status, StatusDetails, build_error
 from plimsoll.objects.codec.nulls import Shape, without_nulls
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ _REASONS: Final = {
 }
 
 
-def refusal(reply: Response, call: Request, *, now: datetime) -> ApiError:
+def build_api_error(reply: Response, call: Request, *, now: datetime) -> ApiError:
     """The error that a reply without success is."""
-    status = _status_in(reply.body) or _build_status(reply, call)
+    status = _read_status(reply.body) or _build_status(reply, call)
     # The code of the exchange counts: what is in the body may have been made for another one.
     status = msgspec.structs.replace(status, code=reply.status)
-    return error_of(status, retry_after_s=retry_after_s(reply, status, now=now))
+    return build_error(status, retry_after_s=retry_after_s(reply, status, now=now))
 
 
-def status_error(body: bytes, *, retry_after_s: float | None = None) -> ApiError | None:
+def read_status_error(body: bytes, *, retry_after_s: float | None = None) -> ApiError | None:
     """The error in a `Status` that came as data, as in the ERROR event of a watch; None if it is not a Status."""
-    status = _status_in(body)
-    return None if status is None else error_of(status, retry_after_s=retry_after_s or _read_retry_after(status))
+    status = _read_status(body)
+    return None if status is None else build_error(status, retry_after_s=retry_after_s or _read_retry_after(status))
 
 
 def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | None:
@@ -67,11 +67,11 @@ def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | 
     header = reply.headers.get("retry-after", "").strip()
     if header.isascii() and header.isdigit() and len(header) < 10:
         return float(header)
-    until = _date(header)
+    until = _parse_date(header)
     if until is None:
         return _read_retry_after(status)
     # Against the server's own clock if the response has a date: ours may differ by minutes.
-    here = _date(reply.headers.get("date", "")) or now
+    here = _parse_date(reply.headers.get("date", "")) or now
     return max(0.0, (until - here).total_seconds())
 
 
@@ -80,7 +80,7 @@ def _read_retry_after(status: Status) -> float | None:
     return float(seconds) if seconds > 0 else None
 
 
-def _date(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     if not text:
         return None
     try:
@@ -90,7 +90,7 @@ def _date(text: str) -> datetime | None:
     return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
 
-def _status_in(body: bytes) -> Status | None:
+def _read_status(body: bytes) -> Status | None:
     status: Status | None
     try:
         status = msgspec.json.decode(body, type=Status)
@@ -109,31 +109,31 @@ def _salvage(body: bytes) -> Status | None:
         return None
     for candidate in (value, {**value, "details": None}):
         try:
-            return msgspec.convert(without_nulls(candidate, _shape()), Status)
+            return msgspec.convert(without_nulls(candidate, _build_shape()), Status)
         except _UNREADABLE:
             continue
     return None
 
 
 @cache
-def _shape() -> Shape:
+def _build_shape() -> Shape:
     return msgspec.inspect.type_info(Status)
 
 
 def _build_status(reply: Response, call: Request) -> Status:
     reason = _REASONS.get(reply.status, "")
-    message = _page_text(reply) or f"the server answered {reply.status} to {call.method} {call.path}, without a word"
+    message = _format_page(reply) or f"the server answered {reply.status} to {call.method} {call.path}, without a word"
     return Status(kind="Status", status="Failure", message=message, reason=reason, details=StatusDetails())
 
 
-def _page_text(reply: Response) -> str:
+def _format_page(reply: Response) -> str:
     if "html" in reply.headers.get("content-type", "") or _LOOKS_LIKE_HTML.match(reply.body):
         title = _TITLE.search(reply.body)
-        page_title = f": {html.unescape(_readable(title[1]))}" if title else ""
+        page_title = f": {html.unescape(_format_readable(title[1]))}" if title else ""
         return f"the server answered {reply.status} with a page of HTML, as proxies do{page_title}"
-    return _readable(reply.body)
+    return _format_readable(reply.body)
 
 
-def _readable(data: bytes) -> str:
+def _format_readable(data: bytes) -> str:
     text = " ".join(data[: 4 * _LONGEST_TEXT].decode("utf-8", "replace").split())
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -28,15 +28,15 @@ class ServerWarnings:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def hear(self, call: Request, reply: Response) -> None:
+    def log_warnings(self, call: Request, reply: Response) -> None:
         if "warning" not in reply.headers:
             return
-        for text in warnings_in(reply):
+        for text in parse_warnings(reply):
             if text not in self._told and len(self._told) < _MOST_TEXTS:
                 self._told.add(text)
                 log.warning("client.server_warned", text=text, method=call.method, path=call.path)
 
 
-def warnings_in(reply: Response) -> Iterator[str]:
+def parse_warnings(reply: Response) -> Iterator[str]:
     for found in _WARNING.finditer(reply.headers.get("warning", "")):
         yield re.sub(r"\\(.)", r"\1", found[1])

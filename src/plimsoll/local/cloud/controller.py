@@ -65,8 +65,8 @@ class CloudController:
         self._settings = settings
         self._events = CloudEvents(component)
         informers = component.informers
-        self._clouds, self._nodes = informers.informer_for(Cloud), informers.informer_for(Node)
-        self._group_informer, machine_informer = informers.informer_for(NodeGroup), informers.informer_for(Machine)
+        self._clouds, self._nodes = informers.get_informer(Cloud), informers.get_informer(Node)
+        self._group_informer, machine_informer = informers.get_informer(NodeGroup), informers.get_informer(Machine)
         self._groups, self._machines = MutationCache(self._group_informer), MutationCache(machine_informer)
         self._actuator = MachineActuator(self._client, clock=self._clock, machines=self._machines)
         self.controller: Controller[str] = Controller(

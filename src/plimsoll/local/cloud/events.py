@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.cloud.availability import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class CloudEvents:
 
     def _tell(self, about: Machine | NodeGroup | None, kind: EventType, reason: str, message: str) -> None:
         if about is not None:
-            resource = self._client.calls.resource(type(about))
-            self._recorder.record(reference_to(resource, about), kind, reason=reason, message=message)
+            resource = self._client.calls.get_resource(type(about))
+            self._recorder.record(build_reference(resource, about), kind, reason=reason, message=message)
 
 
 def _format_count(machines: int) -> str:

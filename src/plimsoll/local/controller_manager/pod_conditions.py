@@ -60,7 +60,7 @@ async def _patch_status(client: Client, pod: Pod, status: dict[str, Any]) -> boo
     metadata = pod.metadata
     body = {"metadata": {"uid": metadata.uid}, "status": status}
     try:
-        await client.strategic_patch(Pod, metadata.name, body, namespace=metadata.namespace, subresource="status")
+        await client.patch_strategic(Pod, metadata.name, body, namespace=metadata.namespace, subresource="status")
     except NotFound:
         return False
     except Conflict:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, list_states
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.pod_conditions import is_finished, mark_disruption_target
@@ -58,8 +58,8 @@ class PodGarbageCollector:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
-        self._nodes = component.informers.informer_for(Node)
-        self._pods = component.informers.informer_for(Pod)
+        self._nodes = component.informers.get_informer(Node)
+        self._pods = component.informers.get_informer(Pod)
         self._missing_since: dict[str, float] = {}
         index_pods_by_node(self._pods)
         self._pods.add_index(_FINISHED_INDEX, lambda pod: [True] if is_finished(pod) else [])
@@ -101,7 +101,7 @@ class PodGarbageCollector:
             await self._delete(pod)
 
     async def _delete_excess_finished_pods(self) -> Done:
-        finished = self._pods.cache.by_index(_FINISHED_INDEX, True)  # noqa: FBT003 -- an index value
+        finished = self._pods.cache.list_by_index(_FINISHED_INDEX, True)  # noqa: FBT003 -- an index value
         excess = select_excess_finished_pods(finished, self._settings.kept_finished)
         for pod in excess:
             await self._delete(pod)
@@ -119,7 +119,7 @@ class PodGarbageCollector:
         return [*(name for name in names if self._nodes.cache.get(name) is None), FINISHED]
 
     def _list_keys_of_pod(self, change: Change[Pod]) -> Iterable[str]:
-        states: list[Any] = states_in(change)
+        states: list[Any] = list_states(change)
         if not states:
             return ()
         pod: Pod = states[-1]
@@ -129,4 +129,4 @@ class PodGarbageCollector:
         return [*keys, FINISHED] if has_too_many else keys
 
     def _delete_finished(self) -> int:
-        return len(self._pods.cache.by_index(_FINISHED_INDEX, True))  # noqa: FBT003 -- an index value
+        return len(self._pods.cache.list_by_index(_FINISHED_INDEX, True))  # noqa: FBT003 -- an index value

@@ -24,7 +24,7 @@ def index_pods_by_node(pods: Informer[Pod]) -> None:
 
 def list_pods_on_node(pods: Informer[Pod], node_name: str) -> list[Pod]:
     """The pods bound to a node, in the order of their names."""
-    found = pods.cache.by_index(_BY_NODE, node_name)
+    found = pods.cache.list_by_index(_BY_NODE, node_name)
     return sorted(found, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
 
 
@@ -38,5 +38,5 @@ def list_matching_pods(pods: Informer[Pod], namespace: str, selector: LabelSelec
     """The pods of a namespace with such labels, in the order of their names."""
     exact = ((requirement.key, selector.get_exact_value(requirement.key)) for requirement in selector)
     pair = next(((key, value) for key, value in exact if value is not None), None)
-    found = pods.cache.list(namespace) if pair is None else pods.cache.by_index(_BY_LABEL, (namespace, *pair))
+    found = pods.cache.list(namespace) if pair is None else pods.cache.list_by_index(_BY_LABEL, (namespace, *pair))
     return sorted((pod for pod in found if selector.matches(pod.metadata.labels)), key=lambda pod: pod.metadata.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.kube.informer.events import key_of
+from plimsoll.kube.informer.events import get_key
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ class TriggerTimes:
         times = {pod.metadata.uid: at for pod in pods if (at := _ready_changed(pod)) is not None}
         if service.metadata.creation_timestamp is not None:
             times[""] = service.metadata.creation_timestamp
-        before = self._known.get(key_of(service), {})
-        self._known[key_of(service)] = times
+        before = self._known.get(get_key(service), {})
+        self._known[get_key(service)] = times
         return min((at for uid, at in times.items() if uid not in before or at > before[uid]), default=None)
 
     def forget(self, key: Key) -> None:

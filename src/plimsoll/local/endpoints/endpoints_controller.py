@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, TriggerTimes, backends_of, families_of
 from plimsoll.local.endpoints.selected_pods import SelectedPods
@@ -45,16 +45,16 @@ class EndpointsController:
 
     def __init__(self, component: Component) -> None:
         self._client = component.client
-        self._services = component.informers.informer_for(Service)
-        self._pods = component.informers.informer_for(Pod)
-        self._endpoints: Informer[Endpoints] = component.informers.informer_for(ENDPOINTS)
+        self._services = component.informers.get_informer(Service)
+        self._pods = component.informers.get_informer(Pod)
+        self._endpoints: Informer[Endpoints] = component.informers.get_informer(ENDPOINTS)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
         self.controller: Controller[Key] = Controller(
             NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
         )
-        enqueue_on(self._services, self.controller, of_itself)
-        enqueue_on(self._endpoints, self.controller, of_itself)
+        enqueue_on(self._services, self.controller, get_own_key)
+        enqueue_on(self._endpoints, self.controller, get_own_key)
         self.controller.add_source(self._pods)
         self._pods.add_handler(self._pod_changed, name=NAME)
 
@@ -118,7 +118,7 @@ class EndpointsController:
 
     def _everything(self) -> list[Key]:
         """Services, and what is left of those that are gone."""
-        keys = [key_of(item) for item in (*self._services.cache, *self._endpoints.cache)]
+        keys = [get_key(item) for item in (*self._services.cache, *self._endpoints.cache)]
         return list(dict.fromkeys(keys))
 
     def _pod_changed(self, change: Change[Any]) -> None:

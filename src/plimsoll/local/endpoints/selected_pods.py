@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.controller.enqueue import states_in
-from plimsoll.kube.informer.events import Key, Updated, key_of
+from plimsoll.kube.controller.enqueue import list_states
+from plimsoll.kube.informer.events import Key, Updated, get_key
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SelectedPods:
         first = next(iter(sorted(selector.items())), None)
         if first is None:
             return []
-        found = self._pods.cache.by_index(_PODS_BY_LABEL, (service.metadata.namespace, *first))
+        found = self._pods.cache.list_by_index(_PODS_BY_LABEL, (service.metadata.namespace, *first))
         matching = (pod for pod in found if selector.items() <= pod.metadata.labels.items())
         return sorted(matching, key=lambda pod: pod.metadata.name)
 
@@ -46,10 +46,10 @@ class SelectedPods:
         services = self._services.cache.list(change.key.namespace)
         if not services:
             return ()
-        states = [state for state in states_in(change) if isinstance(state, Pod)]
+        states = [state for state in list_states(change) if isinstance(state, Pod)]
         if isinstance(change, Updated) and _extract_shown_fields(states[0]) == _extract_shown_fields(states[-1]):
             return ()
-        return [key_of(service) for service in services if any(_selects(service, state) for state in states)]
+        return [get_key(service) for service in services if any(_selects(service, state) for state in states)]
 
 
 def _selects(service: Service, pod: Pod) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
@@ -50,10 +50,10 @@ class EndpointSliceController:
     def __init__(self, component: Component) -> None:
         self._client = component.client
         informers = component.informers
-        self._services = informers.informer_for(Service)
-        self._pods = informers.informer_for(Pod)
-        self._nodes = informers.informer_for(Node)
-        self._slices = informers.informer_for(EndpointSlice)
+        self._services = informers.get_informer(Service)
+        self._pods = informers.get_informer(Pod)
+        self._nodes = informers.get_informer(Node)
+        self._slices = informers.get_informer(EndpointSlice)
         self._slices.add_index(_BY_SERVICE, _service_key)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
@@ -63,9 +63,9 @@ class EndpointSliceController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(service) for service in self._services.cache],
+            all_keys=lambda: [get_key(service) for service in self._services.cache],
         )
-        enqueue_on(self._services, self.controller, of_itself)
+        enqueue_on(self._services, self.controller, get_own_key)
         enqueue_on(self._slices, self.controller, _services_of_slice)
         self.controller.add_source(self._pods)
         self.controller.add_source(self._nodes)
@@ -91,7 +91,7 @@ class EndpointSliceController:
         return Done()
 
     def _plan(self, service: Service, pods: Sequence[Pod], family: str, drawn: SliceManifests) -> SlicePlan:
-        found = self._slices.cache.by_index(_BY_SERVICE, key_of(service))
+        found = self._slices.cache.list_by_index(_BY_SERVICE, get_key(service))
         ours = [
             endpoint_slice
             for endpoint_slice in found
@@ -193,5 +193,5 @@ def _service_key(endpoint_slice: EndpointSlice) -> list[tuple[str, str]]:
 
 def _services_of_slice(change: Change[Any]) -> Iterable[Key]:
     """The Service of a slice that another writer changed or deleted."""
-    slices = (wire_object for wire_object in states_in(change) if isinstance(wire_object, EndpointSlice))
+    slices = (wire_object for wire_object in list_states(change) if isinstance(wire_object, EndpointSlice))
     return [Key(*key) for endpoint_slice in slices for key in _service_key(endpoint_slice)]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.label_selector_parsing import parse_label_selector
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.kubelet.addresses import AddressPool
 from plimsoll.local.kubelet.node_status import (
     Booting,
@@ -47,7 +47,7 @@ class NodeController:
         self._settings = settings
         self._selector = parse_label_selector(settings.selector)
         self._addresses = AddressPool(settings.node_addresses)
-        self.informer = component.informers.informer_for(Node)
+        self.informer = component.informers.get_informer(Node)
         self.controller: Controller[Key] = Controller(
             "kubelet: nodes",
             self._reconcile,
@@ -56,7 +56,7 @@ class NodeController:
             all_keys=self._all,
             settings=ControllerSettings(workers=settings.workers, resync_s=0, queue=QueueSettings(retries_per_s=0)),
         )
-        enqueue_on(self.informer, self.controller, of_itself)
+        enqueue_on(self.informer, self.controller, get_own_key)
 
     def is_ours(self, node: Node | None) -> bool:
         return node is not None and self._selector.matches(node.metadata.labels)
@@ -114,7 +114,7 @@ class NodeController:
         """Whether the node was still there. The version keeps a stale cache from overwriting what we wrote before."""
         metadata = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         try:
-            await self._client.strategic_patch(
+            await self._client.patch_strategic(
                 Node, node.metadata.name, {"metadata": metadata, "status": plan.status}, subresource="status"
             )
         except NotFound:
@@ -123,7 +123,7 @@ class NodeController:
 
     def _record_ready(self, node: Node) -> None:
         if self._settings.tells_events:
-            about = reference_to(self._client.calls.resource(Node), node)
+            about = build_reference(self._client.calls.get_resource(Node), node)
             message = f"Node {node.metadata.name} status is now: NodeReady"
             self._recorder.record(about, EventType.NORMAL, reason="NodeReady", message=message)
 

@@ -10,14 +10,14 @@ from plimsoll.kube.diagnosis.requirements import (
     OWN,
     READ,
     Requirements,
-    event_permission,
-    permissions_of,
+    declare_event_permission,
+    declare_permissions,
 )
 
 KUBELET: Final = Requirements(
     controller="kubelet",
     permissions=(
-        *permissions_of(
+        *declare_permissions(
             "",
             ("nodes", OWN, "to register the simulated nodes"),
             ("nodes/status", ("patch",), "to report nodes as ready"),
@@ -32,6 +32,6 @@ KUBELET: Final = Requirements(
             namespace="kube-node-lease",
             why="to renew the leases of its nodes",
         ),
-        event_permission(Scope.EVERYWHERE),
+        declare_event_permission(Scope.EVERYWHERE),
     ),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.recorder import EventType, build_reference
 
 if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
@@ -89,7 +89,7 @@ class PodEvents:
         self._recorder.record(self._reference(pod, where), event_type, reason=reason, message=message)
 
     def _reference(self, pod: Pod, where: str) -> ObjectReference:
-        return msgspec.structs.replace(reference_to(self._resource, pod), field_path=where)
+        return msgspec.structs.replace(build_reference(self._resource, pod), field_path=where)
 
 
 def _starts(status: ContainerStatus) -> int:

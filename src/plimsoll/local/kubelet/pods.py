@@ -57,9 +57,9 @@ class PodController:
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
         self._told: dict[str, str] = {}
         self._events = (
-            PodEvents(component.recorder, component.client.calls.resource(Pod)) if settings.tells_events else None
+            PodEvents(component.recorder, component.client.calls.get_resource(Pod)) if settings.tells_events else None
         )
-        self.informer = component.informers.informer_for(Pod)
+        self.informer = component.informers.get_informer(Pod)
         self.informer.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self.controller: Controller[Key] = Controller(
             "kubelet: pods",
@@ -111,7 +111,7 @@ class PodController:
         return Key(pod.metadata.namespace, pod.metadata.name) if pod.spec.node_name else None
 
     def _on(self, node_name: str) -> tuple[Pod, ...]:
-        return self.informer.cache.by_index(BY_NODE, node_name)
+        return self.informer.cache.list_by_index(BY_NODE, node_name)
 
     # ---- the controller
 
@@ -177,7 +177,7 @@ class PodController:
         body = {"metadata": metadata, "status": plan.patch}
         name, namespace = pod.metadata.name, pod.metadata.namespace
         try:
-            written = await self._client.strategic_patch(Pod, name, body, namespace=namespace, subresource="status")
+            written = await self._client.patch_strategic(Pod, name, body, namespace=namespace, subresource="status")
         except NotFound:
             return Done()
         if self._events is not None:

@@ -53,17 +53,17 @@ class EventHandlers:
         self._classes = classes
         self._on_news = on_news
         informers = component.informers
-        self.pods = informers.informer_for(Pod)
+        self.pods = informers.get_informer(Pod)
         self._feeds: list[HandlerRunner[Any]] = []
-        self._follow(informers.informer_for(Namespace), self._on_namespace)
-        self._follow(informers.informer_for(Node), self._on_node)
+        self._follow(informers.get_informer(Namespace), self._on_namespace)
+        self._follow(informers.get_informer(Node), self._on_node)
         for kind, known, event in (
             (StorageClass, cache.classes, ClusterEvent.CLASS_CHANGED),
             (PersistentVolume, cache.volumes, ClusterEvent.VOLUME_CHANGED),
             (CSINode, cache.csi_nodes, ClusterEvent.LIMITS_CHANGED),
             (PersistentVolumeClaim, cache.claims, ClusterEvent.CLAIM_CHANGED),
         ):
-            self._follow(informers.informer_for(kind), self._storage_handler(known, event))
+            self._follow(informers.get_informer(kind), self._storage_handler(known, event))
         self._follow(self.pods, self._on_pod)
 
     def _follow(self, informer: Informer[Any], handler: Callable[[Change[Any]], None]) -> None:

@@ -19,7 +19,7 @@ import structlog
 from plimsoll.core.errors import PlimsollError, Unreachable
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, ServerFailed, TooManyRequests
-from plimsoll.kube.recorder.event_objects import EventType, event_name, unix_ns
+from plimsoll.kube.recorder.event_objects import EventType, build_event_name, to_unix_ns
 from plimsoll.objects.api.events import EventsV1Event
 from plimsoll.objects.api.meta import ObjectReference
 
@@ -192,8 +192,8 @@ class SchedulerEventRecorder:
 
     def _new_name(self, announcement: SchedulerEvent, at: datetime) -> str:
         """No two alike: a clock that stands still is helped on."""
-        self._last_name_ns = max(unix_ns(at), self._last_name_ns + 1)
-        return event_name(announcement.about.name, self._last_name_ns, self._entropy)
+        self._last_name_ns = max(to_unix_ns(at), self._last_name_ns + 1)
+        return build_event_name(announcement.about.name, self._last_name_ns, self._entropy)
 
     def _drop(self, announcement: SchedulerEvent, cause: str, error: PlimsollError | None = None) -> None:
         self.dropped[cause] += 1

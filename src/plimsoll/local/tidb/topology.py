@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.controller.enqueue import states_in
+from plimsoll.kube.controller.enqueue import list_states
 from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.instances import PD, base_key, cluster_key, list_instances
 from plimsoll.objects.api.pods import Pod
@@ -26,8 +26,8 @@ class Topology:
     """Answers from caches. A `base` is the key of a TidbCluster that has a PD."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
-        self.clusters = informers.raw_informer_for(TidbCluster)
-        self.pods = informers.informer_for(Pod)
+        self.clusters = informers.get_raw_informer(TidbCluster)
+        self.pods = informers.get_informer(Pod)
         self.pods.add_index(_BY_CLUSTER, _clusters_of)
         self.clusters.add_index(_BY_BASE, _bases_of)
 
@@ -43,7 +43,7 @@ class Topology:
 
     def members(self, base: Key) -> list[TidbCluster]:
         """The TidbClusters of a cluster, the base first."""
-        found = [raw.view for raw in self.clusters.cache.by_index(_BY_BASE, base)]
+        found = [raw.view for raw in self.clusters.cache.list_by_index(_BY_BASE, base)]
         return sorted(
             found,
             key=lambda tidb_cluster: (
@@ -59,7 +59,7 @@ class Topology:
 
     def instances_in(self, cluster: TidbCluster) -> tuple[TidbInstance, ...]:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
-        return list_instances(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
+        return list_instances(cluster, self.pods.cache.list_by_index(_BY_CLUSTER, key))
 
     def has_pd(self, base: Key) -> bool:
         """Whether its PD runs and answers."""
@@ -74,7 +74,7 @@ class Topology:
         keys: dict[Key, None] = {}
         if not len(self.clusters.cache):
             return keys
-        for state in states_in(change):
+        for state in list_states(change):
             key = cluster_key(state) if isinstance(state, Pod) else None
             found = self.clusters.cache.get(key.name, key.namespace) if key is not None else None
             if found is not None:
@@ -82,7 +82,7 @@ class Topology:
         return keys
 
     def bases_of_cluster(self, change: Change[Any]) -> Iterable[Key]:
-        return {base_key(state): None for state in states_in(change) if isinstance(state, TidbCluster)}
+        return {base_key(state): None for state in list_states(change) if isinstance(state, TidbCluster)}
 
 
 def _clusters_of(pod: Pod) -> tuple[Key, ...]:

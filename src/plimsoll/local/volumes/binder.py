@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, list_states
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Added, Updated, key_of
+from plimsoll.kube.informer.events import Added, Updated, get_key
 from plimsoll.kube.informer.own_writes import MutationCache
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
 from plimsoll.local.volumes.binding_writes import BindingWrites
 from plimsoll.local.volumes.plan import (
@@ -72,10 +72,10 @@ class VolumeBinder:
         self._recorder = component.recorder
         self._client = component.client
         informers = component.informers
-        self._claims = informers.informer_for(PersistentVolumeClaim)
-        self._volumes = informers.informer_for(PersistentVolume)
-        self._classes = informers.informer_for(StorageClass)
-        self._pods = informers.informer_for(Pod)
+        self._claims = informers.get_informer(PersistentVolumeClaim)
+        self._volumes = informers.get_informer(PersistentVolume)
+        self._classes = informers.get_informer(StorageClass)
+        self._pods = informers.get_informer(Pod)
         self._add_indexes()
         self._latest_claims = MutationCache(self._claims)
         self._latest_volumes = MutationCache(self._volumes)
@@ -139,8 +139,8 @@ class VolumeBinder:
         )
 
     def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        free = self._volumes.cache.by_index(_FREE_BY_CLASS, class_name(claim))
-        kept = self._volumes.cache.by_index(_BY_CLAIM, key_of(claim))
+        free = self._volumes.cache.list_by_index(_FREE_BY_CLASS, class_name(claim))
+        kept = self._volumes.cache.list_by_index(_BY_CLAIM, get_key(claim))
         return tuple(self._latest_volumes.get_newest(volume) for volume in (*free, *kept))
 
     def _default_class(self) -> str:
@@ -153,7 +153,7 @@ class VolumeBinder:
         return "" if youngest is None else youngest.name
 
     def _list_unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
-        pods = pods_using(self._pods, key_of(claim))
+        pods = pods_using(self._pods, get_key(claim))
         return tuple(pod.metadata.name for pod in pods if not pod.spec.node_name)
 
     # ---- volumes
@@ -169,7 +169,7 @@ class VolumeBinder:
             claim = await self._claim_on_server(reference.name, reference.namespace)
         plan = plan_volume(volume, claim)
         if plan.looks_at_claim and claim is not None:
-            self.controller.queue.add(BinderKey(*key_of(claim)))
+            self.controller.queue.add(BinderKey(*get_key(claim)))
         is_news = await self._writes.volume_as_planned(volume, plan)
         if plan.notice is not None:
             self._record(volume, plan.notice)
@@ -200,44 +200,46 @@ class VolumeBinder:
         index_pods_by_claim(self._pods)
 
     def _everything(self) -> Iterable[BinderKey]:
-        volumes = [BinderKey(*key_of(volume)) for volume in self._volumes.cache]
-        return [*volumes, *(BinderKey(*key_of(claim)) for claim in self._claims.cache)]
+        volumes = [BinderKey(*get_key(volume)) for volume in self._volumes.cache]
+        return [*volumes, *(BinderKey(*get_key(claim)) for claim in self._claims.cache)]
 
     def _of_claim(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The claim, and the volumes that it names or that name it."""
         subjects = {BinderKey(*change.key): None}
-        for claim in states_in(change):
+        for claim in list_states(change):
             assert isinstance(claim, PersistentVolumeClaim)
             if claim.spec.volume_name:
                 subjects[BinderKey("", claim.spec.volume_name)] = None
-        for volume in self._volumes.cache.by_index(_BY_CLAIM, change.key):
-            subjects[BinderKey(*key_of(volume))] = None
+        for volume in self._volumes.cache.list_by_index(_BY_CLAIM, change.key):
+            subjects[BinderKey(*get_key(volume))] = None
         return subjects
 
     def _of_volume(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The volume, the claims on either side of it, and if it is free those that wait for one of its class."""
         subjects = {BinderKey(*change.key): None}
-        for volume in states_in(change):
+        for volume in list_states(change):
             assert isinstance(volume, PersistentVolume)
             subjects.update((BinderKey(*key), None) for key in _claim_named_by(volume))
-        claims = list(self._claims.cache.by_index(_BY_VOLUME, change.key.name))
+        claims = list(self._claims.cache.list_by_index(_BY_VOLUME, change.key.name))
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
-            waiting = self._claims.cache.by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
+            waiting = self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
             claims += sorted(waiting, key=_age_of)
-        subjects.update((BinderKey(*key_of(claim)), None) for claim in claims)
+        subjects.update((BinderKey(*get_key(claim)), None) for claim in claims)
         return subjects
 
     def _of_class(self, change: Change[Any]) -> Iterable[BinderKey]:
         """Claims that wait for the class, or for a default one."""
         waiting = [
-            *self._claims.cache.by_index(_UNBOUND_BY_CLASS, change.key.name),
-            *self._claims.cache.by_index(_UNBOUND_BY_CLASS, ""),
+            *self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, change.key.name),
+            *self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, ""),
         ]
-        return [BinderKey(*key_of(claim)) for claim in sorted(waiting, key=_age_of)]
+        return [BinderKey(*get_key(claim)) for claim in sorted(waiting, key=_age_of)]
 
     def _record(self, about: PersistentVolumeClaim | PersistentVolume, notice: ClaimEvent) -> None:
-        resource = self._client.calls.resource(type(about))
-        self._recorder.record(reference_to(resource, about), notice.type, reason=notice.reason, message=notice.message)
+        resource = self._client.calls.get_resource(type(about))
+        self._recorder.record(
+            build_reference(resource, about), notice.type, reason=notice.reason, message=notice.message
+        )
 
 
 def _claim_named_by(volume: PersistentVolume) -> list[tuple[str, str]]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, list_states
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Key, key_of
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.informer.events import Key, get_key
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolumeClaim
@@ -35,15 +35,15 @@ class EphemeralVolumeController:
     def __init__(self, component: Component) -> None:
         self._client = component.client
         self._recorder = component.recorder
-        self._pods = component.informers.informer_for(Pod)
-        self._claims = component.informers.informer_for(PersistentVolumeClaim)
+        self._pods = component.informers.get_informer(Pod)
+        self._claims = component.informers.get_informer(PersistentVolumeClaim)
         index_pods_by_claim(self._pods)
         self.controller: Controller[Key] = Controller(
             "ephemeral-volume-controller",
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(pod) for pod in self._pods.cache if _wants_claims(pod)],
+            all_keys=lambda: [get_key(pod) for pod in self._pods.cache if _wants_claims(pod)],
         )
         enqueue_on(self._pods, self.controller, _itself_if_it_wants_claims)
         enqueue_on(self._claims, self.controller, self._pods_of_lost_claim)
@@ -80,14 +80,14 @@ class EphemeralVolumeController:
         if not is_owned_by_pod(claim, pod):
             where = pod.metadata.namespace
             why = f"PVC {where}/{name} was not created for pod {where}/{pod.metadata.name} (pod is not owner)"
-            about = reference_to(self._client.calls.resource(Pod), pod)
+            about = build_reference(self._client.calls.get_resource(Pod), pod)
             self._recorder.record(about, EventType.WARNING, reason="EphemeralVolumeCreationFailed", message=why)
         return True
 
     def _pods_of_lost_claim(self, change: Change[Any]) -> Iterable[Key]:
         if self._claims.cache.get(change.key.name, change.key.namespace) is not None:
             return ()
-        return [key_of(pod) for pod in pods_using(self._pods, change.key) if _wants_claims(pod)]
+        return [get_key(pod) for pod in pods_using(self._pods, change.key) if _wants_claims(pod)]
 
 
 def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -122,5 +122,5 @@ def _wants_claims(pod: Pod) -> bool:
 
 
 def _itself_if_it_wants_claims(change: Change[Any]) -> Iterable[Key]:
-    wanting = any(isinstance(wire_object, Pod) and _wants_claims(wire_object) for wire_object in states_in(change))
+    wanting = any(isinstance(wire_object, Pod) and _wants_claims(wire_object) for wire_object in list_states(change))
     return (change.key,) if wanting else ()

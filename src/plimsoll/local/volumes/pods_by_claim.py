@@ -30,4 +30,4 @@ def claims_of(pod: Pod) -> list[Key]:
 
 def pods_using(pods: Informer[Pod], claim: Key) -> list[Pod]:
     """In the order of their names."""
-    return sorted(pods.cache.by_index(_BY_CLAIM, claim), key=lambda pod: pod.metadata.name)
+    return sorted(pods.cache.list_by_index(_BY_CLAIM, claim), key=lambda pod: pod.metadata.name)

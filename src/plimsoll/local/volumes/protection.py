@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.controller.finalizers import Finalizer
-from plimsoll.kube.informer.events import Added, Key, key_of
+from plimsoll.kube.informer.events import Added, Key, get_key
 from plimsoll.kube.requests.options import Selection
 from plimsoll.local.volumes.annotations import CLAIM_PROTECTION, VOLUME_PROTECTION
 from plimsoll.local.volumes.pods_by_claim import claims_of, index_pods_by_claim, pods_using
@@ -32,8 +32,8 @@ class ClaimProtectionController:
     """A claim is used by every pod that names it and has a node, until the pod object is gone."""
 
     def __init__(self, component: Component) -> None:
-        self._claims = component.informers.informer_for(PersistentVolumeClaim)
-        self._pods = component.informers.informer_for(Pod)
+        self._claims = component.informers.get_informer(PersistentVolumeClaim)
+        self._pods = component.informers.get_informer(Pod)
         index_pods_by_claim(self._pods)
         self._client = component.client
         self._finalizer = Finalizer(component.client, CLAIM_PROTECTION)
@@ -42,9 +42,9 @@ class ClaimProtectionController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(claim) for claim in self._claims.cache],
+            all_keys=lambda: [get_key(claim) for claim in self._claims.cache],
         )
-        enqueue_on(self._claims, self.controller, of_itself)
+        enqueue_on(self._claims, self.controller, get_own_key)
         enqueue_on(self._pods, self.controller, self._let_go_of)
 
     async def reconcile(self, key: Key) -> Done:
@@ -74,7 +74,7 @@ class ClaimProtectionController:
         """Claims of pods that went, or might have."""
         if isinstance(change, Added):
             return ()
-        keys = [key for pod in states_in(change) if isinstance(pod, Pod) for key in claims_of(pod)]
+        keys = [key for pod in list_states(change) if isinstance(pod, Pod) for key in claims_of(pod)]
         return [key for key in dict.fromkeys(keys) if self._is_leaving(key)]
 
     def _is_leaving(self, key: Key) -> bool:
@@ -86,16 +86,16 @@ class VolumeProtectionController:
     """A volume is used as long as its phase is Bound."""
 
     def __init__(self, component: Component) -> None:
-        self._volumes = component.informers.informer_for(PersistentVolume)
+        self._volumes = component.informers.get_informer(PersistentVolume)
         self._finalizer = Finalizer(component.client, VOLUME_PROTECTION)
         self.controller: Controller[Key] = Controller(
             VOLUMES_NAME,
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(volume) for volume in self._volumes.cache],
+            all_keys=lambda: [get_key(volume) for volume in self._volumes.cache],
         )
-        enqueue_on(self._volumes, self.controller, of_itself)
+        enqueue_on(self._volumes, self.controller, get_own_key)
 
     async def reconcile(self, key: Key) -> Done:
         volume = self._volumes.cache.get(key.name)

@@ -10,10 +10,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Key, key_of
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.informer.events import Key, get_key
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.volumes.annotations import PROVISIONED_BY, SELECTED_NODE
 from plimsoll.local.volumes.provisioning import (
@@ -51,19 +51,19 @@ class Provisioner:
         self._client = component.client
         self._recorder = component.recorder
         informers = component.informers
-        self._claims = informers.informer_for(PersistentVolumeClaim)
-        self._volumes = informers.informer_for(PersistentVolume)
-        self._classes = informers.informer_for(StorageClass)
-        self._nodes = informers.informer_for(Node)
+        self._claims = informers.get_informer(PersistentVolumeClaim)
+        self._volumes = informers.get_informer(PersistentVolume)
+        self._classes = informers.get_informer(StorageClass)
+        self._nodes = informers.get_informer(Node)
         self._volumes.add_index(_BY_PROVISIONER, lambda volume: [volume.metadata.annotations.get(PROVISIONED_BY, "")])
         self.controller: Controller[Key] = Controller(
             "simulated-provisioner",
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(item) for cache in (self._volumes.cache, self._claims.cache) for item in cache],
+            all_keys=lambda: [get_key(item) for cache in (self._volumes.cache, self._claims.cache) for item in cache],
         )
-        enqueue_on(self._claims, self.controller, of_itself)
+        enqueue_on(self._claims, self.controller, get_own_key)
         enqueue_on(self._volumes, self.controller, self._of_volume)
         self.controller.add_source(self._classes)
         self.controller.add_source(self._nodes)
@@ -109,7 +109,9 @@ class Provisioner:
 
     def _volumes_by_zone(self) -> Counter[str]:
         """What the cache shows, and what it does not show yet."""
-        shown = {volume.metadata.name: volume for volume in self._volumes.cache.by_index(_BY_PROVISIONER, SIMULATED)}
+        shown = {
+            volume.metadata.name: volume for volume in self._volumes.cache.list_by_index(_BY_PROVISIONER, SIMULATED)
+        }
         return Counter(zone for volume in {**self._made, **shown}.values() for zone in zones_of(volume))
 
     async def _give_back(self, claim: PersistentVolumeClaim) -> Done:
@@ -142,5 +144,5 @@ class Provisioner:
     def _record(
         self, claim: PersistentVolumeClaim, reason: str, message: str, *, event_type: EventType = EventType.NORMAL
     ) -> None:
-        about = reference_to(self._client.calls.resource(PersistentVolumeClaim), claim)
+        about = build_reference(self._client.calls.get_resource(PersistentVolumeClaim), claim)
         self._recorder.record(about, event_type, reason=reason, message=message)

@@ -97,7 +97,7 @@ class DeletionGuard:
         return ready
 
     async def _check(self, ref: NodeRef, node: dict[str, Any] | None) -> Reason | None:
-        name = ref.name if node is None else _name_of(node) or ref.name
+        name = ref.name if node is None else _format_name(node) or ref.name
         if node is not None and not _has_deletion_taint(node):
             message = f"node {name} of instance {ref.provider_id or ref.name} exists and was not drained"
             return Reason(code=NODE_EXISTS, message=message, facts={"node": name, "ready": _is_ready(node)})
@@ -162,23 +162,25 @@ def _is_condition_true(node: Node) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
-def _name_of(node: dict[str, Any]) -> str:
-    name = _mapping(node.get("metadata")).get("name")
+def _format_name(node: dict[str, Any]) -> str:
+    name = _get_mapping(node.get("metadata")).get("name")
     return name if isinstance(name, str) else ""
 
 
 def _has_deletion_taint(node: dict[str, Any]) -> bool:
-    return any(taint.get("key") == BEING_DELETED for taint in _mappings(_mapping(node.get("spec")).get("taints")))
+    return any(
+        taint.get("key") == BEING_DELETED for taint in _get_mappings(_get_mapping(node.get("spec")).get("taints"))
+    )
 
 
 def _is_ready(node: dict[str, Any]) -> bool:
-    conditions = _mappings(_mapping(node.get("status")).get("conditions"))
+    conditions = _get_mappings(_get_mapping(node.get("status")).get("conditions"))
     return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _get_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _mappings(value: Any) -> list[dict[str, Any]]:
+def _get_mappings(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

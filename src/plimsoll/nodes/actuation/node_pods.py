@@ -63,7 +63,9 @@ class ListedPods:
         if is_restored(listed.metadata.resource_version, informer.position):
             raise UnreadableAnswer(f"the list of pods of node {node} is older than what is known")
         there = {pod.metadata.uid for pod in listed.items} | {bad.uid for bad in listed.bad}
-        missing = [pod.metadata for pod in informer.cache.by_index(_BY_NODE, node) if pod.metadata.uid not in there]
+        missing = [
+            pod.metadata for pod in informer.cache.list_by_index(_BY_NODE, node) if pod.metadata.uid not in there
+        ]
         for metadata in missing[:_READ_ONE_BY_ONE]:
             try:
                 pod = await self._client.get(Pod, metadata.name, namespace=metadata.namespace)
@@ -82,7 +84,7 @@ class CachedPods:
         informer.add_index(_BY_NODE, _get_node_of)
 
     async def list_on(self, node: str) -> PodsOfNode:
-        return PodsOfNode(pods=self._cache.by_index(_BY_NODE, node))
+        return PodsOfNode(pods=self._cache.list_by_index(_BY_NODE, node))
 
 
 def _get_node_of(pod: Pod) -> list[str]:

@@ -98,7 +98,7 @@ class ProviderDeletions:
 
     async def _call(self, group: str, refs: Sequence[NodeRef], *, all_or_none: bool) -> Results:
         try:
-            found = await self._group(group)
+            found = await self._find_group(group)
             if found is not None:
                 return await self._deleter.delete(found, refs, all_or_none=all_or_none)
             failure = CallFailed(kind=FailureKind.NO_SUCH_GROUP, message=f"there is no node group {group} any more")
@@ -106,7 +106,7 @@ class ProviderDeletions:
             failure = CallFailed(kind=FailureKind.FAILED, message=str(error))
         return dict.fromkeys((ref.name for ref in refs), failure)
 
-    async def _group(self, group: str) -> Group | None:
+    async def _find_group(self, group: str) -> Group | None:
         return next((node_group for node_group in await self._provider.node_groups() if node_group.id == group), None)
 
     async def _find_still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
@@ -116,7 +116,7 @@ class ProviderDeletions:
         while await polling.wait():
             try:
                 await self._provider.refresh()
-                found = await self._group(group)
+                found = await self._find_group(group)
                 there = () if found is None else await found.nodes()
             except (ProviderFailed, NotAllowed) as error:
                 log.warning("node_deletion.blind", group=group, problem=str(error))

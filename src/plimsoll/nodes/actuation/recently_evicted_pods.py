@@ -52,15 +52,15 @@ class RecentEvictions:
         """A pod that is younger than an eviction of its controller replaces the oldest such eviction."""
         waiting: dict[str, list[tuple[datetime, str]]] = {}
         for uid, (at, pod) in self._pods.items():
-            waiting.setdefault(_owner_of(pod), []).append((at, uid))
+            waiting.setdefault(_get_owner(pod), []).append((at, uid))
         for pod in pods:
-            uid, queue = pod.metadata.uid, waiting.get(_owner_of(pod))
+            uid, queue = pod.metadata.uid, waiting.get(_get_owner(pod))
             if queue and uid not in self._pods and uid not in self._replacing and _was_created_after(pod, queue[0][0]):
                 self._replacing.add(uid)
                 del self._pods[queue.pop(0)[1]]
 
 
-def _owner_of(pod: Pod) -> str:
+def _get_owner(pod: Pod) -> str:
     owner = controller_of(pod.metadata)
     return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
 

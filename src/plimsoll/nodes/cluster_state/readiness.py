@@ -126,7 +126,7 @@ class ReadinessClassifier:
         own = None if group is None else group.provision_time_s
         return self._rules.provision_time_s if own is None else own
 
-    def _startup_time_s(self, group: ObservedGroup | None) -> float:
+    def _get_startup_time_s(self, group: ObservedGroup | None) -> float:
         own = None if group is None else group.startup_time_s
         return self._rules.startup_time_s if own is None else own
 
@@ -137,15 +137,15 @@ class ReadinessClassifier:
             return ("deleted",)
         if is_suspended(node):
             return ("suspended",)
-        readiness = self._readiness_of(node, observed.gpu_label)
+        readiness = self._get_readiness(node, observed.gpu_label)
         if readiness.is_ready:
             return ("ready",)
         created = node.metadata.creation_timestamp
-        if created is not None and add_seconds(created, self._startup_time_s(group)) > now:
+        if created is not None and add_seconds(created, self._get_startup_time_s(group)) > now:
             return ("not_started",)
         return ("unready", "resource_unready") if readiness.why is UnreadyReason.RESOURCE else ("unready",)
 
-    def _readiness_of(self, node: Node, gpu_label: str) -> NodeReadiness:
+    def _get_readiness(self, node: Node, gpu_label: str) -> NodeReadiness:
         """Nodes are immutable, so the readiness of the same object is cached."""
         known = self._read.get(node.metadata.name)
         if known is not None and known[0] is node:

@@ -73,7 +73,7 @@ class ClusterState:
 
     def register_scale_up(self, group: str, added: int, now: datetime) -> None:
         """The provider accepted a scale-up by `added` nodes."""
-        wait_s = self._sorter.provision_time_s(self._group(group))
+        wait_s = self._sorter.provision_time_s(self._find_group(group))
         self._requests.add(group, added, provision_time_s=wait_s, now=now)
         self._targets[group] = self._targets.get(group, 0) + added
 
@@ -185,7 +185,7 @@ class ClusterState:
         for request in self._requests.list_all():
             if not request.is_overdue(now):
                 continue
-            group = self._group(request.group)
+            group = self._find_group(request.group)
             assert group is not None, "requests of groups that are gone were forgotten"
             missing = group.target_size - self._get_readiness(group.id).arrived
             reason = found.build_timeout_reason(
@@ -208,7 +208,7 @@ class ClusterState:
             self._failed_instances |= {instance.id for instance in broken}
             if self._requests.get(group.id) is None:
                 continue
-            for alike in _by_error(broken):
+            for alike in _group_by_error(broken):
                 new = [instance for instance in alike if instance.id not in known]
                 if new:
                     failed.append(self._record_failed_instances(group, alike, len(new), now))
@@ -277,7 +277,7 @@ class ClusterState:
         A stock-out of a machine type holds for every profile.
         """
         self._backoffs.record_failure(group_id, error, rule=self._rule, now=now)
-        group = self._group(group_id)
+        group = self._find_group(group_id)
         if group is None or not group.machine_type:
             return
         if error.error_class is ErrorClass.OUT_OF_RESOURCES:
@@ -299,7 +299,7 @@ class ClusterState:
     def _get_readiness(self, group_id: str) -> Readiness:
         return self._sorted.groups.get(group_id, _NOTHING)
 
-    def _group(self, group_id: str) -> ObservedGroup | None:
+    def _find_group(self, group_id: str) -> ObservedGroup | None:
         return next((group for group in self._observed.groups if group.id == group_id), None)
 
     @property
@@ -307,7 +307,7 @@ class ClusterState:
         return BackoffRule.of(self.policy.groups)
 
 
-def _by_error(broken: Sequence[ObservedInstance]) -> list[list[ObservedInstance]]:
+def _group_by_error(broken: Sequence[ObservedInstance]) -> list[list[ObservedInstance]]:
     """Instances by error; a stock-out comes last, so that the back-off shows it."""
     alike: dict[tuple[int, str], list[ObservedInstance]] = {}
     for instance in sorted(broken, key=lambda instance: instance.id):

@@ -52,7 +52,7 @@ def build_status_document(health: ClusterHealth, summary: LoopSummary, before: D
     last = before or {}
     groups_before = {item["name"]: item for item in _get_items(last, "nodeGroups") if isinstance(item.get("name"), str)}
     groups = [
-        _group(group, health, summary, groups_before.get(name, {}))
+        _build_group(group, health, summary, groups_before.get(name, {}))
         for name, group in sorted(health.groups.items())
         if group.group.autoscaled
     ]
@@ -68,7 +68,7 @@ def build_status_document(health: ClusterHealth, summary: LoopSummary, before: D
         "scaleUp": _add_times(
             {"status": "InProgress" if growing else "NoActivity"}, health.at, _get_part(wide_before, "scaleUp")
         ),
-        "scaleDown": _scale_down(
+        "scaleDown": _build_scale_down(
             sum(summary.candidates.values()), health, summary, _get_part(wide_before, "scaleDown")
         ),
     }
@@ -120,7 +120,7 @@ def _build_head(now: datetime, status: str, message: str) -> Document:
     return document
 
 
-def _group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
+def _build_group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     probe = {
         "status": _format_health(group.is_healthy),
         "nodeCounts": _count_nodes(group.readiness),
@@ -132,12 +132,12 @@ def _group(group: GroupHealth, health: ClusterHealth, summary: LoopSummary, befo
     return {
         "name": group.group.id,
         "health": _add_times(probe, health.at, _get_part(before, "health")),
-        "scaleUp": _add_times(_group_scale_up(group), health.at, _get_part(before, "scaleUp")),
-        "scaleDown": _scale_down(candidates, health, summary, _get_part(before, "scaleDown")),
+        "scaleUp": _add_times(_build_group_scale_up(group), health.at, _get_part(before, "scaleUp")),
+        "scaleDown": _build_scale_down(candidates, health, summary, _get_part(before, "scaleDown")),
     }
 
 
-def _group_scale_up(group: GroupHealth) -> Document:
+def _build_group_scale_up(group: GroupHealth) -> Document:
     if group.is_scaling_up:
         return {"status": "InProgress"}
     if group.backoff is None:
@@ -147,7 +147,7 @@ def _group_scale_up(group: GroupHealth) -> Document:
     return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
 
 
-def _scale_down(candidates: int, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
+def _build_scale_down(candidates: int, health: ClusterHealth, summary: LoopSummary, before: Document) -> Document:
     status = "CandidatesPresent" if candidates else "NoCandidates"
     return _add_times({"status": status, "candidates": candidates}, summary.looked_at or health.at, before)
 

@@ -127,16 +127,18 @@ class GroupTemplates:
             return GroupTemplate(node=last.node, daemons=last.daemons, source=TemplateSource.REMEMBERED)
         if provided is not None:
             return provided
-        return _build_template(min(nodes, key=_age_key), found.pods, TemplateSource.ANY_NODE) if nodes else None
+        return _build_template(min(nodes, key=_get_age_key), found.pods, TemplateSource.ANY_NODE) if nodes else None
 
     def _find_example(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
         """The oldest usable node."""
         startup = StartupTaints(self.policy.pods)
         left = list(nodes)
-        oldest = min(left, key=_age_key, default=None)
+        oldest = min(left, key=_get_age_key, default=None)
         if oldest is None or _is_usable(oldest, startup, gpu_label, now):
             return oldest
-        return next((node for node in sorted(left, key=_age_key) if _is_usable(node, startup, gpu_label, now)), None)
+        return next(
+            (node for node in sorted(left, key=_get_age_key) if _is_usable(node, startup, gpu_label, now)), None
+        )
 
     def _is_remembered(self, group: str, now: datetime) -> bool:
         remembered = self._remembered.get(group)
@@ -187,7 +189,7 @@ def _without_conditions(node: Node) -> Node:
     return structs.replace(node, spec=structs.replace(node.spec, taints=remembered))
 
 
-def _age_key(node: Node) -> tuple[float, str]:
+def _get_age_key(node: Node) -> tuple[float, str]:
     """The sort key of age: the oldest node represents its group longest."""
     created = node.metadata.creation_timestamp
     return (float("inf") if created is None else created.timestamp(), node.metadata.name)

@@ -54,7 +54,9 @@ class Window:
         if problem is not None:
             raise InvalidInput(problem, path="schedule")
         fields = _DESCRIPTORS.get(schedule, schedule).split()
-        self._schedule = " ".join(_for_cronsim(text, field) for text, field in zip(fields, _FIELDS, strict=True))
+        self._schedule = " ".join(
+            _convert_for_cronsim(text, field) for text, field in zip(fields, _FIELDS, strict=True)
+        )
         self._duration_s = duration_s
 
     def is_open(self, now: datetime) -> bool:
@@ -67,7 +69,7 @@ class Window:
         return fired is not None and add_seconds(fired, self._duration_s) > now
 
 
-def _for_cronsim(text: str, field: Field) -> str:
+def _convert_for_cronsim(text: str, field: Field) -> str:
     """The field in a form in which cronsim sees what Kubernetes sees: without "?" and without steps.
 
     cronsim counts the days of the week up to 7, so that "1/2" would reach Sunday, and it reads "5-5/2" as "5/2".

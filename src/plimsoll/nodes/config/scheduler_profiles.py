@@ -109,7 +109,7 @@ def _read_profile(written: Any, *, path: str) -> SchedulerProfile:
     return SchedulerProfile(
         scheduler=str(one.get("schedulerName") or DEFAULT_SCHEDULER),
         off=_find_disabled(plugins, path=f"{path}.plugins"),
-        default_spread=_default_spread(spread, path=spread_path),
+        default_spread=_read_default_spread(spread, path=spread_path),
         added_terms=_read_added_terms(affinity, path=affinity_path),
         ignored_resources=_read_names(fit, "ignoredResources", path=fit_path),
         ignored_resource_groups=_read_names(fit, "ignoredResourceGroups", path=fit_path),
@@ -141,7 +141,7 @@ def _find_disabled(plugins: Json, *, path: str) -> frozenset[str]:
 # ---- arguments
 
 
-def _default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstraint, ...]:
+def _read_default_spread(arguments: Json, *, path: str) -> tuple[TopologySpreadConstraint, ...]:
     """The system's own defaults are wishes, which never keep a pod from a node: only a list of its own counts."""
     listed = _get_list(arguments, "defaultConstraints", path=path)
     if listed and arguments.get("defaultingType") != "List":

@@ -136,7 +136,7 @@ class ConfigMapConfig:
 
 
 def _watch_named(name: str, informers: SharedInformerFactory, *, namespace: str) -> Informer[ConfigMap]:
-    return informers.informer_for(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
+    return informers.get_informer(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
 
 
 def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Stale:
 
 def is_stale(informer: Informer[Any]) -> bool:
     """Whether its last news is too old, with a shorter limit while its watch has problems."""
-    age_s = informer.age_s()
+    age_s = informer.get_age_s()
     return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
 
 
@@ -88,19 +88,19 @@ class ClusterListers:
     ) -> None:
         self._informers = informers
         self._knows = knows_owners or (lambda _uid: True)
-        self.nodes = informers.informer_for(Node)
-        self.pods = informers.informer_for(Pod)
+        self.nodes = informers.get_informer(Node)
+        self.pods = informers.get_informer(Pod)
         self._book = PodStore(self.pods.cache, as_scheduled=as_scheduled)
         self._named_owners = PodOwnerIndex(self.pods.cache, _KINDS)
-        self._daemon_sets = informers.informer_for(DaemonSet)
-        self._budgets = informers.informer_for(PodDisruptionBudget)
-        self._controllers = [informers.informer_for(kind) for kind in _CONTROLLERS]
-        self._namespaces = informers.informer_for(Namespace)
-        self._claims = informers.informer_for(PersistentVolumeClaim)
-        self._volumes = informers.informer_for(PersistentVolume)
-        self._classes = informers.informer_for(StorageClass)
-        self._csi_nodes = informers.informer_for(CSINode)
-        self.priority_classes = informers.informer_for(PriorityClass)
+        self._daemon_sets = informers.get_informer(DaemonSet)
+        self._budgets = informers.get_informer(PodDisruptionBudget)
+        self._controllers = [informers.get_informer(kind) for kind in _CONTROLLERS]
+        self._namespaces = informers.get_informer(Namespace)
+        self._claims = informers.get_informer(PersistentVolumeClaim)
+        self._volumes = informers.get_informer(PersistentVolume)
+        self._classes = informers.get_informer(StorageClass)
+        self._csi_nodes = informers.get_informer(CSINode)
+        self.priority_classes = informers.get_informer(PriorityClass)
 
     @property
     def _all(self) -> tuple[Informer[Any], ...]:
@@ -125,10 +125,10 @@ class ClusterListers:
         """The kind whose watch has been silent for longest, if too long; None while all are fresh."""
         oldest = max(
             (informer for informer in self._all if is_stale(informer)),
-            key=lambda informer: informer.age_s(),
+            key=lambda informer: informer.get_age_s(),
             default=None,
         )
-        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.get_age_s())
 
     def find_contradiction(self) -> str:
         """Why a list of one of the kinds is not believed; empty if all are."""

@@ -199,7 +199,7 @@ class OtherAutoscalers:
 
     async def _look_at_pods(self, own: LeaseKey | None) -> list[OtherAutoscaler]:
         programs = _PROGRAM_OF_LEASE.values()
-        pods = [pod for program in programs for pod in self._pods.cache.by_index(_IMAGE_INDEX, program)]
+        pods = [pod for program in programs for pod in self._pods.cache.list_by_index(_IMAGE_INDEX, program)]
         uids = {pod.metadata.uid for pod in pods}
         self._contended = {uid: lease for uid, lease in self._contended.items() if uid in uids}
         found = []

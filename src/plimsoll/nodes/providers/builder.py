@@ -65,7 +65,7 @@ def find_management_access(operation: Operation, *, environment: Mapping[str, st
     if pod is None:
         problem = "must be given: this does not run in a cluster, and the kubeconfig is not to be used instead"
         raise InvalidInput(problem, path="cloud-config")
-    return pod.access(clock=clock)
+    return pod.build_access(clock=clock)
 
 
 def _build_simulated(dependencies: ProviderDependencies) -> Provider:

@@ -55,8 +55,8 @@ class _Known(Value):
 def state_to_json(known: ScaleDownState) -> Json:
     deletions = known.deletions
     written = _Known(
-        unneeded_since=_moments_to_json(known.unneeded_since),
-        unremovable_until=_moments_to_json(known.unremovable_until),
+        unneeded_since=_encode_times(known.unneeded_since),
+        unremovable_until=_encode_times(known.unremovable_until),
         owners=tuple(
             _Owner(namespace=namespace, kind=kind, name=name, exists=controller.exists, replicas=controller.replicas)
             for (namespace, kind, name), controller in sorted(known.controllers.items(), key=lambda item: item[0])
@@ -98,5 +98,5 @@ def read_state(value: Any) -> ScaleDownState:
     )
 
 
-def _moments_to_json(times: Mapping[str, datetime]) -> tuple[_Moment, ...]:
+def _encode_times(times: Mapping[str, datetime]) -> tuple[_Moment, ...]:
     return tuple(_Moment(node_name=name, at=at) for name, at in sorted(times.items()))

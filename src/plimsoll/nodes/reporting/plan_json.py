@@ -30,11 +30,11 @@ Json = dict[str, Any]
 
 
 def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
-    found: Json = {"result": str(plan.result), "plan": [_scale_up_to_json(scale_up) for scale_up in plan.scale_ups]}
+    found: Json = {"result": str(plan.result), "plan": [_encode_scale_up(scale_up) for scale_up in plan.scale_ups]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
     found["helped"] = plan.scheduled
-    found["remaining"] = [_unschedulable_to_json(unschedulable) for unschedulable in plan.unschedulable]
+    found["remaining"] = [_encode_unschedulable(unschedulable) for unschedulable in plan.unschedulable]
     found["costPerHour"] = float(plan.cost_per_hour)
     found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
     if plan.label_sets:
@@ -53,7 +53,7 @@ def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Jso
     return found
 
 
-def _scale_up_to_json(scale_up: GroupScaleUp) -> Json:
+def _encode_scale_up(scale_up: GroupScaleUp) -> Json:
     entry: Json = {
         "group": scale_up.option.group,
         "machineType": machine_type_of(scale_up.option),
@@ -66,7 +66,7 @@ def _scale_up_to_json(scale_up: GroupScaleUp) -> Json:
         entry["zone"] = scale_up.option.zone
     if scale_up.option.profile is not None:
         entry["labels"] = dict(scale_up.option.profile.labels)
-        entry["taints"] = [_taint_to_json(taint) for taint in scale_up.option.node.spec.taints]
+        entry["taints"] = [_encode_taint(taint) for taint in scale_up.option.node.spec.taints]
         entry["capacityType"] = str(scale_up.option.capacity_type)
     if scale_up.option.profile is not None or scale_up.reason.because:
         entry["reason"] = str(scale_up.reason)
@@ -74,7 +74,7 @@ def _scale_up_to_json(scale_up: GroupScaleUp) -> Json:
     return entry
 
 
-def _taint_to_json(taint: Taint) -> Json:
+def _encode_taint(taint: Taint) -> Json:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
@@ -83,7 +83,7 @@ def machine_type_of(option: ScaleUpOption) -> str:
     return option.machine_type or option.node.metadata.labels.get(INSTANCE_TYPE, "")
 
 
-def _unschedulable_to_json(unschedulable: UnschedulablePods) -> Json:
+def _encode_unschedulable(unschedulable: UnschedulablePods) -> Json:
     return {"pods": unschedulable.pods, "reasons": [str(reason) for reason in unschedulable.reasons]}
 
 
@@ -122,13 +122,13 @@ def _build_scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
         for entry in _list_done(planned, done.get(id(scale_up), []))
     ]
     raised = find_raised_groups(loop)
-    found["plan"] += [_minimum_increase_to_json(raised_group) for raised_group in raised]
+    found["plan"] += [_encode_minimum_increase(raised_group) for raised_group in raised]
     if found["result"] == Result.NOT_NEEDED and any(raised_group.failure is None for raised_group in raised):
         found["result"] = str(Result.NEEDED)
     return found
 
 
-def _minimum_increase_to_json(raised: RaisedGroup) -> Json:
+def _encode_minimum_increase(raised: RaisedGroup) -> Json:
     """A scale-up without pods, in the form of the others."""
     sizes = {"from": raised.before, "to": raised.after, "max": raised.max_size, "created": False}
     entry: Json = {"group": raised.group, "machineType": raised.machine_type, **sizes}

@@ -57,11 +57,11 @@ class RequestLister:
         self._clock = clock
         self._as_scheduled = as_scheduled
         self._registered = registered or {}
-        self.requests = informers.informer_for(ProvisioningRequest)
-        self._classes = informers.informer_for(ProvisioningClass)
-        self._templates = informers.raw_informer_for(PodTemplate)
-        self._limit_ranges = informers.informer_for(LimitRange)
-        self._priority_classes = informers.informer_for(PriorityClass)
+        self.requests = informers.get_informer(ProvisioningRequest)
+        self._classes = informers.get_informer(ProvisioningClass)
+        self._templates = informers.get_raw_informer(PodTemplate)
+        self._limit_ranges = informers.get_informer(LimitRange)
+        self._priority_classes = informers.get_informer(PriorityClass)
         self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
         self._memory = PodCache()
@@ -87,9 +87,11 @@ class RequestLister:
         """The kind whose cache is oldest and too old; None: all are current."""
         there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
         oldest = max(
-            (informer for informer in there if is_stale(informer)), key=lambda informer: informer.age_s(), default=None
+            (informer for informer in there if is_stale(informer)),
+            key=lambda informer: informer.get_age_s(),
+            default=None,
         )
-        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.get_age_s())
 
     def list_requests(self) -> tuple[ProvisioningRequest, ...]:
         return self._list_served(self.requests)

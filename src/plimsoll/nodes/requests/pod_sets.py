@@ -132,11 +132,11 @@ class PodTemplates:
             templates.append(named.pod)
             pending.append(
                 PendingPods(
-                    key=f"{_name(request)}/{index}",
+                    key=f"{_format_name(request)}/{index}",
                     pod=named.planned,
                     count=pod_set.count,
                     created=request.metadata.creation_timestamp,
-                    bundle=_name(request),
+                    bundle=_format_name(request),
                 )
             )
         return PodSets(pods=tuple(pending), templates=tuple(templates), priority=max(map(priority_of, templates)))
@@ -164,7 +164,7 @@ class PodTemplates:
     def _name_pod(self, pod: Pod, request: ProvisioningRequest, index: int, *, counts_upcoming: bool) -> _NamedPod:
         """The pod under the request's name, with its current priority, which can change while the template does not."""
         priority = self._admission.resolve_priority(pod)
-        key = (f"{_name(request)}/{request.metadata.uid}", index)
+        key = (f"{_format_name(request)}/{request.metadata.uid}", index)
         found = self._memory.named.get(key)
         if (
             found is None
@@ -240,5 +240,5 @@ def _format_reference(request: ProvisioningRequest, template: str) -> str:
     return f"{request.metadata.namespace}/{template}"
 
 
-def _name(request: ProvisioningRequest) -> str:
+def _format_name(request: ProvisioningRequest) -> str:
     return f"{request.metadata.namespace}/{request.metadata.name}"

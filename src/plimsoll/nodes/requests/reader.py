@@ -70,7 +70,7 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
     apart = {request.name for request in (*queue, *held)}
     return ObservedRequests(
         queue=queue_order(queue, reader.priorities),
-        held=tuple(sorted(held, key=_booking_order)),
+        held=tuple(sorted(held, key=_get_booking_order)),
         others=tuple(
             sorted(
                 (request for request in view if request.name not in apart), key=lambda request_view: request_view.name
@@ -96,7 +96,7 @@ def _has_given_up(view: RequestView, now: datetime) -> bool:
     return view.phase is Phase.DUE and has_expired(view, now)
 
 
-def _booking_order(view: RequestView) -> tuple[datetime, str]:
+def _get_booking_order(view: RequestView) -> tuple[datetime, str]:
     return view.conditions.since(ConditionType.PROVISIONED) or _LATEST, view.name
 
 

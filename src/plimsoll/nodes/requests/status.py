@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.conditions import condition_json
+from plimsoll.kube.conditions import to_json
 from plimsoll.objects.api.meta import Condition, Time, format_time
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Conditions:
         return Conditions(tuple(by_type.values()))
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [condition_json(condition) for condition in self.all]
+        return [to_json(condition) for condition in self.all]
 
 
 def build_condition(

@@ -83,7 +83,7 @@ class StatusUpdates:
     def answer_check(self, view: RequestView, found: CheckResult) -> StatusUpdate:
         if found.fits:
             return self.mark_found(view)
-        blocking = {_index(key): list(map(str, reasons)) for key, reasons in found.blocking.items()}
+        blocking = {_parse_index(key): list(map(str, reasons)) for key, reasons in found.blocking.items()}
         return self.mark_not_found(view, blocking, message="; ".join(map(str, found.reasons)))
 
     # ---- answers to an attempt
@@ -305,7 +305,7 @@ def find_blocking(view: RequestView, plan: ScaleUpPlan) -> Blocking:
     left = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     short = {pending.key: left[pending.key] for pending in view.pods if pending.key in left}
     lacking = {key: reasons for key, reasons in short.items() if any(reason.code != NOT_WHOLE for reason in reasons)}
-    return {_index(key): list(map(str, reasons)) for key, reasons in (lacking or short).items()}
+    return {_parse_index(key): list(map(str, reasons)) for key, reasons in (lacking or short).items()}
 
 
 def block_all_pod_sets(view: RequestView, message: str) -> Blocking:
@@ -313,7 +313,7 @@ def block_all_pod_sets(view: RequestView, message: str) -> Blocking:
     return {str(index): [message] for index in range(len(view.request.spec.pod_sets))}
 
 
-def _index(key: str) -> str:
+def _parse_index(key: str) -> str:
     """The index of a pod set, from the key of its pods."""
     return key.rpartition("/")[2]
 

@@ -169,7 +169,9 @@ class RequestTransaction:
         status_updates = self.actuators.status_updates
         attempts_of = self._build_attempts(self.remaining_plan or scale_up.plan)
         new_group_reasons = {
-            result.group: _new_group_reason(result) for result in scale_up.results if not result.scale_up.option.exists
+            result.group: _format_new_group_reason(result)
+            for result in scale_up.results
+            if not result.scale_up.option.exists
         }
         found: list[StatusUpdate] = []
         for view in self.list_current_views():
@@ -334,7 +336,7 @@ def _may_be_made(result: ScaleUpResult) -> bool:
     return result.created or (not result.scale_up.option.exists and result.is_unknown)
 
 
-def _new_group_reason(result: ScaleUpResult) -> str:
+def _format_new_group_reason(result: ScaleUpResult) -> str:
     return "; ".join(map(str, result.scale_up.reason.because))
 
 

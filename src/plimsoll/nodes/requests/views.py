@@ -119,11 +119,11 @@ def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json
         "costLowerBoundPerHour": details.cost_lower_bound_per_hour,
         "bookedUntil": _format_time(details.booked_until),
         "blocking": _read(details.blocking),
-        "conditions": [_condition_to_json(condition) for condition in request.status.conditions],
+        "conditions": [_encode_condition(condition) for condition in request.status.conditions],
     }
 
 
-def _condition_to_json(condition: Condition) -> Json:
+def _encode_condition(condition: Condition) -> Json:
     return {
         "type": condition.type,
         "status": condition.status,

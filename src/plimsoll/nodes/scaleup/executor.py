@@ -98,7 +98,7 @@ class ScaleUpExecutor:
 
     def _fail_creation(self, scale_up: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
         log.warning("node_group.not_created", group=scale_up.option.group, problem=failure.message)
-        self._state.register_failed_creation(_creation_key_of(scale_up.option, failure), call_error(failure), now)
+        self._state.register_failed_creation(_get_creation_key(scale_up.option, failure), call_error(failure), now)
         return _build_failure(scale_up, failure)
 
     # ---- sizes
@@ -122,7 +122,7 @@ class ScaleUpExecutor:
         log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
         self._state.register_failed_scale_up(group.id, call_error(failure), now)
         if created:
-            self._state.register_failed_creation(_creation_key_of(scale_up.option, failure), call_error(failure), now)
+            self._state.register_failed_creation(_get_creation_key(scale_up.option, failure), call_error(failure), now)
         return ScaleUpResult(
             scale_up=scale_up, group=group.id, before=expected, after=expected + by, created=created, failure=failure
         )
@@ -198,7 +198,7 @@ def _compare_template(option: ScaleUpOption, template: Node) -> str:
     return f"its nodes have less {', '.join(short)} than planned" if short else ""
 
 
-def _creation_key_of(option: ScaleUpOption, failure: CallFailed) -> CreationKey:
+def _get_creation_key(option: ScaleUpOption, failure: CallFailed) -> CreationKey:
     """A machine type that is out of stock is so for every profile; other failures concern this profile only."""
     is_sold_out = failure.kind is FailureKind.OUT_OF_RESOURCES
     profile = "" if is_sold_out else option.node.metadata.labels.get(PROFILE_LABEL, "")

@@ -71,7 +71,7 @@ class InterPod:
     def minds(self, placed: PlacedPod) -> bool:
         """Whether a pod matches the affinity, is avoided, or avoids this pod."""
         is_match, unwanted = self._match(placed) if self._wanted or self._unwanted else (False, [])
-        return is_match or bool(unwanted) or bool(self._terms_against(placed))
+        return is_match or bool(unwanted) or bool(self._find_terms_against(placed))
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
@@ -82,9 +82,9 @@ class InterPod:
     def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
         is_match, unwanted = self._match(placed)
         if is_match:
-            self._matching.update(_domains(self._wanted, place))
+            self._matching.update(_list_domains(self._wanted, place))
         if unwanted:
-            self._avoids.update(_domains(unwanted, place))
+            self._avoids.update(_list_domains(unwanted, place))
 
     def _match(self, placed: PlacedPod) -> _Met:
         found = self._met.get(placed.kin)
@@ -99,10 +99,10 @@ class InterPod:
         return is_match, [term for term in self._unwanted if term.means(*known)]
 
     def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
-        if meaning_it := self._terms_against(placed):
-            self._avoided.update(_domains(meaning_it, place))
+        if meaning_it := self._find_terms_against(placed):
+            self._avoided.update(_list_domains(meaning_it, place))
 
-    def _terms_against(self, placed: PlacedPod) -> list[AffinityTerm]:
+    def _find_terms_against(self, placed: PlacedPod) -> list[AffinityTerm]:
         """By which a placed pod keeps this one away."""
         if not placed.anti_affinity:
             return []
@@ -129,7 +129,7 @@ class InterPod:
         return not self._matching and self._matches_itself
 
 
-def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
+def _list_domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
     return [(term.topology_key, place.labels[term.topology_key]) for term in terms if term.topology_key in place.labels]
 
 

@@ -35,11 +35,11 @@ class _ResourcesFit:
             plugin=RESOURCES_FIT,
             messages=tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short),
             resolvable=not never,
-            detail="; ".join(f"{name} {_amounts(self._demand, free, name)}" for name in short),
+            detail="; ".join(f"{name} {_format_amounts(self._demand, free, name)}" for name in short),
         )
 
 
-def _amounts(demand: ResourceVector, free: ResourceVector, name: str) -> str:
+def _format_amounts(demand: ResourceVector, free: ResourceVector, name: str) -> str:
     only = (name,)
     needed = ZERO.replace(demand, names=only).to_json()
     left = ZERO.replace(free, names=only).to_json()

@@ -116,12 +116,12 @@ class Spread:
         self._tolerations = Tolerations(pod.spec.tolerations)
         self._keys = [constraint.key for constraint in constraints]
         for place in view.nodes.values():
-            for constraint in self._counting(place):
+            for constraint in self._list_counting(place):
                 constraint.count(place, self._namespace)
         for constraint in constraints:
             constraint.close()
 
-    def _counting(self, place: NodeState) -> list[_Constraint]:
+    def _list_counting(self, place: NodeState) -> list[_Constraint]:
         """The constraints for which a node makes a domain."""
         if not all(key in place.labels for key in self._keys):
             return []
@@ -137,12 +137,12 @@ class Spread:
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
-        for constraint in self._counting(place):
+        for constraint in self._list_counting(place):
             constraint.note(placed, place, self._namespace)
 
     def note_node(self, place: NodeState) -> None:
         """A node has joined after these counts were taken, with no pods yet."""
-        for constraint in self._counting(place):
+        for constraint in self._list_counting(place):
             constraint.note_domain(place.labels[constraint.key])
 
     def refuse(self, place: NodeState) -> Refusal | None:

@@ -104,7 +104,7 @@ class _Binding:
 
     def refuse(self, place: NodeState) -> Refusal | None:
         reasons: list[str] = []
-        if not self._all_pending_can_bind(place):
+        if not self._can_bind_all_pending(place):
             reasons.append(_NOWHERE_TO_BIND)
         if not all(_reaches(nodes, place) for nodes in self._reach):
             reasons.append(_OUT_OF_REACH)
@@ -114,7 +114,7 @@ class _Binding:
             return None
         return Refusal(plugin=VOLUME_BINDING, messages=tuple(reasons), detail=", ".join(self._missing))
 
-    def _all_pending_can_bind(self, place: NodeState) -> bool:
+    def _can_bind_all_pending(self, place: NodeState) -> bool:
         return self.choices(place) is not None
 
     def choices(self, place: NodeState) -> dict[str, str] | None:
@@ -138,7 +138,7 @@ def _reaches(nodes: NodeSelector | None, place: NodeState) -> bool:
 
 
 def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
-    claims = _claims_in_order(pod, view.storage)
+    claims = _find_claims(pod, view.storage)
     if isinstance(claims, Refusal):
         return claims
     if not claims:
@@ -172,7 +172,7 @@ def volume_choices(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, s
     return (binding.choices(place) or {}) if isinstance(binding, _Binding) else {}
 
 
-def _claims_in_order(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim] | Refusal:
+def _find_claims(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim] | Refusal:
     """The pod's claims, or why it cannot have one of them yet."""
     claims: list[PersistentVolumeClaim] = []
     for volume in pod.spec.volumes:
@@ -180,14 +180,14 @@ def _claims_in_order(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim] 
         if name is None:
             continue
         claim = storage.claim(pod.metadata.namespace, name)
-        problem = _claim_problem(claim, name, pod, own=volume.ephemeral is not None)
+        problem = _find_claim_problem(claim, name, pod, own=volume.ephemeral is not None)
         if problem or claim is None:
             return Refusal(plugin=VOLUME_BINDING, messages=(problem,))
         claims.append(claim)
     return claims
 
 
-def _claim_problem(claim: PersistentVolumeClaim | None, name: str, pod: Pod, *, own: bool) -> str:
+def _find_claim_problem(claim: PersistentVolumeClaim | None, name: str, pod: Pod, *, own: bool) -> str:
     if claim is None:
         if own:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'

@@ -52,7 +52,7 @@ class _Limits:
         self._storage = storage
 
     def refuse(self, place: NodeState) -> Refusal | None:
-        limits = self._limits_of(place.node)
+        limits = self._get_limits(place.node)
         if not limits:
             return None
         present: set[_Attachment] = set()
@@ -70,7 +70,7 @@ class _Limits:
                 )
         return None
 
-    def _limits_of(self, node: Node) -> dict[str, int]:
+    def _get_limits(self, node: Node) -> dict[str, int]:
         csi_node = self._storage.csi_node_of(node)
         if csi_node is None:
             return {}

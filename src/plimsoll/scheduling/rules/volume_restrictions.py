@@ -38,12 +38,12 @@ class _Conflicts:
         self._claim_taken = claim_taken
 
     def refuse(self, place: NodeState) -> Refusal | None:
-        if self._read_only and any(self._clashes(placed.pod) for placed in place.pods.values()):
+        if self._read_only and any(self._conflicts_with(placed.pod) for placed in place.pods.values()):
             return _DISK_TAKEN
         return _CLAIM_TAKEN if self._claim_taken else None
 
-    def _clashes(self, other: Pod) -> bool:
-        for mark, shared in _disks(other).items():
+    def _conflicts_with(self, other: Pod) -> bool:
+        for mark, shared in _list_disks(other).items():
             mine = self._read_only.get(mark)
             if mine is not None and not (mine and shared):
                 return True
@@ -64,7 +64,7 @@ def prepare_conflicts(pod: Pod, view: ClusterView) -> Rule | Refusal | None:
             return Refusal(plugin=VOLUME_RESTRICTIONS, messages=(f'persistentvolumeclaim "{name}" not found',))
         if _ONE_POD_ONLY in claim.spec.access_modes:
             exclusive.add(name)
-    disks = _disks(pod)
+    disks = _list_disks(pod)
     taken = bool(exclusive) and _is_used(namespace, exclusive, view)
     return _Conflicts(disks, claim_taken=taken) if disks or taken else None
 
@@ -78,16 +78,16 @@ def _is_used(namespace: str, claims: set[str], view: ClusterView) -> bool:
     )
 
 
-def _disks(pod: Pod) -> dict[_Mark, bool]:
+def _list_disks(pod: Pod) -> dict[_Mark, bool]:
     """Marks of the pod's disks, and whether it mounts each of them only to read."""
     found: dict[_Mark, bool] = {}
     for volume in pod.spec.volumes:
-        for mark, read_only in _marks(volume):
+        for mark, read_only in _build_marks(volume):
             found[mark] = found.get(mark, True) and read_only
     return found
 
 
-def _marks(volume: Volume) -> list[tuple[_Mark, bool]]:
+def _build_marks(volume: Volume) -> list[tuple[_Mark, bool]]:
     """An EBS volume is never shared, not even to read; an RBD image is the same through any common monitor."""
     if volume.gce_persistent_disk is not None:
         return [(("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only)]

@@ -34,13 +34,13 @@ _API_VERSION: Final = f"{CLOUD_GROUP}/{CLOUD_VERSION}"
 def build_cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
     """Manifests, each with the path of its spec in the file; for the cloud that is the whole file."""
     metadata = {"name": THE_CLOUD}
-    yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _cloud_spec(scenario)}
+    yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _build_cloud_spec(scenario)}
     for index, entry in enumerate(scenario.node_groups):
         if entry.exists:
             yield f"nodeGroups[{index}]", _group(entry)
 
 
-def _cloud_spec(scenario: Scenario) -> Json:
+def _build_cloud_spec(scenario: Scenario) -> Json:
     zones = dict.fromkeys(zone for machine_type_ in scenario.machine_types for zone in machine_type_.get("zones", ()))
     zones |= dict.fromkeys(zone for group_entry in scenario.node_groups for zone in group_entry.spec.get("zones", ()))
     spec: Json = {"bootSeconds": 0.0}
@@ -57,12 +57,12 @@ def _group(entry: GroupEntry) -> Json:
 
 def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
     """Ready, empty nodes for the targets of groups that have no nodes among the objects."""
-    spec = msgspec.convert(_cloud_spec(scenario), CloudSpec)
+    spec = msgspec.convert(_build_cloud_spec(scenario), CloudSpec)
     types = {
         machine_type_["name"]: msgspec.convert(machine_type_, MachineType) for machine_type_ in scenario.machine_types
     }
     taken = {
-        _group_label(with_group)
+        _get_group_label(with_group)
         for with_group in label_nodes(scenario.objects, scenario.node_groups)
         if with_group["kind"] == "Node"
     }
@@ -83,11 +83,13 @@ def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[J
     """The objects, every node with the label of its group."""
     ids = [group_entry.id for group_entry in groups if group_entry.exists]
     labelled = [
-        _label_node(manifest, _group_of(manifest, ids)) if manifest["kind"] == "Node" else manifest
+        _label_node(manifest, _find_group(manifest, ids)) if manifest["kind"] == "Node" else manifest
         for manifest in objects
     ]
     homeless = [
-        index for index, manifest in enumerate(labelled) if manifest["kind"] == "Node" and not _group_label(manifest)
+        index
+        for index, manifest in enumerate(labelled)
+        if manifest["kind"] == "Node" and not _get_group_label(manifest)
     ]
     if len(ids) == 1 and len(homeless) == sum(manifest["kind"] == "Node" for manifest in labelled):
         only = next(group_entry for group_entry in groups if group_entry.exists)
@@ -97,15 +99,15 @@ def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[J
     return labelled
 
 
-def _group_of(node: Json, ids: Sequence[str]) -> str:
-    if label := _group_label(node):
+def _find_group(node: Json, ids: Sequence[str]) -> str:
+    if label := _get_group_label(node):
         return label
     name = str(node["metadata"]["name"])
     numbered = [group_id for group_id in ids if re.fullmatch(re.escape(group_id) + r"-\d+", name)]
     return max(numbered, key=len, default="")
 
 
-def _group_label(node: Json) -> str:
+def _get_group_label(node: Json) -> str:
     labels: Any = node["metadata"].get("labels") or {}
     return str(labels.get(GROUP_LABEL, "")) if isinstance(labels, dict) else ""
 

@@ -102,22 +102,22 @@ def _without_names(metadata: Json) -> Json:
 # ---- what a server would not store
 
 
-def _pod_status_problems(status: Json) -> Iterator[tuple[str, str]]:
+def _find_pod_status_problems(status: Json) -> Iterator[tuple[str, str]]:
     phase = status.get("phase")
     if phase and phase not in _PHASES:
         yield "status.phase", f"must be one of {', '.join(_PHASES)}, is {describe_value(phase)}"
-    yield from _condition_problems(status)
+    yield from _find_condition_problems(status)
 
 
-def _node_status_problems(status: Json) -> Iterator[tuple[str, str]]:
+def _find_node_status_problems(status: Json) -> Iterator[tuple[str, str]]:
     for part in ("capacity", "allocatable"):
         for name, amount in (status.get(part) or {}).items():
             if Quantity.parse(amount).nano < 0:
                 yield join_path(f"status.{part}", name), f"must be at least 0, is {amount}"
-    yield from _condition_problems(status)
+    yield from _find_condition_problems(status)
 
 
-def _condition_problems(status: Json) -> Iterator[tuple[str, str]]:
+def _find_condition_problems(status: Json) -> Iterator[tuple[str, str]]:
     for index, condition in enumerate(status.get("conditions") or ()):
         if not condition.get("type"):
             yield f"status.conditions[{index}]", "type is missing"
@@ -127,6 +127,6 @@ def _condition_problems(status: Json) -> Iterator[tuple[str, str]]:
 
 
 _STATUS_CHECKS: Final[dict[str, Callable[[Json], Iterator[tuple[str, str]]]]] = {
-    "Pod": _pod_status_problems,
-    "Node": _node_status_problems,
+    "Pod": _find_pod_status_problems,
+    "Node": _find_node_status_problems,
 }

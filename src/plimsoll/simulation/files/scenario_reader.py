@@ -87,7 +87,7 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
         raise UnreadableDocument(f"a scenario is a map of fields, this is {describe_value(documents[0])}", path=source)
     problems = Problems()
     given = DocumentValue(documents[0], "", problems)
-    scenario = _scenario_in(given, manifest=read_checked_manifest)
+    scenario = _read_scenario_document(given, manifest=read_checked_manifest)
     check_options(given.at("options"), scenario.options)
     _check_objects_once(scenario, given)
     _check_pods_once(scenario, given)
@@ -98,32 +98,32 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
 def scenario_of(document: Json) -> Scenario:
     """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
     problems = Problems()
-    scenario = _scenario_in(DocumentValue(document, "", problems), manifest=read_manifest)
+    scenario = _read_scenario_document(DocumentValue(document, "", problems), manifest=read_manifest)
     problems.raise_if_any()
     return scenario
 
 
-def _scenario_in(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
+def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
     fields = given.fields(_FIELDS)
     world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
-    types = tuple(_machine_type_in(item) for item in _items(fields, "machineTypes"))
-    groups = tuple(_group_in(item, {type_["name"] for type_ in types}) for item in _items(fields, "nodeGroups"))
+    types = tuple(_read_machine_type(item) for item in _read_items(fields, "machineTypes"))
+    groups = tuple(_read_group(item, {type_["name"] for type_ in types}) for item in _read_items(fields, "nodeGroups"))
     _check_unique([type_["name"] for type_ in types], fields.get("machineTypes"), "name")
     _check_unique([group_entry.id for group_entry in groups], fields.get("nodeGroups"), "id")
     return Scenario(
         start=_start_in(fields.get("start")),
-        seed=_seed_in(fields.get("seed")),
+        seed=_read_seed(fields.get("seed")),
         world=world,
         options=read_step_options(fields["options"]) if "options" in fields else {},
         machine_types=types,
         node_groups=groups,
-        pods=tuple(_pods_in(item) for item in _items(fields, "pods")),
-        objects=tuple(manifest(item) for item in _items(fields, "objects")),
-        steps=tuple(step for item in _items(fields, "steps") if (step := step_in(item, world)) is not None),
+        pods=tuple(_read_pods(item) for item in _read_items(fields, "pods")),
+        objects=tuple(manifest(item) for item in _read_items(fields, "objects")),
+        steps=tuple(step for item in _read_items(fields, "steps") if (step := step_in(item, world)) is not None),
     )
 
 
-def _items(fields: dict[str, DocumentValue], name: str) -> list[DocumentValue]:
+def _read_items(fields: dict[str, DocumentValue], name: str) -> list[DocumentValue]:
     return list(fields[name].items()) if name in fields else []
 
 
@@ -131,7 +131,7 @@ def _start_in(given: DocumentValue | None) -> datetime:
     return DEFAULT_START if given is None else given.time()
 
 
-def _seed_in(given: DocumentValue | None) -> int | str:
+def _read_seed(given: DocumentValue | None) -> int | str:
     if given is None:
         return 0
     if isinstance(given.value, str) or (isinstance(given.value, int) and not isinstance(given.value, bool)):
@@ -191,7 +191,7 @@ def _identity(body: Json) -> tuple[str, ...]:
 # ---- machine types and node groups
 
 
-def _machine_type_in(given: DocumentValue) -> Json:
+def _read_machine_type(given: DocumentValue) -> Json:
     fields = given.fields(_TYPE_FIELDS)
     for name in ("name", "cpu", "memory"):
         if name not in fields:
@@ -199,10 +199,12 @@ def _machine_type_in(given: DocumentValue) -> Json:
     body: Json = {name: field.value for name, field in fields.items()}
     body["name"] = fields["name"].text() if "name" in fields else ""
     for name in ("cpu", "memory"):
-        body[name] = str(_amount(fields[name], positive=True)) if name in fields else "0"
+        body[name] = str(_read_amount(fields[name], positive=True)) if name in fields else "0"
     if "allocatable" in fields:
         parts = fields["allocatable"].members()
-        body["allocatable"] = {name: str(_amount(amount, positive=name in _NEEDED)) for name, amount in parts.items()}
+        body["allocatable"] = {
+            name: str(_read_amount(amount, positive=name in _NEEDED)) for name, amount in parts.items()
+        }
     if "pods" in fields:
         body["pods"] = fields["pods"].whole()
     if "price" in fields:
@@ -216,7 +218,7 @@ def _machine_type_in(given: DocumentValue) -> Json:
     return body
 
 
-def _group_in(given: DocumentValue, types: set[str]) -> GroupEntry:
+def _read_group(given: DocumentValue, types: set[str]) -> GroupEntry:
     fields = given.fields(_GROUP_FIELDS)
     if "id" not in fields:
         given.wrong("id is missing")
@@ -232,7 +234,7 @@ def _group_in(given: DocumentValue, types: set[str]) -> GroupEntry:
             spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number(most=HIGHEST_PRICE)
     if "currency" in fields:
         spec["currency"] = fields["currency"].text()
-    if zones := _zones_in(fields):
+    if zones := _read_zones(fields):
         spec["zones"] = zones
     _read_shape(given, fields, spec, types)
     if "capacityType" in fields:
@@ -248,7 +250,7 @@ def _check_sizes(given: DocumentValue, spec: Json) -> None:
         given.wrong(f"target {spec['target']} is above max {spec['max']}")
 
 
-def _zones_in(fields: dict[str, DocumentValue]) -> list[str]:
+def _read_zones(fields: dict[str, DocumentValue]) -> list[str]:
     one = [fields["zone"].text()] if "zone" in fields else []
     return one + ([given.text() for given in fields["zones"].items()] if "zones" in fields else [])
 
@@ -266,7 +268,7 @@ def _read_shape(given: DocumentValue, fields: dict[str, DocumentValue], spec: Js
         for name in ("capacity", "allocatable"):
             if name in parts:
                 found = parts[name].members()
-                amounts = {key: str(_amount(amount, positive=key in _NEEDED)) for key, amount in found.items()}
+                amounts = {key: str(_read_amount(amount, positive=key in _NEEDED)) for key, amount in found.items()}
                 spec["template"][name] = amounts
         if "labels" in parts:
             spec["template"]["labels"] = parts["labels"].texts()
@@ -285,7 +287,7 @@ def _read_capacity_type(given: DocumentValue, spec: Json) -> None:
     template["labels"] = {**(template.get("labels") or {}), CAPACITY_TYPE_LABEL: kind}
 
 
-def _amount(given: DocumentValue, *, positive: bool = False) -> Any:
+def _read_amount(given: DocumentValue, *, positive: bool = False) -> Any:
     try:
         amount = Quantity.parse(given.value)
     except (InvalidInput, TypeError, AttributeError):
@@ -299,7 +301,7 @@ def _amount(given: DocumentValue, *, positive: bool = False) -> Any:
 # ---- pods
 
 
-def _pods_in(given: DocumentValue) -> PodEntry:
+def _read_pods(given: DocumentValue) -> PodEntry:
     fields = given.fields(("name", "namespace", "count", "template"))
     for name in ("name", "template"):
         if name not in fields:

@@ -48,7 +48,7 @@ def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
     found = given.members()
     verbs = [name for name in found if name in _READERS]
     if len(verbs) != 1:
-        given.wrong(_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
+        given.wrong(_format_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
         return None
     verb = verbs[0]
     for name in found:
@@ -63,7 +63,7 @@ def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
     return _READERS[verb](found[verb])
 
 
-def _no_verb(found: dict[str, DocumentValue]) -> str:
+def _format_no_verb(found: dict[str, DocumentValue]) -> str:
     known = f"a step is one of {', '.join(_READERS)}"
     for name in found:
         if near := difflib.get_close_matches(name, _READERS, n=1):
@@ -88,7 +88,7 @@ def _advance_in(given: DocumentValue) -> Step:
     return AdvanceStep(seconds=given.seconds())
 
 
-def _at_in(given: DocumentValue) -> Step:
+def _read_at(given: DocumentValue) -> Step:
     is_date = isinstance(given.value, str) and "-" in given.value
     return AtStep(moment=given.time() if is_date else given.seconds())
 
@@ -117,13 +117,13 @@ def _schedule_in(given: DocumentValue) -> Step:
     return ScheduleStep()
 
 
-def _provider_in(given: DocumentValue) -> Step:
+def _read_provider(given: DocumentValue) -> Step:
     fields = given.fields(("failIncrease", "stockout", "setGroup", "calls"))
     stockouts = fields["stockout"].members() if "stockout" in fields else {}
     return ProviderStep(
         fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
         stockouts=tuple((name, seconds.whole()) for name, seconds in stockouts.items()),
-        limits=_limits_in(fields["setGroup"]) if "setGroup" in fields else (),
+        limits=_read_limits(fields["setGroup"]) if "setGroup" in fields else (),
         calls=tuple(_call_in(field) for field in fields["calls"].items()) if "calls" in fields else (),
     )
 
@@ -135,7 +135,7 @@ def _fail_increases_in(given: DocumentValue) -> tuple[FailIncrease, ...]:
     return tuple(FailIncrease(group=name, message=field.text(), until=until) for name, field in found.items())
 
 
-def _limits_in(given: DocumentValue) -> tuple[GroupLimits, ...]:
+def _read_limits(given: DocumentValue) -> tuple[GroupLimits, ...]:
     limits = []
     for name, group_field in given.members().items():
         fields = {key: field.whole() for key, field in group_field.fields(("min", "max")).items()}
@@ -150,11 +150,11 @@ def _call_in(given: DocumentValue) -> ProviderCall:
             given.wrong(f"{name} is missing")
     call = fields["call"].choice(*_SIZE_CALLS, *_NODE_CALLS, *_GROUP_CALLS) if "call" in fields else ""
     return ProviderCall(
-        call=call, group=fields["group"].text() if "group" in fields else "", arg=_arg_in(given, fields, call)
+        call=call, group=fields["group"].text() if "group" in fields else "", arg=_read_argument(given, fields, call)
     )
 
 
-def _arg_in(given: DocumentValue, fields: dict[str, DocumentValue], call: str) -> int | tuple[str, ...] | None:
+def _read_argument(given: DocumentValue, fields: dict[str, DocumentValue], call: str) -> int | tuple[str, ...] | None:
     wants = int if call in _SIZE_CALLS else list if call in _NODE_CALLS else None
     arg = fields.get("arg")
     if wants is None:
@@ -185,7 +185,7 @@ def check_options(given: DocumentValue, options: Json) -> None:
             given.at(path).wrong(problem)
 
 
-def _crash_in(given: DocumentValue) -> Step:
+def _read_crash(given: DocumentValue) -> Step:
     fields = given.fields(("component", "afterCalls"))
     if "component" not in fields:
         given.wrong("component is missing")
@@ -219,13 +219,13 @@ def _expect_in(given: DocumentValue) -> Step:
 _READERS: Final[dict[str, Callable[[DocumentValue], Step | None]]] = {
     "loop": lambda _: None,  # read where `every` is at hand
     "advance": _advance_in,
-    "at": _at_in,
+    "at": _read_at,
     "apply": _apply_in,
     "delete": _delete_in,
     "schedule": _schedule_in,
-    "provider": _provider_in,
+    "provider": _read_provider,
     "set": _set_in,
-    "crash": _crash_in,
+    "crash": _read_crash,
     "reconcile": _reconcile_in,
     "expect": _expect_in,
 }

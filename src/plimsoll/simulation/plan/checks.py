@@ -67,11 +67,11 @@ def check_objects(bodies: Iterable[Json]) -> None:
     """Raises `InvalidDocument` for amounts that no arithmetic of plans can hold."""
     problems = Problems()
     for body in bodies:
-        kind, metadata = body["kind"], _mapping(body.get("metadata"))
-        holder = _mapping(body.get("template")) if kind == "PodTemplate" else body
+        kind, metadata = body["kind"], _get_mapping(body.get("metadata"))
+        holder = _get_mapping(body.get("template")) if kind == "PodTemplate" else body
         if kind == "DaemonSet":
-            holder = _mapping(_mapping(body.get("spec")).get("template"))
-        asked = _iterate_amounts(_mapping(holder.get("spec"))) if kind in _WITH_PODS else _node_amounts(body)
+            holder = _get_mapping(_get_mapping(body.get("spec")).get("template"))
+        asked = _iterate_amounts(_get_mapping(holder.get("spec"))) if kind in _WITH_PODS else _list_node_amounts(body)
         for where, amount in asked:
             if _is_absurd(amount):
                 named_as = "/".join(filter(None, (kind.lower(), metadata.get("namespace"), metadata.get("name"))))
@@ -82,10 +82,10 @@ def check_objects(bodies: Iterable[Json]) -> None:
 _WITH_PODS: Final = ("Pod", "PodTemplate", "DaemonSet")
 
 
-def _node_amounts(body: Json) -> Iterator[tuple[str, Any]]:
-    status = _mapping(body.get("status")) if body["kind"] == "Node" else {}
+def _list_node_amounts(body: Json) -> Iterator[tuple[str, Any]]:
+    status = _get_mapping(body.get("status")) if body["kind"] == "Node" else {}
     for part in ("capacity", "allocatable"):
-        for name, amount in _mapping(status.get(part)).items():
+        for name, amount in _get_mapping(status.get(part)).items():
             yield join_path(f"status.{part}", name), amount
 
 
@@ -211,10 +211,10 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         problems.add(f"{path}.count", f"must be at most {MOST}, is {describe_value(entry.count)}")
     _add(find_subdomain_problems(entry.name), f"{path}.name", entry.name, problems)
     _add(find_dns1123_label_problems(entry.namespace), f"{path}.namespace", entry.namespace, problems)
-    metadata, spec = (_mapping(entry.template.get(part)) for part in ("metadata", "spec"))
-    if labels := _mapping(metadata.get("labels")):
+    metadata, spec = (_get_mapping(entry.template.get(part)) for part in ("metadata", "spec"))
+    if labels := _get_mapping(metadata.get("labels")):
         _check_labels(labels, f"{path}.template.metadata.labels", problems)
-    if selector := _mapping(spec.get("nodeSelector")):
+    if selector := _get_mapping(spec.get("nodeSelector")):
         _check_labels(selector, f"{path}.template.spec.nodeSelector", problems)
     for index, toleration in enumerate(_as_list(spec.get("tolerations"))):
         _check_toleration(toleration, f"{path}.template.spec.tolerations[{index}]", problems)
@@ -222,7 +222,7 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         _check_spread(constraint, f"{path}.template.spec.topologySpreadConstraints[{index}]", problems)
     if spec.get("containers") in (None, []):
         problems.add(f"{path}.template.spec.containers", "must have one container at least")
-    for where in _terms_without_topology(_mapping(spec.get("affinity"))):
+    for where in _find_terms_without_topology(_get_mapping(spec.get("affinity"))):
         problems.add(f"{path}.template.spec.affinity.{where}.topologyKey", "is missing")
     for where, amount in _iterate_amounts(spec):
         if _is_absurd(amount):
@@ -233,14 +233,14 @@ def _iterate_amounts(spec: Json) -> Iterator[tuple[str, Any]]:
     """Requests and limits of all containers, with their paths."""
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(_as_list(spec.get(kind))):
-            yield from _amounts_of(container.get("resources"), f"{kind}[{index}].resources")
-    yield from _amounts_of(spec.get("resources"), "resources")
-    yield from ((join_path("overhead", name), amount) for name, amount in _mapping(spec.get("overhead")).items())
+            yield from _list_amounts(container.get("resources"), f"{kind}[{index}].resources")
+    yield from _list_amounts(spec.get("resources"), "resources")
+    yield from ((join_path("overhead", name), amount) for name, amount in _get_mapping(spec.get("overhead")).items())
 
 
-def _amounts_of(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _list_amounts(resources: Any, path: str) -> Iterator[tuple[str, Any]]:
     for part in ("requests", "limits"):
-        for name, amount in _mapping(_mapping(resources).get(part)).items():
+        for name, amount in _get_mapping(_get_mapping(resources).get(part)).items():
             yield join_path(f"{path}.{part}", name), amount
 
 
@@ -258,10 +258,10 @@ def _is_absurd(amount: Any) -> bool:
     return isinstance(amount, int | float) and not isinstance(amount, bool) and _is_large(amount)
 
 
-def _terms_without_topology(affinity: Json) -> Iterator[str]:
+def _find_terms_without_topology(affinity: Json) -> Iterator[str]:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     for kind in ("podAffinity", "podAntiAffinity"):
-        for index, term in enumerate(_as_list(_mapping(affinity.get(kind)).get(required))):
+        for index, term in enumerate(_as_list(_get_mapping(affinity.get(kind)).get(required))):
             if not term.get("topologyKey"):
                 yield f"{kind}.{required}[{index}]"
 
@@ -290,12 +290,12 @@ def _check_spread(one: Json, path: str, problems: Problems) -> None:
 def _check_labels(labels: Mapping[str, Any], path: str, problems: Problems) -> None:
     """Texts only; what is of another type, decoding complains about."""
     for key, value in labels.items():
-        if found := _label_problems(key, value if isinstance(value, str) else ""):
+        if found := _find_label_problems(key, value if isinstance(value, str) else ""):
             problems.add(join_path(path, key[:64]), found)
 
 
 @functools.lru_cache(maxsize=4096)
-def _label_problems(key: str, value: str) -> str:
+def _find_label_problems(key: str, value: str) -> str:
     found = [f"the key {problem}" for problem in find_qualified_name_problems(key)]
     return "; ".join(found + [f"the value {problem}" for problem in find_label_value_problems(value)])
 
@@ -305,7 +305,7 @@ def _add(found: Sequence[str], path: str, value: str, problems: Problems) -> Non
         problems.add(path, f"{describe_value(value)}: {'; '.join(found)}")
 
 
-def _mapping(value: Any) -> Json:
+def _get_mapping(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 

@@ -54,10 +54,10 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[
         for document in documents:
             _merge(merged, document, source=source)
     for catalogue in catalogues:
-        merged.setdefault("machineTypes", []).extend(_types_of(catalogue, merged))
+        merged.setdefault("machineTypes", []).extend(_read_types(catalogue, merged))
     merged.pop("steps", None)
     if isinstance(merged.get("objects"), list):
-        merged["objects"] = _each_once(merged["objects"])
+        merged["objects"] = _remove_duplicates(merged["objects"])
     if isinstance(merged.get("nodeGroups"), list):
         merged["nodeGroups"] = _with_shapes(merged)
     return _with_their_nodes(scenario_of(merged))
@@ -84,7 +84,7 @@ def _merge(merged: Json, document: Any, *, source: str) -> None:
         message = f"is {describe_value(document)}: neither a scenario nor a Kubernetes object"
         raise UnreadableDocument(message, path=source)
     if "kind" in document:
-        merged.setdefault("objects", []).extend(_objects_of(document, source))
+        merged.setdefault("objects", []).extend(_iterate_objects(document, source))
         return
     for name, value in document.items():
         if name in _LISTS and isinstance(value, list):
@@ -101,11 +101,11 @@ def _merge(merged: Json, document: Any, *, source: str) -> None:
             merged[name] = value
 
 
-def _objects_of(document: Json, source: str) -> Iterator[Json]:
+def _iterate_objects(document: Json, source: str) -> Iterator[Json]:
     """The object, or those of a list, each knowing its kind."""
     kind = document["kind"]
     if not (isinstance(kind, str) and kind.endswith("List") and "items" in document):
-        yield _object(document, source)
+        yield _read_object(document, source)
         return
     items = document["items"] or []
     if not isinstance(items, list):
@@ -115,10 +115,10 @@ def _objects_of(document: Json, source: str) -> Iterator[Json]:
         where = f"{source}: items[{index}]"
         if not isinstance(item, dict):
             raise UnreadableDocument(f"is {describe_value(item)}, not an object", path=where)
-        yield _object(item if "kind" in item or kind == "List" else {**typed, **item}, where)
+        yield _read_object(item if "kind" in item or kind == "List" else {**typed, **item}, where)
 
 
-def _object(body: Json, where: str) -> Json:
+def _read_object(body: Json, where: str) -> Json:
     metadata = body.get("metadata")
     if not isinstance(body.get("kind"), str) or not isinstance(metadata, dict):
         raise UnreadableDocument("is not a Kubernetes object: kind or metadata is missing", path=where)
@@ -127,11 +127,11 @@ def _object(body: Json, where: str) -> Json:
     return {"apiVersion": "v1", **body}
 
 
-def _each_once(objects: list[Any]) -> list[Any]:
+def _remove_duplicates(objects: list[Any]) -> list[Any]:
     """Two dumps may contain the same object; if they differ, it is unknown which is right."""
     found: dict[Any, Any] = {}
     for index, body in enumerate(objects):
-        identity = _identity(body)
+        identity = _get_identity(body)
         if identity is None:
             found[index] = body
         elif found.setdefault(identity, body) != body:
@@ -141,7 +141,7 @@ def _each_once(objects: list[Any]) -> list[Any]:
     return list(found.values())
 
 
-def _identity(body: Any) -> tuple[str, ...] | None:
+def _get_identity(body: Any) -> tuple[str, ...] | None:
     metadata = body.get("metadata") if isinstance(body, dict) else None
     if not isinstance(metadata, dict):
         return None
@@ -151,15 +151,17 @@ def _identity(body: Any) -> tuple[str, ...] | None:
 # ---- catalogues
 
 
-def _types_of(name: str, merged: Json) -> list[Json]:
+def _read_types(name: str, merged: Json) -> list[Json]:
     """Of a catalogue, without those that a file or an earlier catalogue describes."""
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
     own = {entry["name"] for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)}
-    return [_write(machine_type) for machine_type in _catalogue(name).machine_types if machine_type.name not in own]
+    return [
+        _write(machine_type) for machine_type in _load_catalogue(name).machine_types if machine_type.name not in own
+    ]
 
 
-def _catalogue(name: str) -> Catalogue:
+def _load_catalogue(name: str) -> Catalogue:
     if name in list_shipped_names():
         return load_shipped_catalogue(name)
     from pathlib import Path  # noqa: PLC0415 -- only here is a file opened
@@ -185,27 +187,28 @@ def _with_shapes(merged: Json) -> list[Any]:
     """Groups of which a file says nothing but their names and sizes are what their nodes in the dump are."""
     groups = merged["nodeGroups"]
     described = {"machineType", "template"}
-    bare = {name for group in groups if (name := _id_of(group)) is not None and not described & group.keys()}
+    bare = {name for group in groups if (name := _get_id(group)) is not None and not described & group.keys()}
     if not bare:
         return list(groups)
     nodes: dict[str, list[Json]] = {}
     for manifest in merged.get("objects") or ():
-        if _identity(manifest) is not None and manifest.get("kind") == "Node":
-            nodes.setdefault(_pool_of(manifest, bare), []).append(manifest)
+        if _get_identity(manifest) is not None and manifest.get("kind") == "Node":
+            nodes.setdefault(_find_pool(manifest, bare), []).append(manifest)
     listed = merged.get("machineTypes")
     types = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return [
-        add_node_shape(group, nodes.get(group["id"], ()), types) if _id_of(group) in bare else group for group in groups
+        add_node_shape(group, nodes.get(group["id"], ()), types) if _get_id(group) in bare else group
+        for group in groups
     ]
 
 
-def _id_of(group: Any) -> str | None:
+def _get_id(group: Any) -> str | None:
     return group.get("id") if isinstance(group, dict) and isinstance(group.get("id"), str) else None
 
 
-def _pool_of(node: Json, ids: set[str]) -> str:
+def _find_pool(node: Json, ids: set[str]) -> str:
     """By its labels, or by its name: `workers-3` is one of `workers`."""
-    labels, name = _labels(node), str(node["metadata"].get("name"))
+    labels, name = _get_labels(node), str(node["metadata"].get("name"))
     found = next((labels[key] for key in (GROUP_LABEL, *_POOL_LABELS) if labels.get(key) in ids), "")
     stem, dash, number = name.rpartition("-")
     return found or (stem if dash and number.isdigit() and stem in ids else "")
@@ -215,18 +218,18 @@ def _with_their_nodes(scenario: Scenario) -> Scenario:
     """Nodes of managed clusters get the label of their group; a group without a target is as large as they are many."""
     ids = {group_entry.id for group_entry in scenario.node_groups if group_entry.exists}
     objects = tuple(
-        _in_pool(manifest, ids) if manifest["kind"] == "Node" else manifest for manifest in scenario.objects
+        _set_pool(manifest, ids) if manifest["kind"] == "Node" else manifest for manifest in scenario.objects
     )
     there: dict[str, int] = {}
     for manifest in objects:
-        if manifest["kind"] == "Node" and (group := _labels(manifest).get(GROUP_LABEL)):
+        if manifest["kind"] == "Node" and (group := _get_labels(manifest).get(GROUP_LABEL)):
             there[group] = there.get(group, 0) + 1
     groups = tuple(_resize(group_entry, there.get(group_entry.id, 0)) for group_entry in scenario.node_groups)
     return msgspec.structs.replace(scenario, objects=objects, node_groups=groups)
 
 
-def _in_pool(node: Json, ids: set[str]) -> Json:
-    labels = _labels(node)
+def _set_pool(node: Json, ids: set[str]) -> Json:
+    labels = _get_labels(node)
     pool = next((labels[key] for key in _POOL_LABELS if labels.get(key) in ids), "")
     if not pool or GROUP_LABEL in labels:
         return node
@@ -240,6 +243,6 @@ def _resize(entry: GroupEntry, nodes: int) -> GroupEntry:
     return msgspec.structs.replace(entry, spec=spec)
 
 
-def _labels(node: Json) -> dict[str, str]:
+def _get_labels(node: Json) -> dict[str, str]:
     labels = node["metadata"].get("labels")
     return {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}

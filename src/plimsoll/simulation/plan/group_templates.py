@@ -43,7 +43,7 @@ def find_node_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *
         return None
     newest = max(good, key=lambda node: (node.metadata.creation_timestamp or _OLDEST, node.metadata.name))
     metadata = msgspec.structs.replace(newest.metadata, labels=_find_common_labels(newest, good))
-    daemons = tuple(pod for pod in on.get(newest.metadata.name, ()) if _comes_with_the_node(pod))
+    daemons = tuple(pod for pod in on.get(newest.metadata.name, ()) if _belongs_to_node(pod))
     return Template(node=msgspec.structs.replace(newest, metadata=metadata), daemons=daemons)
 
 
@@ -70,7 +70,7 @@ def _find_common_labels(node: Node, others: Sequence[Node]) -> dict[str, str]:
     }
 
 
-def _comes_with_the_node(pod: Pod) -> bool:
+def _belongs_to_node(pod: Pod) -> bool:
     stays = pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
     return stays and (is_mirror_pod(pod) or is_daemon_pod(pod))
 
@@ -83,7 +83,7 @@ def add_node_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Colle
     if "machineType" in group or "template" in group or not nodes:
         return dict(group)
     node = min(nodes, key=lambda body: str(body["metadata"]["name"]))
-    labels = _texts(node["metadata"].get("labels"))
+    labels = _get_texts(node["metadata"].get("labels"))
     if labels.get(INSTANCE_TYPE, "") in types:
         return {**group, "machineType": labels[INSTANCE_TYPE]}
     status: Json = node["status"] if isinstance(node.get("status"), dict) else {}
@@ -93,5 +93,5 @@ def add_node_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Colle
     return {**group, "template": {**template, "labels": labels}}
 
 
-def _texts(labels: Any) -> dict[str, str]:
+def _get_texts(labels: Any) -> dict[str, str]:
     return {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}

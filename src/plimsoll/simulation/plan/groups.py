@@ -57,7 +57,7 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
         group = msgspec.convert(manifest, NodeGroup)
         shape = build_template(group, spec, types)
         if isinstance(shape, InvalidTemplate):
-            raise _unknown(group, index, shape, types)
+            raise _build_unknown_error(group, index, shape, types)
         # Beside nodes that have zones of their own, none is made up for a group without one.
         known = shape.zones[0] if len(shape.zones) == 1 and zones_are_given else ""
         body = node_manifest(
@@ -65,7 +65,7 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
         )
         real = find_node_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
         template_node = decode_object(Node, body, path=f"nodeGroups[{index}]")
-        yield _group(group, shape, real or Template(node=template_node), zone=known if group.spec.zones else "")
+        yield _build_group(group, shape, real or Template(node=template_node), zone=known if group.spec.zones else "")
 
 
 def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[MachineType, ...]:
@@ -85,7 +85,7 @@ def _have_zones(nodes: Sequence[Node]) -> bool:
     return any(ZONE in node.metadata.labels for node in nodes)
 
 
-def _group(group: NodeGroup, shape: MachineTemplate, template: Template, *, zone: str) -> Group:
+def _build_group(group: NodeGroup, shape: MachineTemplate, template: Template, *, zone: str) -> Group:
     spec, node = group.spec, template.node
     return Group(
         id=group.metadata.name,
@@ -101,11 +101,11 @@ def _group(group: NodeGroup, shape: MachineTemplate, template: Template, *, zone
         autoprovisioned=spec.autoprovisioned,
         autoscaled=spec.autoscaled,
         zero_or_max=spec.zero_or_max,
-        capacity_type=_capacity_type(node, shape),
+        capacity_type=_get_capacity_type(node, shape),
     )
 
 
-def _capacity_type(template: Node, shape: MachineTemplate) -> CapacityType:
+def _get_capacity_type(template: Node, shape: MachineTemplate) -> CapacityType:
     """As any cloud's label says it, or as the machines are sold."""
     labels = template.metadata.labels
     if any(labels[key].lower() in _SPOT_WORDS for key in CAPACITY_TYPE_KEYS if key in labels):
@@ -113,7 +113,9 @@ def _capacity_type(template: Node, shape: MachineTemplate) -> CapacityType:
     return CapacityType(shape.capacity_type or CapacityType.ON_DEMAND)
 
 
-def _unknown(group: NodeGroup, index: int, shape: InvalidTemplate, types: Mapping[str, SoldType]) -> InvalidInput:
+def _build_unknown_error(
+    group: NodeGroup, index: int, shape: InvalidTemplate, types: Mapping[str, SoldType]
+) -> InvalidInput:
     name = group.spec.machine_type
     if not name:
         return InvalidInput(shape.problem, path=f"nodeGroups[{index}]")

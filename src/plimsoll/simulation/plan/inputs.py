@@ -114,36 +114,42 @@ class _Reading:
             self._by_kind.setdefault(body["kind"], []).append(body)
         self._bad: dict[tuple[str, str, str], BadObject] = {}
         self._set_aside: dict[str, str] = {}
-        self._limit_ranges = self._filling()
+        self._limit_ranges = self._get_limit_ranges()
         self._priorities = {
-            priority_class.metadata.name: priority_class.value for priority_class in self._all(PriorityClass)
+            priority_class.metadata.name: priority_class.value for priority_class in self._decode_all(PriorityClass)
         }
         self._default_priority = next(
-            (priority_class.value for priority_class in self._all(PriorityClass) if priority_class.global_default), 0
+            (
+                priority_class.value
+                for priority_class in self._decode_all(PriorityClass)
+                if priority_class.global_default
+            ),
+            0,
         )
 
     def input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
         as_scheduled = SchedulerProfilePods(profiles_from(file, path="options.scheduler-config-file"))
-        pods = [as_scheduled.apply(self._with_priority(pod)) for pod in self._all(Pod)]
-        nodes = self._all(Node)
-        requests = self._requests(as_scheduled)
-        cutoff = _cutoff(self._scenario.options)
+        pods = [as_scheduled.apply(self._with_priority(pod)) for pod in self._decode_all(Pod)]
+        nodes = self._decode_all(Node)
+        requests = self._build_requests(as_scheduled)
+        cutoff = _get_cutoff(self._scenario.options)
         bundles = [pods for request in requests.line if request.class_kind is ClassKind.ATOMIC for pods in request.pods]
         entries = [
-            replace(pending_pods, pod=as_scheduled.apply(pending_pods.pod)) for pending_pods in self._entries(cutoff)
+            replace(pending_pods, pod=as_scheduled.apply(pending_pods.pod))
+            for pending_pods in self._list_entries(cutoff)
         ]
-        pending = (*bundles, *entries, *self._waiting(pods, cutoff))
+        pending = (*bundles, *entries, *self._list_pending(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,
             at=self._scenario.start,
-            view=self._view(nodes, [pod for pod in pods if not is_expendable(pod, below=cutoff)]),
+            view=self._build_view(nodes, [pod for pod in pods if not is_expendable(pod, below=cutoff)]),
             pending=pending,
             groups=tuple(read_groups(self._scenario, nodes, pods)),
             machine_types=read_machine_types(self._scenario, nodes),
-            daemon_sets=tuple(self._all(DaemonSet)),
-            budgets=tuple(self._all(PodDisruptionBudget)),
+            daemon_sets=tuple(self._decode_all(DaemonSet)),
+            budgets=tuple(self._decode_all(PodDisruptionBudget)),
             group_of={
                 node.metadata.name: group for node in nodes if (group := node.metadata.labels.get(GROUP_LABEL, ""))
             },
@@ -153,22 +159,22 @@ class _Reading:
             options=dict(self._scenario.options),
             requests=requests.line,
             held=requests.held,
-            priorities=self._group_priorities(),
-            warnings=(*map(_warning, self._bad.values()), *requests.warnings),
+            priorities=self._read_group_priorities(),
+            warnings=(*map(_format_warning, self._bad.values()), *requests.warnings),
             set_aside=self._set_aside,
             currency=_find_currency(self._scenario),
         )
 
-    def _group_priorities(self) -> dict[int, tuple[str, ...]]:
+    def _read_group_priorities(self) -> dict[int, tuple[str, ...]]:
         texts = [
             config_map.data[KEY]
-            for config_map in self._all(ConfigMap)
+            for config_map in self._decode_all(ConfigMap)
             if config_map.metadata.name == CONFIG_MAP and KEY in config_map.data
         ]
         documents = [document for _, document in read_documents(texts[0].encode(), source=CONFIG_MAP)] if texts else []
         return read_priorities(documents[0]) if documents else {}
 
-    def _all(self, struct: type[T]) -> list[T]:
+    def _decode_all(self, struct: type[T]) -> list[T]:
         found: list[T] = []
         for body in self._by_kind.get(struct.kind_name(), ()):
             one = convert_object(struct, body)
@@ -181,14 +187,14 @@ class _Reading:
                 found.append(one)
         return found
 
-    def _view(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterView:
+    def _build_view(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterView:
         storage = Storage(
-            claims=self._all(PersistentVolumeClaim),
-            volumes=self._all(PersistentVolume),
-            classes=self._all(StorageClass),
-            csi_nodes=self._all(CSINode),
+            claims=self._decode_all(PersistentVolumeClaim),
+            volumes=self._decode_all(PersistentVolume),
+            classes=self._decode_all(StorageClass),
+            csi_nodes=self._decode_all(CSINode),
         )
-        namespaces = {namespace.metadata.name: namespace.metadata.labels for namespace in self._all(Namespace)}
+        namespaces = {namespace.metadata.name: namespace.metadata.labels for namespace in self._decode_all(Namespace)}
         placed = [_on_its_node(pod) for pod in pods]
         bad_pods = [bad_object for bad_object in self._bad.values() if bad_object.kind == Pod.kind_name()]
         return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
@@ -201,34 +207,34 @@ class _Reading:
 
     # ---- pending pods
 
-    def _waiting(self, pods: Iterable[Pod], cutoff: int) -> Iterator[PendingPods]:
+    def _list_pending(self, pods: Iterable[Pod], cutoff: int) -> Iterator[PendingPods]:
         for pod in pods:
             if not is_pending(pod):
                 continue
             if why := explain_set_aside(pod, cutoff=cutoff):
-                self._set_aside[_key(pod)] = why
+                self._set_aside[_get_key(pod)] = why
                 continue
             yield PendingPods(
-                key=_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
+                key=_get_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
             )
 
-    def _entries(self, cutoff: int) -> Iterator[PendingPods]:
+    def _list_entries(self, cutoff: int) -> Iterator[PendingPods]:
         for index, entry in enumerate(self._scenario.pods):
-            body = self._fill(_pod_body(entry), entry.namespace)
+            body = self._fill(_build_pod_body(entry), entry.namespace)
             pod = self._with_priority(decode_object(Pod, body, path=f"pods[{index}].template"))
             if why := explain_set_aside(pod, cutoff=cutoff):
                 self._set_aside[f"{entry.namespace}/{entry.name}"] = why
                 continue
             yield PendingPods(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
-    def _requests(self, as_scheduled: SchedulerProfilePods) -> PlanRequests:
-        found = self._all(ProvisioningRequest)
+    def _build_requests(self, as_scheduled: SchedulerProfilePods) -> PlanRequests:
+        found = self._decode_all(ProvisioningRequest)
         check_requests(request for request in found if request.spec.provisioning_class_name in BUILT_IN)
         listed = ListedRequests(
             requests=tuple(found),
-            templates=self._templates(),
+            templates=self._get_templates(),
             limit_ranges=self._limit_ranges,
-            priority_classes=tuple(self._all(PriorityClass)),
+            priority_classes=tuple(self._decode_all(PriorityClass)),
             provisioning_classes=read_classes(self._by_kind.get("ProvisioningClass", ())),
             as_scheduled=as_scheduled.apply,
         )
@@ -236,9 +242,9 @@ class _Reading:
 
     # ---- what admission would have filled in
 
-    def _filling(self) -> dict[str, list[Json]]:
+    def _get_limit_ranges(self) -> dict[str, list[Json]]:
         """LimitRanges by namespace."""
-        readable = {_key(limit_range) for limit_range in self._all(LimitRange)}
+        readable = {_get_key(limit_range) for limit_range in self._decode_all(LimitRange)}
         found: dict[str, list[Json]] = {}
         for body in self._by_kind.get(LimitRange.kind_name(), ()):
             namespace = body["metadata"]["namespace"]
@@ -251,9 +257,9 @@ class _Reading:
         ranges = self._limit_ranges.get(namespace, ())
         return body if not ranges or isinstance(convert_object(Pod, body), BadObject) else as_admitted(body, ranges)
 
-    def _templates(self) -> dict[str, Json]:
+    def _get_templates(self) -> dict[str, Json]:
         """By NAMESPACE/NAME; all are readable."""
-        self._all(PodTemplate)
+        self._decode_all(PodTemplate)
         bodies = self._by_kind.get(PodTemplate.kind_name(), ())
         return {f"{body['metadata']['namespace']}/{body['metadata']['name']}": body for body in bodies}
 
@@ -283,18 +289,18 @@ _NAMESPACED: Final = (
 )
 
 
-def _pod_body(entry: PodEntry) -> Json:
+def _build_pod_body(entry: PodEntry) -> Json:
     given = entry.template.get("metadata") or {}
     metadata = {**given, "name": f"{entry.name}-0", "namespace": entry.namespace}
-    metadata.setdefault("ownerReferences", [_owner(entry.name)])
+    metadata.setdefault("ownerReferences", [_build_owner(entry.name)])
     return {"kind": "Pod", "metadata": metadata, "spec": entry.template.get("spec", {})}
 
 
-def _owner(name: str) -> Json:
+def _build_owner(name: str) -> Json:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"of-{name}", "controller": True}
 
 
-def _key(one: WireObject) -> str:
+def _get_key(one: WireObject) -> str:
     return f"{one.metadata.namespace or _DEFAULT_NAMESPACE}/{one.metadata.name}"
 
 
@@ -309,7 +315,7 @@ def _check_keys(pending: Sequence[PendingPods]) -> None:
         seen.add(pending_pods.key)
 
 
-def _warning(bad: BadObject) -> str:
+def _format_warning(bad: BadObject) -> str:
     """What could not be read, and what follows."""
     match bad.kind:
         case "Pod" if bad.node_name:
@@ -330,7 +336,7 @@ def _on_its_node(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, spec=spec)
 
 
-def _cutoff(options: Json) -> int:
+def _get_cutoff(options: Json) -> int:
     """Pods below it are expendable; whether the option is a number, `read_options` says."""
     given = options.get("expendable-pods-priority-cutoff", EXPENDABLE_BELOW)
     try:

@@ -52,7 +52,7 @@ def read_plan_requests(listed: ListedRequests, options: Mapping[str, Any], now: 
     return PlanRequests(
         line=queue_order(asking.values(), seen.priorities),
         held=seen.held,
-        warnings=tuple(_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
+        warnings=tuple(_list_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
     )
 
 
@@ -61,14 +61,14 @@ def read_classes(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
     return tuple(
         ProvisioningClass(
             metadata=ObjectMeta(name=str(body["metadata"]["name"])),
-            parameters=_texts(body.get("parameters")),
-            first_parameters=_texts(body.get("Parameters")),
+            parameters=_get_texts(body.get("parameters")),
+            first_parameters=_get_texts(body.get("Parameters")),
         )
         for body in bodies
     )
 
 
-def _warnings(
+def _list_warnings(
     requests: Iterable[ProvisioningRequest], asking: Mapping[str, RequestView], answered: set[str], *, instance: str
 ) -> Iterator[str]:
     """Of requests that are not answered, and of what is wrong with the others."""
@@ -87,5 +87,5 @@ def _warnings(
             yield f"{known_as} is for another instance and not answered"
 
 
-def _texts(given: Any) -> dict[str, str]:
+def _get_texts(given: Any) -> dict[str, str]:
     return {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}

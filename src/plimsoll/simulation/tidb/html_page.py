@@ -28,25 +28,26 @@ def build_page(title: str, svg: bytes, outcomes: Sequence[SimulationOutcome]) ->
     """`svg` is a plot of `plots`."""
     # What stands before the element (XML's own heading) has no place inside a page.
     inline = svg[svg.index(b"<svg") :].decode()
-    sums = _table(SUMMARY_HEAD, [(format_summary(outcome.summary), "") for outcome in outcomes])
+    sums = _format_table(SUMMARY_HEAD, [(format_summary(outcome.summary), "") for outcome in outcomes])
     decisions = sorted(
         (decision for outcome in outcomes for decision in outcome.simulated.decisions),
         key=lambda decision: decision.at_s,
     )
     rows = [(format_decision(decision), "held" if decision.is_held else "") for decision in decisions]
+    table = _format_table(DECISION_HEAD, rows) if rows else "<p>None: the cluster stays as it is.</p>"
     parts = (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>',
         f"<style>{_STYLE}</style>",
         f"<h1>{escape(title)}</h1>",
         inline,
         f"<h2>In all</h2>\n{sums}",
-        f"<h2>Decisions</h2>\n{_table(DECISION_HEAD, rows) if rows else '<p>None: the cluster stays as it is.</p>'}",
+        f"<h2>Decisions</h2>\n{table}",
         "</html>\n",
     )
     return "\n".join(parts).encode()
 
 
-def _table(head: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]) -> str:
+def _format_table(head: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]) -> str:
     lines = ["<table>", f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>"]
     for row, kind in rows:
         marked = f' class="{kind}"' if kind else ""

@@ -53,7 +53,7 @@ def draw_plot(title: str, outcomes: Sequence[SimulationOutcome], *, form: Litera
 
 
 def _draw_load(axes: Axes, outcome: SimulationOutcome) -> None:
-    samples, hours = outcome.simulated.samples, _hours(outcome)
+    samples, hours = outcome.simulated.samples, _list_hours(outcome)
     cores = [sample.cores for sample in samples]
     axes.fill_between(hours, [sample.asked_cores for sample in samples], color=_LOAD, alpha=0.45, lw=0, label="work")
     axes.plot(hours, cores, color="black", lw=1.6, drawstyle="steps-post", label="cores there are")
@@ -68,11 +68,11 @@ def _draw_load(axes: Axes, outcome: SimulationOutcome) -> None:
             )
     axes.set_ylabel("cores")
     axes.set_title(f"{_NAMES[outcome.simulated.component]}: load", loc="left")
-    _legend(axes)
+    _draw_legend(axes)
 
 
 def _draw_usage(axes: Axes, outcome: SimulationOutcome) -> None:
-    samples, hours = outcome.simulated.samples, _hours(outcome)
+    samples, hours = outcome.simulated.samples, _list_hours(outcome)
     average = [sample.average_usage for sample in samples]
     axes.plot(hours, average, color=_COLOURS[0], lw=3.0, label="average")
     axes.plot(hours, [sample.highest_usage for sample in samples], color="black", lw=1.1, label="busiest instance")
@@ -90,11 +90,11 @@ def _draw_usage(axes: Axes, outcome: SimulationOutcome) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
     axes.set_ylabel("usage")
     axes.set_title("usage", loc="left")
-    _legend(axes)
+    _draw_legend(axes)
 
 
 def _draw_instances(axes: Axes, outcome: SimulationOutcome) -> None:
-    samples, hours = outcome.simulated.samples, _hours(outcome)
+    samples, hours = outcome.simulated.samples, _list_hours(outcome)
     ground = [0] * len(samples)
     for index, kind in enumerate(outcome.kinds):
         top = [below + sample.sizes.get(kind, 0) for below, sample in zip(ground, samples, strict=True)]
@@ -116,11 +116,11 @@ def _draw_instances(axes: Axes, outcome: SimulationOutcome) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("instances")
     axes.set_title("instances, those included that start or leave", loc="left")
-    _legend(axes)
+    _draw_legend(axes)
 
 
 def _draw_cost(axes: Axes, outcome: SimulationOutcome) -> None:
-    summary, samples, hours = outcome.summary, outcome.simulated.samples, _hours(outcome)
+    summary, samples, hours = outcome.summary, outcome.simulated.samples, _list_hours(outcome)
     price = summary.cost / summary.core_hours if summary.cost is not None and summary.core_hours else None
     step_h = summary.hours / len(samples) * (1 if price is None else price)
     spent, total = [0.0], 0.0
@@ -137,7 +137,7 @@ def _draw_cost(axes: Axes, outcome: SimulationOutcome) -> None:
     compared = f"{saved:.0%} less than" if saved >= 0 else f"{-saved:.0%} more than"
     what = "core hours so far" if price is None else f"cost so far, at {price:g} per core hour"
     axes.set_title(f"{what}: {compared} the fixed size", loc="left")
-    _legend(axes)
+    _draw_legend(axes)
 
 
 def _finish(column: Sequence[Axes], outcome: SimulationOutcome) -> None:
@@ -153,10 +153,10 @@ def _finish(column: Sequence[Axes], outcome: SimulationOutcome) -> None:
     column[-1].set_xlabel("hours since the beginning")
 
 
-def _hours(outcome: SimulationOutcome) -> list[float]:
+def _list_hours(outcome: SimulationOutcome) -> list[float]:
     return [sample.at_s / _HOUR_S for sample in outcome.simulated.samples]
 
 
-def _legend(axes: Axes) -> None:
+def _draw_legend(axes: Axes) -> None:
     """Beside the drawing, so that it hides nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=8, borderaxespad=0)

@@ -44,11 +44,13 @@ class NoExternalServices:
 
 
 def has_tidb_objects(scenario: Scenario) -> bool:
-    return any(str(manifest.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for manifest in _manifests(scenario))
+    return any(
+        str(manifest.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for manifest in _list_manifests(scenario)
+    )
 
 
 def scales_tidb(scenario: Scenario) -> bool:
-    return any(manifest.get("kind") == AUTOSCALER_KIND for manifest in _manifests(scenario))
+    return any(manifest.get("kind") == AUTOSCALER_KIND for manifest in _list_manifests(scenario))
 
 
 def build_tidb_services(
@@ -70,7 +72,7 @@ def build_tidb_services(
     return parts.controller(entropy).services()
 
 
-def _manifests(scenario: Scenario) -> list[dict[str, Any]]:
+def _list_manifests(scenario: Scenario) -> list[dict[str, Any]]:
     """Of the beginning and of later steps."""
     applied = [manifest for step in scenario.steps if isinstance(step, ApplyStep) for manifest in step.manifests]
     return [*scenario.objects, *applied]

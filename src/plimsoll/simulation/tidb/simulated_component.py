@@ -86,14 +86,14 @@ class SimulatedComponent:
     def sizes(self) -> dict[str, int]:
         """Numbers of instances, including those that start or are drained: all of them are paid for."""
         sizes: dict[str, int] = {}
-        for played_set in self._sets():
+        for played_set in self._list_sets():
             sizes[played_set.form.kind] = sizes.get(played_set.form.kind, 0) + played_set.replicas
         return sizes
 
     @property
     def cores(self) -> float:
         """Of all instances, as they are paid for."""
-        return sum(played_set.replicas * played_set.form.cores for played_set in self._sets())
+        return sum(played_set.replicas * played_set.form.cores for played_set in self._list_sets())
 
     @property
     def storage_gib(self) -> float:
@@ -102,19 +102,19 @@ class SimulatedComponent:
 
     def is_changing(self, now_s: float) -> bool:
         """Whether an instance starts or is drained."""
-        return any(len(played_set.ready(now_s)) < played_set.replicas for played_set in self._sets())
+        return any(len(played_set.ready(now_s)) < played_set.replicas for played_set in self._list_sets())
 
     # ---- what is seen
 
     def measure(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
         """The load of every working instance."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
-        working = [(owner.form, instance) for owner in self._sets() for instance in owner.ready(now_s)]
+        working = [(owner.form, instance) for owner in self._list_sets() for instance in owner.ready(now_s)]
         asked = spread(
             work,
             base=[form.cores for form, _ in working if form.is_base],
             groups=[form.cores for form, _ in working if not form.is_base],
-            heat=self._heat(load),
+            heat=self._compute_hot_load(load),
         )
         return tuple(
             Measured(name=instance.name, kind=form.kind, asked_cores=cores, cores=form.cores)
@@ -127,11 +127,11 @@ class SimulatedComponent:
         filled = min(1.0, load.storage_gib / self.storage_gib) if self.storage_gib else 0.0
         return Snapshot(
             component=self.component,
-            time=self._moment(now_s),
+            time=self._to_time(now_s),
             window_seconds=_WINDOW_S,
             instances=tuple(
                 self._observe_instance(owner, instance, usage=usage[instance.name], filled=filled, now_s=now_s)
-                for owner in self._sets()
+                for owner in self._list_sets()
                 for instance in owner.ready(now_s)
             ),
         )
@@ -174,14 +174,14 @@ class SimulatedComponent:
 
     # ---- parts
 
-    def _sets(self) -> Iterator[SimulatedSet]:
+    def _list_sets(self) -> Iterator[SimulatedSet]:
         yield self._base
         yield from self._groups.values()
 
-    def _moment(self, now_s: float) -> datetime:
+    def _to_time(self, now_s: float) -> datetime:
         return self._played.begin + timedelta(seconds=now_s)
 
-    def _heat(self, load: Load) -> HotLoad:
+    def _compute_hot_load(self, load: Load) -> HotLoad:
         rule = self._played.scaled.rules.get("cpu")
         if not self._played.is_skewed or rule is None:
             return EVEN
@@ -212,14 +212,14 @@ class SimulatedComponent:
         return ObservedGroup(
             name=key,
             key=key,
-            created=self._moment(group.made_s),
+            created=self._to_time(group.made_s),
             replicas=group.replicas,
             resource_type=group.form.kind,
             size=group.form.size,
             running=group.replicas,
             registered=len(group.ready(now_s)),
-            last_change=self._moment(group.changed_s),
-            drain_record=None if since is None else _mark(self._moment(since)),
+            last_change=self._to_time(group.changed_s),
+            drain_record=None if since is None else _mark(self._to_time(since)),
             offline=0 if since is None else 1,
         )
 

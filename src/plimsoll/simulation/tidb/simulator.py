@@ -136,17 +136,17 @@ class _Notes:
     def _find_decisions(self, turned: ClosedLoopStep, *, at_s: float) -> Iterator[SimulatedDecision]:
         planned = tuple(str(reason) for reason in turned.planned)
         for done in turned.done:
-            kind, what = self._of(done.act), describe_act(done.act, added=done.added)
-            yield self._decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))
+            kind, what = self._format_act(done.act), describe_act(done.act, added=done.added)
+            yield self._build_decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))
         for held in turned.held:
             yield self._build_held(held, at_s=at_s)
         if turned.refused:
-            yield self._decision("", "cannot plan", at_s=at_s, is_held=True, why=(turned.refused,))
+            yield self._build_decision("", "cannot plan", at_s=at_s, is_held=True, why=(turned.refused,))
 
-    def _of(self, act: Act) -> str:
-        return BASE if isinstance(act, RaiseBase) else self._name(act.key)
+    def _format_act(self, act: Act) -> str:
+        return BASE if isinstance(act, RaiseBase) else self._format_name(act.key)
 
-    def _name(self, key: str) -> str:
+    def _format_name(self, key: str) -> str:
         """A group by the end of its name: the beginning is the same for all."""
         if key == self._component.homogeneous_type:
             return BASE
@@ -154,9 +154,9 @@ class _Notes:
 
     def _build_held(self, held: Held, *, at_s: float) -> SimulatedDecision:
         what = f"held: {held.reason.code}"
-        return self._decision(self._name(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
+        return self._build_decision(self._format_name(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
 
-    def _decision(
+    def _build_decision(
         self, kind: str, what: str, *, at_s: float, why: tuple[str, ...], added: int = 0, is_held: bool = False
     ) -> SimulatedDecision:
         return SimulatedDecision(

@@ -107,8 +107,10 @@ def _summarise_fixed(
     cores = float(size.cores)
     needed = [
         own.replicas,
-        _instances(max(sample.asked_cores for sample in samples), cores, thresholds.cpu_high),
-        _instances(max(sample.stored_gib for sample in samples), size.storage_bytes / _GIB, thresholds.storage_high),
+        _count_instances(max(sample.asked_cores for sample in samples), cores, thresholds.cpu_high),
+        _count_instances(
+            max(sample.stored_gib for sample in samples), size.storage_bytes / _GIB, thresholds.storage_high
+        ),
     ]
     instances = max(needed)
     core_hours = instances * cores * len(samples) * run.step_s / _HOUR_S
@@ -120,7 +122,7 @@ def _summarise_fixed(
     )
 
 
-def _instances(amount: float, of_one: float, threshold: float | None) -> int:
+def _count_instances(amount: float, of_one: float, threshold: float | None) -> int:
     return math.ceil(amount / (of_one * threshold) - _TOLERANCE) if threshold and of_one else 0
 
 

@@ -59,7 +59,7 @@ class ScenarioLoop:
                     overlay=overlay_from(str(tools.options.get("price-overlay") or ""), path="options.price-overlay"),
                 ),
                 clock=tools.clock,
-                run_planner=_inline,
+                run_planner=_run_inline,
                 profiles=profiles_from(
                     str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
                 ),
@@ -86,5 +86,5 @@ class ScenarioLoop:
         return self._parts.reporter.metrics.collect_samples()
 
 
-async def _inline(plan: Callable[[], T]) -> T:
+async def _run_inline(plan: Callable[[], T]) -> T:
     return plan()

@@ -28,7 +28,7 @@ class GroupNames:
         taken = {group_id for group_id in listed if not _is_changed(group_id)}
         for group_id in listed:
             if _is_changed(group_id) and group_id not in self._name_of:
-                self._name_of[group_id] = name = _free(_format_name(group_id), taken)
+                self._name_of[group_id] = name = _choose_free_name(_format_name(group_id), taken)
                 taken.add(name)
         self._id_of = {name: group_id for group_id, name in self._name_of.items()}
 
@@ -51,17 +51,17 @@ class GroupNames:
         if group not in self._name_of:
             return manifest
         name = self._name_of[group]
-        called = self._node_name(meta["name"])
+        called = self._get_node_name(meta["name"])
         return {**manifest, "metadata": {**meta, "name": called, "labels": {**labels, GROUP_LABEL: name}}}
 
     def _on_its_node(self, pod: Json) -> Json:
         spec = pod.get("spec")
         node = spec.get("nodeName") if isinstance(spec, dict) else None
-        if not isinstance(node, str) or self._node_name(node) == node:
+        if not isinstance(node, str) or self._get_node_name(node) == node:
             return pod
-        return {**pod, "spec": {**pod["spec"], "nodeName": self._node_name(node)}}
+        return {**pod, "spec": {**pod["spec"], "nodeName": self._get_node_name(node)}}
 
-    def _node_name(self, written: str) -> str:
+    def _get_node_name(self, written: str) -> str:
         """`A-0` is the first node of group A, whatever the name of its object."""
         ids = [group_id for group_id in self._name_of if re.fullmatch(re.escape(group_id) + r"-\d+", written)]
         if not ids:
@@ -78,7 +78,7 @@ def _format_name(group: str) -> str:
     return _REFUSED.sub("-", group.lower()).strip("-.") or "group"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _choose_free_name(name: str, taken: set[str]) -> str:
     number = 1
     found = name
     while found in taken:

@@ -28,42 +28,43 @@ Json = dict[str, Any]
 
 
 async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
-    pods = await _items(world, "/api/v1/pods")
-    nodes = await _items(world, "/api/v1/nodes")
+    pods = await _list_items(world, "/api/v1/pods")
+    nodes = await _list_items(world, "/api/v1/nodes")
     return {
         "loops": list(loops),
-        "requests": {_key(item): _request(world, item) for item in await _items(world, _REQUESTS)},
+        "requests": {_get_key(item): _build_request(world, item) for item in await _list_items(world, _REQUESTS)},
         "nodeGroups": {
-            world.group_names.id_of(item["metadata"]["name"]): _group(item) for item in await _items(world, _GROUPS)
+            world.group_names.id_of(item["metadata"]["name"]): _build_group(item)
+            for item in await _list_items(world, _GROUPS)
         },
-        "nodes": _nodes(nodes, pods, world.group_names),
+        "nodes": _build_nodes(nodes, pods, world.group_names),
         "providerCalls": [_call(call_record, world.group_names) for call_record in world.log],
-        "events": _events(await _items(world, "/api/v1/events")),
-        "metrics": await _metrics(world),
-        "pods": {_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
+        "events": _build_events(await _list_items(world, "/api/v1/events")),
+        "metrics": await _get_metrics(world),
+        "pods": {_get_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
     }
 
 
-async def _items(world: World, path: str) -> list[Json]:
+async def _list_items(world: World, path: str) -> list[Json]:
     """Objects by namespace and name."""
     listed = await world.client.get_json(path)
     return sorted(listed["items"], key=lambda item: (item["metadata"].get("namespace", ""), item["metadata"]["name"]))
 
 
-def _key(obj: Json) -> str:
+def _get_key(obj: Json) -> str:
     return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
 
 
-def _request(world: World, obj: Json) -> Json:
+def _build_request(world: World, obj: Json) -> Json:
     status = obj.get("status") or {}
     return {
         "conditions": status.get("conditions") or [],
         "details": status.get("provisioningClassDetails") or {},
-        "history": world.requests.of(_key(obj)),
+        "history": world.requests.of(_get_key(obj)),
     }
 
 
-def _group(obj: Json) -> Json:
+def _build_group(obj: Json) -> Json:
     spec = obj["spec"]
     template = spec.get("template") or {}
     return {
@@ -77,10 +78,10 @@ def _group(obj: Json) -> Json:
     }
 
 
-def _nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json:
+def _build_nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json:
     on: dict[str, list[str]] = {}
     for pod in pods:
-        on.setdefault(pod["spec"].get("nodeName") or "", []).append(_key(pod))
+        on.setdefault(pod["spec"].get("nodeName") or "", []).append(_get_key(pod))
     found: Json = {}
     for node in nodes:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
@@ -99,18 +100,18 @@ def _call(record: CallRecord, names: GroupNames) -> Json:
     return {**call, "message": record.message} if record.message else call
 
 
-def _events(events: list[Json]) -> list[Json]:
-    return sorted((_event(event) for event in events), key=lambda row: (row["time"], *map(str, row.values())))
+def _build_events(events: list[Json]) -> list[Json]:
+    return sorted((_build_event(event) for event in events), key=lambda row: (row["time"], *map(str, row.values())))
 
 
-def _event(obj: Json) -> Json:
+def _build_event(obj: Json) -> Json:
     about = obj.get("involvedObject") or {}
     first = obj.get("firstTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
     series = obj.get("series") or {}
     last = obj.get("lastTimestamp") or series.get("lastObservedTime") or first
     return {
-        "time": _plain(last),
-        "firstTime": _plain(first),
+        "time": _format_time(last),
+        "firstTime": _format_time(first),
         "count": series.get("count") or obj.get("count") or 1,
         "type": obj.get("type", ""),
         "reason": obj.get("reason", ""),
@@ -120,12 +121,12 @@ def _event(obj: Json) -> Json:
     }
 
 
-def _plain(time: str) -> str:
+def _format_time(time: str) -> str:
     """The time without zero microseconds, which some Events have."""
     return time.replace(".000000Z", "Z")
 
 
-async def _metrics(world: World) -> dict[str, float]:
+async def _get_metrics(world: World) -> dict[str, float]:
     costs = await world.cloud.costs()
     spent: dict[str, float] = {}
     for cost in costs:

@@ -76,7 +76,7 @@ class Seeder:
             await self.put(manifest, path=path, manager=manager)
         except InvalidInput as error:
             if isinstance(error.__cause__, ApiError):
-                raise _at_its_field(error.__cause__, path) from error
+                raise _build_field_error(error.__cause__, path) from error
             raise
 
     async def put(self, manifest: Json, *, path: str, manager: str = SCENARIO) -> None:
@@ -84,14 +84,14 @@ class Seeder:
 
         Fields that `manager` applied before and that are missing now are removed; fields of other managers stay.
         """
-        resource = self._resource_of(manifest, path=path)
+        resource = self._find_resource(manifest, path=path)
         metadata = manifest["metadata"]
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
         if namespace:
             await self.ensure_namespace(namespace)
         key = Key(resource.stored_as, namespace, metadata["name"])
         is_new = self._server.store.get(key) is None
-        body = prepare_for_server(manifest, namespace=namespace, uid_of=self._uid_of)
+        body = prepare_for_server(manifest, namespace=namespace, uid_of=self._get_uid)
         if "status" in manifest and resource.find_subresource("status") is None:
             body["status"] = manifest["status"]
         try:
@@ -112,7 +112,7 @@ class Seeder:
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
             "name": entry.name,
-            "uid": self._uid_of("ReplicaSet", entry.namespace, entry.name),
+            "uid": self._get_uid("ReplicaSet", entry.namespace, entry.name),
             "controller": True,
             "blockOwnerDeletion": True,
         }
@@ -148,7 +148,7 @@ class Seeder:
     def _build_apply(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
         """A call of its own: no struct is there for every kind that a file may hold."""
         calls = self._client.calls
-        path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace)
+        path = calls.build_path(build_plain_resource(resource), key.name, namespace=key.namespace)
         return calls.patch(
             path,
             encode_json(body),
@@ -166,14 +166,14 @@ class Seeder:
         ):
             return
         calls = self._client.calls
-        path = calls.path(build_plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
+        path = calls.build_path(build_plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
         await self._client.call(
             calls.patch(
                 path, encode_json({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"}
             )
         )
 
-    def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
+    def _find_resource(self, manifest: Json, *, path: str) -> ServedResource:
         resource = self._server.registry.find_kind(manifest["apiVersion"], manifest["kind"])
         if resource is None:
             raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
@@ -183,29 +183,29 @@ class Seeder:
         """So that owner references may leave the uid out, whichever of the two objects comes first."""
         for manifest in manifests:
             metadata = manifest["metadata"]
-            known_as = self._reference(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
+            known_as = self._build_reference(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
             self._reserved_uids[known_as] = (
                 metadata.get("uid") or self._reserved_uids.get(known_as) or self._entropy.generate_uid()
             )
 
-    def _reference(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
+    def _build_reference(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
         """An object as those in a namespace refer to it."""
-        resource = self._by_kind(kind)
+        resource = self._find_by_kind(kind)
         return (kind, namespace if resource is None or resource.namespaced else "", name)
 
-    def _by_kind(self, kind: str) -> ServedResource | None:
+    def _find_by_kind(self, kind: str) -> ServedResource | None:
         return next((resource for resource in self._server.registry if resource.kind == kind), None)
 
-    def _uid_of(self, kind: str, namespace: str, name: str) -> str:
-        if present := self._present_uid(kind, namespace, name):
+    def _get_uid(self, kind: str, namespace: str, name: str) -> str:
+        if present := self._find_uid(kind, namespace, name):
             return present
-        known_as = self._reference(kind, namespace, name)
+        known_as = self._build_reference(kind, namespace, name)
         if known_as not in self._reserved_uids:
             self._reserved_uids[known_as] = self._entropy.generate_uid()
         return self._reserved_uids[known_as]
 
-    def _present_uid(self, kind: str, namespace: str, name: str) -> str:
-        resource = self._by_kind(kind)
+    def _find_uid(self, kind: str, namespace: str, name: str) -> str:
+        resource = self._find_by_kind(kind)
         if resource is None:
             return ""
         found = self._server.store.get(Key(resource.stored_as, namespace if resource.namespaced else "", name))
@@ -213,12 +213,12 @@ class Seeder:
 
     def _note_owners(self, body: Json, namespace: str) -> None:
         for owner in body["metadata"].get("ownerReferences") or ():
-            if self._present_uid(owner["kind"], namespace, owner["name"]) != owner["uid"]:
+            if self._find_uid(owner["kind"], namespace, owner["name"]) != owner["uid"]:
                 self.absent_owners.add(owner["uid"])
 
     async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
         metadata = manifest["metadata"]
-        reserved = self._reserved_uids.pop(self._reference(manifest["kind"], key.namespace, key.name), "")
+        reserved = self._reserved_uids.pop(self._build_reference(manifest["kind"], key.namespace, key.name), "")
         uid = reserved or metadata.get("uid")
         now = format_time(self._server.clock.now())
 
@@ -266,7 +266,7 @@ def _keep_given_taints(body: Json, manifest: Json) -> None:
         body.get("spec", {}).pop("taints", None)
 
 
-def _at_its_field(error: ApiError, path: str) -> InvalidInput:
+def _build_field_error(error: ApiError, path: str) -> InvalidInput:
     """The field of the file that the server means."""
     fields = (cause.field.removeprefix("spec.") for cause in error.causes if cause.field.startswith("spec."))
     field = next(fields, "")

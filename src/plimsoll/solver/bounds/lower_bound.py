@@ -151,18 +151,18 @@ def _merge_classes(relaxation: Relaxation) -> Relaxation:
     cell = split_alike(relaxation.sizes, relaxation.counts, kinds, CELLS)
     counts: Floats = np.bincount(cell, weights=relaxation.counts).astype(np.float64)
 
-    def mean(amounts: Floats) -> Floats:
+    def compute_mean(amounts: Floats) -> Floats:
         """The mean over the items of each cell; amounts and means are [any, classes or cells]."""
         sums = [np.bincount(cell, weights=row * relaxation.counts) for row in amounts]
         return np.array(sums) / counts
 
     return Relaxation(
         classes=np.arange(len(counts)),
-        sizes=mean(relaxation.sizes.T).T.copy(),
+        sizes=compute_mean(relaxation.sizes.T).T.copy(),
         counts=counts,
         capacity=relaxation.capacity,
         price=relaxation.price,
-        fit=mean(relaxation.fit),
+        fit=compute_mean(relaxation.fit),
     )
 
 

@@ -79,12 +79,12 @@ def place_or_prove(
     demand: FillDemand, nodes: ExistingNodes, effort: Effort, new_nodes: NewNodes | None = None
 ) -> SearchResult:
     """Place the whole demand on the nodes, or prove that it cannot be done."""
-    if _totals_forbid(demand, nodes):
+    if _do_totals_forbid(demand, nodes):
         return Impossible(proof=Proof.SUMS)
     if int((demand.counts > 0).sum()) * len(nodes.free) > _MOST_PAIRS:
         return Unknown()
     rooms = _compute_rooms(demand, nodes)
-    if _sums_forbid(demand, nodes, rooms):
+    if _do_sums_forbid(demand, nodes, rooms):
         return Impossible(proof=Proof.SUMS)
     many = _get_multiplicity(nodes)
     if int((rooms > 0).sum(axis=0) @ many) <= MOST_VARIABLES:
@@ -267,12 +267,12 @@ def _compute_rooms(demand: FillDemand, standing: ExistingNodes) -> Ints:
     return np.asarray(np.minimum(rooms.clip(0), demand.counts.clip(0)[:, None]), dtype=np.int64)
 
 
-def _totals_forbid(demand: FillDemand, standing: ExistingNodes) -> bool:
+def _do_totals_forbid(demand: FillDemand, standing: ExistingNodes) -> bool:
     need = (demand.requests * demand.counts.clip(0)[:, None]).sum(axis=0)
     return bool((need > (standing.free.clip(0) * _get_multiplicity(standing)[:, None]).sum(axis=0)).any())
 
 
-def _sums_forbid(demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> bool:
+def _do_sums_forbid(demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> bool:
     many = _get_multiplicity(standing)
     if (rooms @ many < demand.counts).any():
         return True

@@ -118,7 +118,7 @@ def order_most_constrained_first(demand: FillDemand, nodes: ExistingNodes, tiers
         uncapped &= demand.per_bin >= demand.counts
     if demand.exclusive is not None:
         uncapped &= ~demand.exclusive.any(axis=1)
-    size = compute_size_shares(demand.requests, _total_free(nodes))
+    size = compute_size_shares(demand.requests, _sum_free(nodes))
     return np.lexsort((np.arange(classes), -size, uncapped, choice, np.zeros(classes) if tiers is None else tiers))
 
 
@@ -194,7 +194,7 @@ def _build_rows(demand: FillDemand, standing: ExistingNodes) -> Table:
     return rows
 
 
-def _total_free(standing: ExistingNodes) -> Ints:
+def _sum_free(standing: ExistingNodes) -> Ints:
     many = 1 if standing.multiplicity is None else standing.multiplicity[:, None]
     return np.asarray((standing.free.clip(0) * many).sum(axis=0), dtype=np.int64)
 

@@ -164,7 +164,7 @@ class Finalization:
         if problem := await self._end_drains(clusters, end_drain):
             return DeletionWaits(message=f"the removal of a store cannot be cancelled now: {problem}")
         for cluster in clusters:
-            await self._disown(cluster.metadata, owner=autoscaler.metadata.uid)
+            await self._remove_owner_reference(cluster.metadata, owner=autoscaler.metadata.uid)
         return await self._release(autoscaler, "the clusters that it created stay, without an owner")
 
     async def _delete(
@@ -194,7 +194,7 @@ class Finalization:
             return True
         return found.metadata.uid != metadata.uid
 
-    async def _disown(self, metadata: ObjectMeta, *, owner: str) -> None:
+    async def _remove_owner_reference(self, metadata: ObjectMeta, *, owner: str) -> None:
         """Remove the owner reference. The object is read again, because cancelling a drain has written to it."""
         name, namespace = metadata.name, metadata.namespace
         try:

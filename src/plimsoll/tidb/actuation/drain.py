@@ -270,7 +270,7 @@ class _Call:
         _log.info("store.leaders_evicted", cluster=self.drain.cluster, store=store_id)
         failed = await self._pd.evict_leaders(store_id)
         if isinstance(failed, EvictionExisted) or (isinstance(failed, PdFailed) and failed.has_existed):
-            await self._disclaim(store_id)
+            await self._record_foreign_eviction(store_id)
         if not isinstance(failed, PdFailed):
             self._evicting.add(store_id)
             self._ended.discard(store_id)
@@ -282,7 +282,7 @@ class _Call:
             self._is_refused = True
         return None
 
-    async def _disclaim(self, store_id: int) -> None:
+    async def _record_foreign_eviction(self, store_id: int) -> None:
         """Record that an eviction is not ours: it was there before this call recorded it, and PD did not list it."""
         record = self.drain.record
         if store_id in self._claimed and record is not None:

@@ -188,14 +188,14 @@ async def _write_slice(client: Client, body: dict[str, Any], existing: EndpointS
     if existing is None:
         await client.create(EndpointSlice, body, namespace=namespace)
         return True
-    if _comparison_key(msgspec.convert(body, EndpointSlice, strict=False)) == _comparison_key(existing):
+    if _get_comparison_key(msgspec.convert(body, EndpointSlice, strict=False)) == _get_comparison_key(existing):
         return False
     change = {key: body[key] for key in ("endpoints", "ports")}
     await client.merge_patch(EndpointSlice, existing.metadata.name, change, namespace=namespace)
     return True
 
 
-def _comparison_key(endpoint_slice: EndpointSlice) -> tuple[object, ...]:
+def _get_comparison_key(endpoint_slice: EndpointSlice) -> tuple[object, ...]:
     return endpoint_slice.endpoints, endpoint_slice.ports
 
 

@@ -35,7 +35,7 @@ async def list_clusters(client: Client, namespace: str, *, known: Collection[str
     """All TidbClusters of a namespace. Raises `UnreadableAnswer` for a known cluster that cannot be decoded."""
     found: dict[str, RawObject[TidbCluster]] = {}
     unreadable: dict[str, str] = {}
-    async for page in client.pages_with_raw(TidbCluster, Selection(namespace=namespace)):
+    async for page in client.iterate_raw_pages(TidbCluster, Selection(namespace=namespace)):
         for bad in page.listed.bad:
             log.warning("object.unreadable", kind=bad.kind, namespace=namespace, name=bad.name, problem=bad.problem)
             unreadable[bad.name] = bad.problem

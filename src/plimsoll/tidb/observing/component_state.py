@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput, InvalidQuantity
-from plimsoll.kube.managed_fields import last_written_at
+from plimsoll.kube.managed_fields import find_last_write_time
 from plimsoll.tidb.model.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedComponent, ObservedGroup, Size
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
@@ -68,7 +68,7 @@ def observe_component(
         scaled=get_scaled_component(effective, component),
         base=_build_base(observed.base, component, registered=registered, entries=_read_entries(observed, component)),
         groups=tuple(
-            _group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))
+            _build_group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))
             for raw in clusters_of(observed, component)
         ),
         status=_read_entries(observed, component),
@@ -121,12 +121,12 @@ def _build_base(
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
         last_change=None
         if is_recorded
-        else last_written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
+        else find_last_write_time(cluster.raw, ("spec", component, "replicas"), manager=NAME),
         config_problem=find_config_problem(own.config, component) if own is not None else "",
     )
 
 
-def _group(
+def _build_group(
     cluster: RawObject[TidbCluster], component: Component, *, registered: Mapping[str, int], pods: Iterable[Pod]
 ) -> ObservedGroup:
     metadata, own = cluster.metadata, component_of_cluster(cluster.view, component)

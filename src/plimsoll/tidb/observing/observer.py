@@ -106,7 +106,7 @@ class InformerNodeLister:
     """
 
     def __init__(self, informers: SharedInformerFactory, client: Client) -> None:
-        self._informer = informers.informer_for(Node)
+        self._informer = informers.get_informer(Node)
         self._client = client
         self._known: dict[str, Node] = {}
 
@@ -253,7 +253,7 @@ class Observer:
 
     async def _list(self, of: type[T], namespace: str) -> list[RawObject[T]]:
         found: list[RawObject[T]] = []
-        async for page in self._client.pages_with_raw(of, Selection(namespace=namespace)):
+        async for page in self._client.iterate_raw_pages(of, Selection(namespace=namespace)):
             for bad in page.listed.bad:
                 log.warning(
                     "object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name, problem=bad.problem
@@ -340,10 +340,10 @@ def find_older_autoscalers(
 ) -> dict[Component, str]:
     """The older autoscaler of the same cluster, for each component that it scales too."""
     found: dict[Component, str] = {}
-    for other in sorted(others, key=_age_key):
+    for other in sorted(others, key=_get_age_key):
         if (
             _is_same(other, autoscaler)
-            or _age_key(other) >= _age_key(autoscaler)
+            or _get_age_key(other) >= _get_age_key(autoscaler)
             or not _is_same_base(other, autoscaler)
         ):
             continue
@@ -356,7 +356,7 @@ def find_older_autoscalers(
     return found
 
 
-def _age_key(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
+def _get_age_key(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
     """A sort key: the oldest first, then by name. An autoscaler without a creation time counts as new."""
     metadata = autoscaler.metadata
     created = metadata.creation_timestamp

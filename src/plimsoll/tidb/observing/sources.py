@@ -56,13 +56,13 @@ class Sources:
     # ---- advice
 
     async def request_plans(self, observed: Observed, strategy: Strategy) -> PlannerAnswer | NoAnswer:
-        base = _base_of(observed)
+        base = _get_base(observed)
         answer = await self.planner.request_plans(base, write_strategy(strategy))
         return read_answer(answer, strategy.component)
 
     async def request_recommendation(self, observed: Observed, component: Component) -> int | NoAnswer:
         """The recommendation of a component's external service, not limited by `maxReplicas`."""
-        base, scaled = _base_of(observed), get_scaled_component(observed.autoscaler, component)
+        base, scaled = _get_base(observed), get_scaled_component(observed.autoscaler, component)
         assert scaled is not None
         assert scaled.external is not None
         question = RecommendationRequest(
@@ -118,10 +118,10 @@ class Sources:
     # ---- PD
 
     def pd(self, observed: Observed) -> PdClient:
-        return self.pds.client_for(_base_of(observed))
+        return self.pds.client_for(_get_base(observed))
 
 
-def _base_of(observed: Observed) -> TidbCluster:
+def _get_base(observed: Observed) -> TidbCluster:
     assert observed.base is not None, "sources need a base cluster"
     return observed.base.view
 

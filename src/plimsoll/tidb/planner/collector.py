@@ -145,7 +145,7 @@ def _build_instance(
         namespace=member.pod.namespace if member.pod else "",
         store_id=member.store_id,
         state=member.state,
-        engine=_engine_of(member),
+        engine=_get_engine(member),
         base=member.is_base,
         labels=member.labels,
         cpu_used_seconds=used,
@@ -157,7 +157,7 @@ def _build_instance(
     return instance, "" if member.is_tiflash or member.is_leaving else problem
 
 
-def _engine_of(member: Member) -> str:
+def _get_engine(member: Member) -> str:
     if member.store_id is None:
         return ""
     return "tiflash" if member.is_tiflash else "tikv"

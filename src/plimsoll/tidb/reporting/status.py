@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from plimsoll.kube.conditions import condition_json
+from plimsoll.kube.conditions import to_json
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.objects.api.tidb import GroupScalingStatus, TidbClusterAutoScaler
@@ -149,7 +149,7 @@ def _write_condition(condition: Condition, before: Json | None, desired: Desired
         last_transition_time=desired.at,
         observed_generation=desired.generation,
     )
-    return {**condition_json(current), **({"lastTransitionTime": since} if since else {})}
+    return {**to_json(current), **({"lastTransitionTime": since} if since else {})}
 
 
 def _get_status(raw: bytes) -> Json:

@@ -62,7 +62,7 @@ def read_strategies(data: bytes) -> tuple[Strategy, ...]:
     form = read_wire(_StrategyForm, data)
     if not form.rules:
         raise InvalidInput("must have at least one rule", path="rules")
-    resources = _by_type(form.resources)
+    resources = _index_by_type(form.resources)
     strategies: list[Strategy] = []
     for index, rule in enumerate(form.rules):
         if any(rule.component is earlier.component for earlier in strategies):
@@ -91,7 +91,7 @@ def write_strategy(strategy: Strategy) -> bytes:
     return msgspec.json.encode(form, order="deterministic")
 
 
-def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
+def _index_by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
     resources: dict[str, ResourceType] = {}
     for index, form in enumerate(forms):
         path = f"resources[{index}]"

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
-from plimsoll.kube.informer.events import Deletion, changes_between, view_of
+from plimsoll.kube.informer.events import Deletion, get_view, list_changes
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.embedded_api import status_reply
@@ -49,18 +49,18 @@ def bad(version: str, *, uid: str = "u") -> BadObject:
     ],
 )
 def test_what_is_told_follows_from_two_states(before: Any, after: Any, told: tuple[Any, ...]):
-    assert changes_between(before, after) == told
+    assert list_changes(before, after) == told
 
 
 def test_a_deletion_that_was_seen_tells_the_last_state():
     seen = Deletion(last=good("3"), is_inferred=False)
-    assert changes_between(good("1"), None, seen) == (Deleted(last=good("3")),)
+    assert list_changes(good("1"), None, seen) == (Deleted(last=good("3")),)
 
 
 def test_the_same_version_with_another_content_is_an_update():
     # A server restored from a backup gives versions a second time.
     other = Widget(metadata=good("1").metadata, spec=WidgetSpec(size=9))
-    assert changes_between(good("1"), other) == (Updated(old=good("1"), new=other),)
+    assert list_changes(good("1"), other) == (Updated(old=good("1"), new=other),)
 
 
 class GatedHandler:
@@ -215,7 +215,7 @@ def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw:
         world.put("watched")
         world.run.settle()
         found = [present(informer.cache.get(name, "here")) for name in ("listed", "watched")]
-        assert [(view_of(cached).kind, view_of(cached).api_version) for cached in found] == [("", "")] * 2
+        assert [(get_view(cached).kind, get_view(cached).api_version) for cached in found] == [("", "")] * 2
         if keep_raw:
             listed, watched = (json.loads(cached.raw) for cached in found)
             assert listed.keys() == watched.keys() == {"metadata", "spec"}

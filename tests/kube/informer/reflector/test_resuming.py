@@ -149,7 +149,7 @@ def test_where_the_server_sends_no_bookmarks_a_quiet_cache_stays_fresh_and_in_no
         informer = world.running()
         for _ in range(720):
             world.run.advance_by(5)
-            assert informer.age_s() <= InformerSettings().silence_s + 5
+            assert informer.get_age_s() <= InformerSettings().silence_s + 5
             assert informer.status.trouble == ""
         assert informer.status.relists == 0
         assert [entry for entry in logs if entry["log_level"] == "warning"] == []
@@ -166,7 +166,7 @@ def test_a_server_that_answers_nothing_more_is_noticed_within_silence_and_probe(
         settings = InformerSettings()
         world.run.advance_by(settings.silence_s + settings.probe_timeout_s + 5)
         assert "no answer" in informer.status.trouble
-        assert informer.age_s() > settings.silence_s
+        assert informer.get_age_s() > settings.silence_s
         world.line.stalls_calls = False
         world.put("a")
         world.run.advance_by(60)
@@ -193,7 +193,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_resumed():
         world.put("a")
         world.run.advance_by(95)
         assert known(informer) == {}
-        assert informer.age_s() == pytest.approx(95)
+        assert informer.get_age_s() == pytest.approx(95)
         world.run.advance_by(10)
         assert known(informer) == world.truth()
         assert informer.status.relists == 0
@@ -206,7 +206,7 @@ def test_a_watch_that_ends_again_and_again_is_not_opened_in_a_hurry():
         informer = world.running(InformerSettings(shortest_watch_s=1, longest_watch_s=1, reopen_after_s=5))
         world.run.advance_by(100)
         assert len(world.line.watches) <= 21
-        assert informer.age_s() < 60
+        assert informer.get_age_s() < 60
 
 
 @pytest.mark.parametrize("down_s", [0.0, 60.0])
@@ -265,13 +265,13 @@ def test_until_what_could_not_be_read_is_listed_the_cache_is_as_old_as_that():
         # The first one was listed at once, the second has to wait for its turn; bookmarks make it no younger.
         assert informer.status.is_suspect
         world.run.advance_by(190)
-        assert informer.age_s() == pytest.approx(200, abs=1)
+        assert informer.get_age_s() == pytest.approx(200, abs=1)
         heard_at = informer.status.last_heard_at
         assert heard_at is not None
         assert (world.clock.now() - heard_at).total_seconds() < 70
         world.run.advance_by(200)
         assert not informer.status.is_suspect
-        assert informer.age_s() < 70
+        assert informer.get_age_s() < 70
         assert known(informer) == world.truth()
 
 
@@ -335,6 +335,6 @@ def test_before_the_first_list_nothing_is_known_and_the_cache_is_infinitely_old(
         world.run.spawn(informer.run())
         world.run.advance_by(10)
         assert not informer.has_synced
-        assert informer.age_s() == float("inf")
+        assert informer.get_age_s() == float("inf")
         assert informer.status.last_heard_at is None
         assert "connection refused" in informer.status.trouble

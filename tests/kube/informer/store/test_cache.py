@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.codec.decode_problems import BadObject
@@ -34,7 +34,7 @@ def by_size(one: Widget) -> list[int]:
 def filled(*values: Widget | BadObject) -> WritableCache[Widget]:
     cache: WritableCache[Widget] = WritableCache()
     for value in values:
-        cache.put(key_of(value), value)
+        cache.put(get_key(value), value)
     return cache
 
 
@@ -74,16 +74,16 @@ def test_an_index_always_holds_what_a_search_would_find(steps: list[Any]):
         if isinstance(step, str):
             cache.remove(Key("here", step))
         else:
-            cache.put(key_of(step), step)
+            cache.put(get_key(step), step)
         for size in range(3):
-            found = {widget.metadata.name for widget in cache.by_index("size", size)}
+            found = {widget.metadata.name for widget in cache.list_by_index("size", size)}
             assert found == {widget.metadata.name for widget in cache.list() if widget.spec.size == size}
 
 
 def test_an_index_added_late_knows_what_is_there():
     cache = filled(good("a", size=5))
     cache.add_index("size", by_size)
-    assert cache.by_index("size", 5) == (good("a", size=5),)
+    assert cache.list_by_index("size", 5) == (good("a", size=5),)
 
 
 @pytest.mark.parametrize("keys_of", [lambda _one: 1 / 0, lambda _one: [[]], lambda _one: 5])
@@ -95,12 +95,12 @@ def test_an_index_function_that_fails_is_told_once_and_leaves_the_object_out(key
             cache.put(Key("here", name), good(name))
             cache.remove(Key("here", name))
     assert [entry["event"] for entry in logs] == ["informer.index_failed"]
-    assert cache.by_index("odd", 5) == ()
+    assert cache.list_by_index("odd", 5) == ()
 
 
 def test_an_index_that_nobody_added_is_named():
     with pytest.raises(InvalidInput, match="'nodes'"):
-        filled().by_index("nodes", "n")
+        filled().list_by_index("nodes", "n")
 
 
 def test_an_index_name_is_taken_once():
@@ -120,8 +120,8 @@ def test_an_informer_keeps_its_indexes_up_to_date():
         world.put("a", 2)
         world.put("b", 2)
         world.run.settle()
-        assert informer.cache.by_index("size", 1) == ()
-        assert [cached.metadata.name for cached in informer.cache.by_index("size", 2)] == ["a", "b"]
+        assert informer.cache.list_by_index("size", 1) == ()
+        assert [cached.metadata.name for cached in informer.cache.list_by_index("size", 2)] == ["a", "b"]
 
 
 def test_bytes_are_kept_for_kinds_that_are_copied():

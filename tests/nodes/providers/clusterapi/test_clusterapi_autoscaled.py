@@ -50,7 +50,7 @@ class AutoscaledCapiCluster(CapiCluster):
                 stepped=True,
             )
         )
-        for service in informers.services():
+        for service in informers.list_services():
             self.run.spawn(_run(service.run))
         self.run.settle()
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Generic
 import structlog
 
 from plimsoll.kube.informer.delivery.pending import PendingNotifications, is_of_other_object
-from plimsoll.kube.informer.events import V, changes_between
+from plimsoll.kube.informer.events import V, list_changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -68,7 +68,7 @@ class HandlerRunner(Generic[V]):
         # Changes of the current object that are not delivered yet.
         self._current_changes: deque[Change[V]] = deque()
         # The objects that existed when the handler was added, and are not delivered yet. They come first.
-        self._initial_names = cache.names()
+        self._initial_names = cache.list_names()
         self._has_work = bool(self._initial_names)
         self._is_busy = False
         self._batches_to_sync: int | None = None
@@ -225,7 +225,7 @@ class HandlerRunner(Generic[V]):
                 # Popped one by one: a change of an object that is still in delivery needs no second notification.
                 key = self._next.popleft()
                 known = self._in_delivery.pop(key)
-                changes = changes_between(known, self._cache.get_state(key), self._deletions.pop(key, None))
+                changes = list_changes(known, self._cache.get_state(key), self._deletions.pop(key, None))
                 if changes:
                     self._current_changes.extend(changes)
                     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic
 
-from plimsoll.kube.informer.events import Deletion, V, changes_between, is_other_object
+from plimsoll.kube.informer.events import Deletion, V, is_other_object, list_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ class PendingNotifications(Generic[V]):
             self._notifications = [
                 (key, change)
                 for key, known in self.known.items()
-                for change in changes_between(known, get_state(key), deletions.get(key))
+                for change in list_changes(known, get_state(key), deletions.get(key))
             ]
         return self._notifications
 

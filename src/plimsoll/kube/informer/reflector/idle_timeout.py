@@ -48,9 +48,9 @@ class IdleTimeout:
         self._set_alarm()
 
     def _set_alarm(self) -> None:
-        self._alarm = self._loop.call_at(self._heard_s + self._longest_s, self._ring)
+        self._alarm = self._loop.call_at(self._heard_s + self._longest_s, self._on_timeout)
 
-    def _ring(self) -> None:
+    def _on_timeout(self) -> None:
         if self._heard_s + self._longest_s > self._loop.time():
             self._set_alarm()
         else:

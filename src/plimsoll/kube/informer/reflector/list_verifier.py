@@ -57,7 +57,7 @@ class ListVerifier(Generic[V]):
         for key in spread(sorted(regressed), _READ_ONE_BY_ONE):
             found = await self._read(key)
             if found is not None and is_newer(found[1], regressed[key]):
-                raise UnreadableAnswer(f"the list of {self._lister_watcher.name} is older than {_name(key)}")
+                raise UnreadableAnswer(f"the list of {self._lister_watcher.name} is older than {_format_name(key)}")
         try:
             existing = await self._find_existing(missing)
         except Forbidden:
@@ -73,8 +73,8 @@ class ListVerifier(Generic[V]):
     async def _find_existing(self, missing: Sequence[KeyTuple]) -> str:
         for key in spread(missing, _READ_ONE_BY_ONE):
             found = await self._read(key)
-            if found is not None and found[0] == self._updater.uid_of(key):
-                return _name(key)
+            if found is not None and found[0] == self._updater.get_uid(key):
+                return _format_name(key)
         return ""
 
     async def _read(self, key: KeyTuple) -> tuple[str, str] | None:
@@ -97,6 +97,6 @@ def spread(keys: Sequence[KeyTuple], most: int) -> Sequence[KeyTuple]:
     return keys if len(keys) <= most else [keys[index * len(keys) // most] for index in range(most)]
 
 
-def _name(key: KeyTuple) -> str:
+def _format_name(key: KeyTuple) -> str:
     namespace, name = key
     return f"{namespace}/{name}" if namespace else name

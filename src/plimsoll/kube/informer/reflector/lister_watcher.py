@@ -29,8 +29,8 @@ class ListerWatcher:
         self._kind = kind
         self._selection = selection
         self._list_timeout_s = list_timeout_s
-        resource = client.calls.resource(kind)
-        self._path = client.calls.listing(resource, selection)
+        resource = client.calls.get_resource(kind)
+        self._path = client.calls.build_list_path(resource, selection)
         self.name = resource.full_name
         self.struct: type[WireObject] = resource.struct
         self.keep_raw = keep_raw
@@ -54,7 +54,7 @@ class ListerWatcher:
         except NotFound:
             return None
         metadata = members(members(raw).get("metadata", b""))
-        return _text(metadata.get("uid", b"")), _text(metadata.get("resourceVersion", b""))
+        return _format_json(metadata.get("uid", b"")), _format_json(metadata.get("resourceVersion", b""))
 
     async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:
         return await self._client.watch(
@@ -72,7 +72,7 @@ class ListerWatcher:
         )
 
 
-def _text(json: bytes) -> str:
+def _format_json(json: bytes) -> str:
     try:
         return msgspec.json.decode(json, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):

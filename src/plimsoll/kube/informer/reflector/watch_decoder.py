@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Raw
 
 from plimsoll.core.values import Wire
-from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
-from plimsoll.kube.informer.events import V, key_tuple_of
+from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, build_error
+from plimsoll.kube.informer.events import V, get_key_tuple
 from plimsoll.kube.informer.reflector.type_meta import strip_type_meta, strip_type_meta_with_raw
-from plimsoll.kube.requests.status_errors import status_error
+from plimsoll.kube.requests.status_errors import read_status_error
 from plimsoll.objects.api.meta import MicroTime, WireObject
 from plimsoll.objects.codec.decode_problems import BadObject, problem_of
 from plimsoll.objects.codec.decoding import RawObject, decode_object, decode_with_raw
@@ -161,7 +161,7 @@ class FrameReader(Generic[V]):
         self, event: _RawFrame, kind: type[Present[V] | WatchDeleted[V]]
     ) -> Present[V] | WatchDeleted[V] | UnreadableFrame:
         value = self._decode(self._struct, event.object)
-        if not key_tuple_of(value)[1]:
+        if not get_key_tuple(value)[1]:
             return UnreadableFrame(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
         return kind(value)
 
@@ -180,11 +180,11 @@ def _build_bookmark(version: str, annotations: Mapping[str, str]) -> Bookmark:
 
 
 def _decode_error(data: Raw) -> WatchError:
-    error = status_error(bytes(data))
+    error = read_status_error(bytes(data))
     if error is None:
         # As in client-go, an error without a Status counts as an internal error of the server.
         message = "the watch ended with an error that is no Status"
-        error = error_of(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
+        error = build_error(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
     return WatchError(error)
 
 

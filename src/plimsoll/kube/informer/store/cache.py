@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.events import Key, V
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
-from plimsoll.kube.informer.store.indexer import Index, ident_of
+from plimsoll.kube.informer.store.indexer import Index, get_identity
 from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Cache(Generic[V]):
             return tuple(self._by_namespace.get(namespace, {}).values())
         return tuple(chain.from_iterable([same.values() for same in self._by_namespace.values()]))
 
-    def by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
+    def list_by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
         """The objects with `value` in the index. Raises `InvalidInput` if there is no such index."""
         found = self._indexes.get(index)
         if found is None:
@@ -61,19 +61,19 @@ class Cache(Generic[V]):
     def namespaces(self) -> tuple[str, ...]:
         return tuple(self._by_namespace)
 
-    def names(self) -> dict[str, dict[str, None]]:
+    def list_names(self) -> dict[str, dict[str, None]]:
         """The names of all objects, bad ones included, by namespace. Maps copy fastest and keep their order."""
         names = {namespace: dict.fromkeys(same) for namespace, same in self._by_namespace.items()}
         for key in self._bad:
             names.setdefault(key.namespace, {})[key.name] = None
         return names
 
-    def keys(self) -> Iterator[Key]:
+    def iterate_keys(self) -> Iterator[Key]:
         """The keys of all current objects, bad ones included.
 
         A generator, because a list of a hundred thousand keys would block the event loop for some tenths of a second.
         """
-        return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
+        return (Key(namespace, name) for namespace, same in self.list_names().items() for name in same)
 
     def get_state(self, key: KeyTuple) -> V | BadObject | None:
         """The object, decoded or bad; None if it does not exist."""
@@ -110,7 +110,7 @@ class WritableCache(Cache[V]):
             raise InvalidInput(f"there is an index {name!r} already", path="name")
         index = self._indexes[name] = Index(name, index_func)
         for value in self.list():
-            index.add(value, ident_of(value))
+            index.add(value, get_identity(value))
 
     def put(self, key: KeyTuple, new: V | BadObject) -> None:
         for trail in self._changed_keys:
@@ -128,8 +128,8 @@ class WritableCache(Cache[V]):
         old = same.get(name)
         self._count += old is None
         same[name] = new
-        ident = ident_of(new)
-        if old is not None and ident_of(old) == ident:
+        ident = get_identity(new)
+        if old is not None and get_identity(old) == ident:
             for index in self._indexes.values():
                 index.replace(old, new, ident)
             return
@@ -157,6 +157,6 @@ class WritableCache(Cache[V]):
         self._remove_from_indexes(old)
 
     def _remove_from_indexes(self, old: V) -> None:
-        ident = ident_of(old)
+        ident = get_identity(old)
         for index in self._indexes.values():
             index.remove(old, ident)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.events import Deletion, V, is_unchanged, key_of, key_tuple_of, version_of
+from plimsoll.kube.informer.events import Deletion, V, get_key, get_key_tuple, get_version, is_unchanged
 from plimsoll.objects.codec.decode_problems import BadObject
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class CacheUpdater(Generic[V]):
     def begin_list(self) -> None:
         """Start a list, or restart one that was interrupted: no object of the cache is listed yet."""
         self._has_nameless = False
-        self._unlisted = self._cache.names()
+        self._unlisted = self._cache.list_names()
         self.known = sum(map(len, self._unlisted.values()))
         self.regressed = {}
         self._older = {}
 
     def add_listed(self, values: Iterable[V | BadObject]) -> None:
         for value in values:
-            key = key_tuple_of(value)
+            key = get_key_tuple(value)
             namespace, name = key
             if not name:
                 self._has_nameless = True
@@ -81,13 +81,13 @@ class CacheUpdater(Generic[V]):
     def _is_regressed(self, key: KeyTuple, value: V | BadObject) -> bool:
         """Whether the cache has a newer version of a listed object; then it stays until the list is believed."""
         old = self._cache.get_state(key)
-        if old is None or not is_restored(version_of(value), version_of(old)):
+        if old is None or not is_restored(get_version(value), get_version(old)):
             return False
-        self.regressed[key] = version_of(value)
+        self.regressed[key] = get_version(value)
         self._older[key] = value
         return True
 
-    def uid_of(self, key: KeyTuple) -> str:
+    def get_uid(self, key: KeyTuple) -> str:
         found = self._cache.get_state(key)
         if found is None:
             return ""
@@ -124,16 +124,16 @@ class CacheUpdater(Generic[V]):
 
     def update(self, value: V | BadObject) -> None:
         """Apply ADDED or MODIFIED. They are not distinguished: the server's history may differ from the cache's."""
-        if self._advance(version_of(value)):
-            self._put(key_tuple_of(value), value)
+        if self._advance(get_version(value)):
+            self._put(get_key_tuple(value), value)
 
     def delete(self, value: V | BadObject) -> None:
-        if self._advance(version_of(value)):
-            self._remove(key_tuple_of(value), last=value, is_inferred=False)
+        if self._advance(get_version(value)):
+            self._remove(get_key_tuple(value), last=value, is_inferred=False)
 
     def delete_while_listing(self, value: V | BadObject) -> None:
         """Apply a deletion that arrives among the initial events of a watch."""
-        namespace, name = key = key_tuple_of(value)
+        namespace, name = key = get_key_tuple(value)
         self._unlisted.get(namespace, {}).pop(name, None)
         self._remove(key, last=value, is_inferred=False)
 
@@ -175,7 +175,7 @@ class CacheUpdater(Generic[V]):
 
     def set_aside(self, key: KeyTuple, bad: BadObject) -> None:
         """Treat an object as one that cannot be decoded, until the server sends another version of it."""
-        self._warn_once(bad.uid or str(key_of(bad)), bad.problem, name=str(key_of(bad)))
+        self._warn_once(bad.uid or str(get_key(bad)), bad.problem, name=str(get_key(bad)))
         old = self._cache.get_state(key)
         self._cache.put(key, bad)
         self._on_change(key, old, None)
@@ -185,7 +185,7 @@ class CacheUpdater(Generic[V]):
         if old is not None and is_unchanged(old, new):
             return
         if isinstance(new, BadObject):
-            self._warn_once(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
+            self._warn_once(new.uid or str(get_key(new)), new.problem, name=str(get_key(new)))
         self._cache.put(key, new)
         self._on_change(key, old, None)
 

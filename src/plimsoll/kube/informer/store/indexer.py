@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.events import V, key_of
+from plimsoll.kube.informer.events import V, get_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
@@ -38,20 +38,20 @@ class Index(Generic[V]):
     def get(self, key: Hashable) -> tuple[V, ...]:
         return tuple(self._objects.get(key, {}).values())
 
-    def keys(self) -> tuple[Hashable, ...]:
+    def list_keys(self) -> tuple[Hashable, ...]:
         return tuple(self._objects)
 
     def add(self, new: V, ident: str) -> None:
-        """Add an object; `ident` is its `ident_of`, computed once for all indexes of a cache."""
-        self._put(self._keys(new), new, ident)
+        """Add an object; `ident` is its `get_identity`, computed once for all indexes of a cache."""
+        self._put(self._compute_keys(new), new, ident)
 
     def remove(self, old: V, ident: str) -> None:
         """Remove an object that was deleted from the cache."""
-        self._drop(self._keys(old), ident)
+        self._drop(self._compute_keys(old), ident)
 
     def replace(self, old: V, new: V, ident: str) -> None:
         """Replace `old` by `new`, which has the same `ident`."""
-        before, after = self._keys(old), self._keys(new)
+        before, after = self._compute_keys(old), self._compute_keys(new)
         if before != after:
             self._drop(before, ident)
             self._put(after, new, ident)
@@ -81,7 +81,7 @@ class Index(Generic[V]):
                 if not filed:
                     del self._objects[key]
 
-    def _keys(self, value: V) -> Collection[Hashable]:
+    def _compute_keys(self, value: V) -> Collection[Hashable]:
         try:
             keys = self._index_func(value)
             # As keys of a dict, so that unhashable keys fail here.
@@ -95,9 +95,9 @@ class Index(Generic[V]):
     def _report(self, value: Any, error: Exception) -> None:
         self.failures += 1
         if self.failures == 1:
-            log.warning("informer.index_failed", index=self.name, object=str(key_of(value)), error=repr(error)[:500])
+            log.warning("informer.index_failed", index=self.name, object=str(get_key(value)), error=repr(error)[:500])
 
 
-def ident_of(value: V) -> str:
+def get_identity(value: V) -> str:
     """The identity of an object within an index."""
-    return value.metadata.uid or str(key_of(value))
+    return value.metadata.uid or str(get_key(value))

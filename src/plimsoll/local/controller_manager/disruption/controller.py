@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, Updated, key_of
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.informer.events import Key, Updated, get_key
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.controller_manager.disruption.allowed_disruptions import (
     DisruptedPods,
     build_failed_status,
@@ -45,10 +45,10 @@ class DisruptionController:
         self._client = component.client
         self._clock = component.clock
         self._recorder = component.recorder
-        self._budgets = component.informers.informer_for(PodDisruptionBudget)
-        self._pods = component.informers.informer_for(Pod)
-        self._resource = component.client.calls.resource(PodDisruptionBudget)
-        self._pod_resource = component.client.calls.resource(Pod)
+        self._budgets = component.informers.get_informer(PodDisruptionBudget)
+        self._pods = component.informers.get_informer(Pod)
+        self._resource = component.client.calls.get_resource(PodDisruptionBudget)
+        self._pod_resource = component.client.calls.get_resource(Pod)
         self._scales = PodScales(component)
         index_pods_by_label(self._pods)
         self.controller: Controller[Key] = Controller(
@@ -56,9 +56,9 @@ class DisruptionController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(budget) for budget in self._budgets.cache],
+            all_keys=lambda: [get_key(budget) for budget in self._budgets.cache],
         )
-        enqueue_on(self._budgets, self.controller, of_itself)
+        enqueue_on(self._budgets, self.controller, get_own_key)
         enqueue_on(self._pods, self.controller, self._find_covering_budgets)
         for source in self._scales.sources:
             self.controller.add_source(source)
@@ -96,8 +96,8 @@ class DisruptionController:
             self._record(budget, EventType.WARNING, "UnmanagedPods", _UNMANAGED % label_selector(budget.spec.selector))
         by_name = {pod.metadata.name: pod for pod in pods}
         for name in book.overdue:
-            about = reference_to(self._pod_resource, by_name[name])
-            why = f"Pod was expected by PDB {key_of(budget)} to be deleted but it wasn't"
+            about = build_reference(self._pod_resource, by_name[name])
+            why = f"Pod was expected by PDB {get_key(budget)} to be deleted but it wasn't"
             self._recorder.record(about, EventType.WARNING, reason="NotDeleted", message=why)
 
     async def _write(self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus) -> None:
@@ -115,18 +115,18 @@ class DisruptionController:
             return
 
     def _record(self, budget: PodDisruptionBudget, event_type: EventType, reason: str, message: str) -> None:
-        self._recorder.record(reference_to(self._resource, budget), event_type, reason=reason, message=message)
+        self._recorder.record(build_reference(self._resource, budget), event_type, reason=reason, message=message)
 
     def _find_covering_budgets(self, change: Change[Any]) -> Iterable[Key]:
         """The budgets that cover the pod, or covered it; of a change that no budget counts, none."""
         budgets = self._budgets.cache.list(change.key.namespace)
         if not budgets:
             return ()
-        states: list[Any] = states_in(change)
+        states: list[Any] = list_states(change)
         if isinstance(change, Updated) and _extract_counted_fields(states[0]) == _extract_counted_fields(states[1]):
             return ()
         return [
-            key_of(budget)
+            get_key(budget)
             for budget in budgets
             if any(label_selector(budget.spec.selector).matches(state.metadata.labels) for state in states)
         ]

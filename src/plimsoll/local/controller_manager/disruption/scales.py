@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.kube.discovery import resources
+from plimsoll.kube.discovery import fetch_resources
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from plimsoll.objects.owners import controller_of
@@ -42,10 +42,10 @@ class PodScales:
     def __init__(self, component: Component) -> None:
         informers = component.informers
         self._client = component.client
-        self._deployments = informers.raw_informer_for(Deployment)
-        self._replica_sets = informers.raw_informer_for(ReplicaSet)
-        self._stateful_sets = informers.raw_informer_for(StatefulSet)
-        self._replication_controllers = informers.informer_for(ReplicationController)
+        self._deployments = informers.get_raw_informer(Deployment)
+        self._replica_sets = informers.get_raw_informer(ReplicaSet)
+        self._stateful_sets = informers.get_raw_informer(StatefulSet)
+        self._replication_controllers = informers.get_informer(ReplicationController)
         self.sources = (
             self._deployments,
             self._replica_sets,
@@ -100,7 +100,7 @@ class PodScales:
 
     async def _fetch_scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
         version = owner.api_version
-        served = await resources(self._client, version)
+        served = await fetch_resources(self._client, version)
         plural = next(
             (resource.name for resource in served if resource.kind == owner.kind and "/" not in resource.name), ""
         )

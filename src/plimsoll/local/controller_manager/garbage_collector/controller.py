@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.kube.controller.controller import Controller, ControllerSettings, Done
-from plimsoll.kube.discovery import resources
+from plimsoll.kube.discovery import fetch_resources
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Added, Deleted, Updated, view_of
+from plimsoll.kube.informer.events import Added, Deleted, Updated, get_view
 from plimsoll.kube.informer.informer import Informer
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.garbage_collector.decisions import (
@@ -76,7 +76,7 @@ class GarbageCollector:
         self._shared: dict[str, Informer[Any]] = {}
         self._followed: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._definitions = component.informers.informer_for(CustomResourceDefinition)
+        self._definitions = component.informers.get_informer(CustomResourceDefinition)
         self.controller: Controller[str] = Controller(
             NAME,
             self.reconcile,
@@ -95,7 +95,7 @@ class GarbageCollector:
         informers = self._component.informers
         with_bytes = resource.struct in _WITH_BYTES
         informer: Informer[Any] = (
-            informers.raw_informer_for(resource) if with_bytes else informers.informer_for(resource)
+            informers.get_raw_informer(resource) if with_bytes else informers.get_informer(resource)
         )
         self._shared[resource.full_name] = informer
         informer.add_handler(lambda change: self._handle_change(resource, change), name=NAME)
@@ -168,14 +168,14 @@ class GarbageCollector:
     def _handle_change(self, resource: Resource, change: Change[Any]) -> None:
         match change:
             case Added(new=new):
-                self._put(resource, view_of(new).metadata)
+                self._put(resource, get_view(new).metadata)
             case Updated(old=old, new=new):
-                if _extract_counted_fields(view_of(old).metadata) != _extract_counted_fields(view_of(new).metadata):
-                    self._put(resource, view_of(new).metadata)
+                if _extract_counted_fields(get_view(old).metadata) != _extract_counted_fields(get_view(new).metadata):
+                    self._put(resource, get_view(new).metadata)
                 else:
-                    self._graph.refresh(view_of(new).metadata)
+                    self._graph.refresh(get_view(new).metadata)
             case Deleted(last=last):
-                self._handle_deletion(view_of(last).metadata)
+                self._handle_deletion(get_view(last).metadata)
             case _:
                 # An object that cannot be read is there; whom it owns stays as it was.
                 return
@@ -276,7 +276,7 @@ class GarbageCollector:
         known = KINDS.by_kind(owner.api_version, owner.kind)
         if known is not None:
             return known
-        served = await resources(self._client, owner.api_version)
+        served = await fetch_resources(self._client, owner.api_version)
         found = next(
             (resource for resource in served if resource.kind == owner.kind and "/" not in resource.name), None
         )

@@ -10,7 +10,7 @@ from functools import cache
 from types import new_class
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.discovery import groups, resources
+from plimsoll.kube.discovery import fetch_groups, fetch_resources
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.resource import Resource
 
@@ -25,10 +25,10 @@ EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
 async def list_served_resources(client: Client, *verbs: str) -> list[Resource]:
     """Kinds that take all `verbs`, each in its group's preferred version that has it, in the server's order."""
     found: dict[tuple[str, str], Resource] = {}
-    for group in await groups(client):
+    for group in await fetch_groups(client):
         for version in group.versions:
             api_version = f"{group.name}/{version}" if group.name else version
-            for served in await resources(client, api_version):
+            for served in await fetch_resources(client, api_version):
                 if "/" not in served.name and set(verbs) <= set(served.verbs):
                     found.setdefault((group.name, served.name), build_metadata_resource(api_version, served))
     return list(found.values())

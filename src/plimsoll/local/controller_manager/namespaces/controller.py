@@ -49,7 +49,7 @@ class NamespaceController:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
-        self._namespaces = component.informers.informer_for(Namespace)
+        self._namespaces = component.informers.get_informer(Namespace)
         self.controller: Controller[str] = Controller(
             NAME,
             self.reconcile,
@@ -121,7 +121,7 @@ class NamespaceController:
             await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
 
     async def _list_objects(self, resource: Resource, name: str) -> list[ObjectMeta]:
-        pages = self._client.metadata_pages(resource, Selection(namespace=name))
+        pages = self._client.iterate_metadata_pages(resource, Selection(namespace=name))
         return [metadata.metadata async for page in pages for metadata in page.items]
 
     # ---- conditions and finalizers

@@ -20,7 +20,7 @@ from plimsoll.kube.controller.controller import Again, Controller, ControllerSet
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Added, Deleted
-from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.recorder import EventType, build_reference
 from plimsoll.local.controller_manager.node_lifecycle.health import (
     NEVER_REPORTED,
     NO_EXECUTE,
@@ -90,10 +90,10 @@ class NodeLifecycleController:
         self._liveness = liveness
         self._patience = settings.patience
         self._zones = Zones(settings.rates)
-        self._nodes = component.informers.informer_for(Node)
-        self._pods = component.informers.informer_for(Pod)
-        self._resource = component.client.calls.resource(Node)
-        self._pod_resource = component.client.calls.resource(Pod)
+        self._nodes = component.informers.get_informer(Node)
+        self._pods = component.informers.get_informer(Pod)
+        self._resource = component.client.calls.get_resource(Node)
+        self._pod_resource = component.client.calls.get_resource(Pod)
         self._reports: dict[str, _Report] = {}
         self._amnesty_s = -inf
         self._timed: set[str] = set()
@@ -187,7 +187,7 @@ class NodeLifecycleController:
         # The version holds it to what was looked at: a report that came meanwhile must not be overwritten.
         identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         body = {"metadata": identity, "status": {"conditions": conditions}}
-        patched = await self._client.strategic_patch(Node, metadata.name, body, subresource="status")
+        patched = await self._client.patch_strategic(Node, metadata.name, body, subresource="status")
         if was_ready:
             self._record(patched, "NodeNotReady", f"Node {metadata.name} status is now: NodeNotReady")
         return patched
@@ -195,7 +195,7 @@ class NodeLifecycleController:
     async def _mark_pods(self, node: Node) -> None:
         for pod in list_pods_on_node(self._pods, node.metadata.name):
             if is_pod_ready(pod) and await mark_not_ready(self._client, pod, self._clock.now()):
-                about = reference_to(self._pod_resource, pod)
+                about = build_reference(self._pod_resource, pod)
                 self._component.recorder.record(
                     about, EventType.WARNING, reason="NodeNotReady", message="Node is not ready"
                 )

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, list_states
 from plimsoll.kube.errors import Conflict, NotFound
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.node_lifecycle.health import NO_EXECUTE
@@ -78,8 +78,8 @@ class TaintEvictionController:
     def __init__(self, component: Component, *, workers: int = 8) -> None:
         self._component = component
         self._clock = component.clock
-        self._nodes = component.informers.informer_for(Node)
-        self._pods = component.informers.informer_for(Pod)
+        self._nodes = component.informers.get_informer(Node)
+        self._pods = component.informers.get_informer(Pod)
         self._stays: dict[Key, _Stay] = {}
         index_pods_by_node(self._pods)
         self.controller: Controller[Key] = Controller(
@@ -113,18 +113,18 @@ class TaintEvictionController:
         taints = list_evicting_taints(node)
         if node is None or not taints:
             return None
-        stay = self._stays.get(key_of(pod))
+        stay = self._stays.get(get_key(pod))
         if stay is None or (stay.pod_uid, stay.node_uid) != (pod.metadata.uid, node.metadata.uid):
             stay = _Stay(pod.metadata.uid, node.metadata.uid)
         now_s = self._clock.monotonic_s()
         stay.since_s = {(taint.key, taint.value): stay.since_s.get((taint.key, taint.value), now_s) for taint in taints}
         due_s = compute_eviction_time(pod.spec.tolerations, taints, lambda taint: stay.since_s[taint.key, taint.value])
         if due_s is not None:
-            self._stays[key_of(pod)] = stay
+            self._stays[get_key(pod)] = stay
         return due_s
 
     async def _evict(self, pod: Pod) -> Done:
-        key = key_of(pod)
+        key = get_key(pod)
         client, now = self._component.client, self._clock.now()
         self._record(key, f"Marking for deletion Pod {key}")
         if not await mark_disruption_target(client, pod, now, reason="DeletionByTaintManager", message=_WHY):
@@ -148,17 +148,17 @@ class TaintEvictionController:
 
     def _on_tainted_nodes(self) -> list[Key]:
         tainted = (node for node in self._nodes.cache if list_evicting_taints(node))
-        return [key_of(pod) for node in tainted for pod in list_pods_on_node(self._pods, node.metadata.name)]
+        return [get_key(pod) for node in tainted for pod in list_pods_on_node(self._pods, node.metadata.name)]
 
     def _list_pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
-        states: list[Any] = states_in(change)
+        states: list[Any] = list_states(change)
         taints = [list_evicting_taints(state) for state in states]
         if len(taints) == 2 and taints[0] == taints[1]:
             return ()
-        return [key_of(pod) for pod in list_pods_on_node(self._pods, change.key.name)] if any(taints) else ()
+        return [get_key(pod) for pod in list_pods_on_node(self._pods, change.key.name)] if any(taints) else ()
 
     def _list_pod_on_tainted_node(self, change: Change[Pod]) -> Iterable[Key]:
-        states: list[Any] = states_in(change)
+        states: list[Any] = list_states(change)
         key = change.key
         if key in self._stays:
             return (key,)

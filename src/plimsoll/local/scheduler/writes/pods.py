@@ -145,7 +145,7 @@ class PodWrites:
     async def _patch(self, pod: Pod, patch: dict[str, Any]) -> bool:
         meta = pod.metadata
         try:
-            await self._client.strategic_patch(Pod, meta.name, patch, namespace=meta.namespace, subresource="status")
+            await self._client.patch_strategic(Pod, meta.name, patch, namespace=meta.namespace, subresource="status")
         except (NotFound, Conflict):
             return False
         return True

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
     build_controller_reference,
@@ -51,21 +51,21 @@ class TidbOperator:
         self._recorder = component.recorder
         self._topology = topology
         self._pds = pds
-        self._resource = component.client.calls.resource(TidbCluster)
+        self._resource = component.client.calls.get_resource(TidbCluster)
         self._clusters = topology.clusters
         # The set's controller keeps their bytes, so those informers are there anyway.
-        self._sets = component.informers.raw_informer_for(StatefulSet)
-        self._services = component.informers.informer_for(Service)
+        self._sets = component.informers.get_raw_informer(StatefulSet)
+        self._services = component.informers.get_informer(Service)
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(raw) for raw in self._clusters.cache],
+            all_keys=lambda: [get_key(raw) for raw in self._clusters.cache],
         )
-        enqueue_on(self._clusters, self.controller, of_itself)
-        enqueue_on(self._sets, self.controller, of_owner(self._resource))
-        enqueue_on(self._services, self.controller, of_owner(self._resource))
+        enqueue_on(self._clusters, self.controller, get_own_key)
+        enqueue_on(self._sets, self.controller, build_owner_keys(self._resource))
+        enqueue_on(self._services, self.controller, build_owner_keys(self._resource))
         pds.on_change = self._of_base
 
     def _of_base(self, base: Key) -> None:
@@ -118,7 +118,7 @@ class TidbOperator:
             {"op": "replace", "path": "/spec/template", "value": spec["template"]},
             {"op": "add", "path": f"/spec/{retention}", "value": spec[retention]},
         ]
-        await self._client.json_patch(StatefulSet, metadata["name"], changes, namespace=metadata["namespace"])
+        await self._client.patch_json(StatefulSet, metadata["name"], changes, namespace=metadata["namespace"])
 
     async def _set_replicas(self, found: RawObject[TidbCluster], body: Json, component: str) -> bool:
         """Whether there is something to wait for."""

@@ -159,7 +159,7 @@ class SimulatedPds:
             return
         name = state_config_map(key.name)
         # One that an earlier cluster of the name left behind becomes ours, and does not go with that.
-        owner = build_controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
+        owner = build_controller_reference(self._client.calls.get_resource(TidbCluster), base.metadata)
         metadata = {"name": name, "labels": component_labels(key.name, PD), "ownerReferences": [owner]}
         body = {"metadata": metadata, "data": {_STATE: msgspec.json.encode(state).decode()}}
         try:

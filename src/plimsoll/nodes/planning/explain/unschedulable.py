@@ -184,11 +184,11 @@ def _explain_full(problem: ScaleUpProblem, placement: Placement, number: int, us
     limits: dict[int, list[str]] = {}
     for option in np.flatnonzero(problem.allowed[:, number]).tolist():
         if not usable[option]:
-            capped.append(_name(problem, option))
+            capped.append(_format_name(problem, option))
         for limit in np.flatnonzero(problem.limits.use[option] > left).tolist():
-            limits.setdefault(limit, []).append(_name(problem, option))
+            limits.setdefault(limit, []).append(_format_name(problem, option))
         if nodes[option] >= problem.options[option].max_size - problem.options[option].size:
-            full.append(_name(problem, option))
+            full.append(_format_name(problem, option))
     found = [
         Reason(code=ceiling.code, message=_explain_used_up(ceiling, problem, placement, limit))
         for limit in sorted(limits)
@@ -223,7 +223,7 @@ def _explain_other_pods(problem: ScaleUpProblem, placement: Placement, number: i
     )
     for option, refusals in asked:
         for refusal in refusals:
-            groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_name(problem, option))
+            groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_format_name(problem, option))
     return [_build_reason(code, message, names) for (code, message), names in groups.items()]
 
 
@@ -241,7 +241,7 @@ def _explain_skipped_groups(problem: ScaleUpProblem) -> list[Reason]:
     return [_build_reason(code, message, names) for (code, message), names in groups.items()]
 
 
-def _name(problem: ScaleUpProblem, option: int) -> str:
+def _format_name(problem: ScaleUpProblem, option: int) -> str:
     chosen = problem.options[option]
     return chosen.group if chosen.exists else chosen.machine_type
 

@@ -87,11 +87,11 @@ class Colocation:
         """The domain for a mutual group: where most of its pods fit, then where they cost least."""
         if mutual_group not in self._lowered.shared_domains:
             members = [number for number in self._demand if self._relations.label_group_of[number] in mutual_group]
-            scored = sorted((*self._price_in(members, key, name), name) for name in self._view.list_domains(key))
+            scored = sorted((*self._compute_price(members, key, name), name) for name in self._view.list_domains(key))
             self._lowered.shared_domains[mutual_group] = [name for _, _, name in scored] or [""]
         return self._feedback.shared_domains.get(mutual_group, self._lowered.shared_domains[mutual_group][0])
 
-    def _price_in(self, members: Sequence[int], key: str, name: str) -> tuple[int, float]:
+    def _compute_price(self, members: Sequence[int], key: str, name: str) -> tuple[int, float]:
         unplaced, price = 0, 0.0
         inside = self._view.select_domains(key, {name})
         for number in members:

@@ -48,15 +48,15 @@ def compute_safe_caps(view: PlacementView, number: int) -> Ints | None:
     for spread_count in spreads:
         levels = _count_on_rows(view, number, spread_count)
         room = spread_count.max_skew + _compute_minimum(levels[spread_count.eligible], spread_count, more=0) - levels
-        caps[:rows] = np.minimum(caps[:rows], _cap(room, spread_count) * spread_count.eligible)
+        caps[:rows] = np.minimum(caps[:rows], _compute_cap(room, spread_count) * spread_count.eligible)
         # Other new nodes are empty, so the minimum may be 0 for pods on new nodes.
         caps[rows:] = np.minimum(
-            caps[rows:], _cap(spread_count.max_skew - view.count_on_batches(spread_count), spread_count)
+            caps[rows:], _compute_cap(spread_count.max_skew - view.count_on_batches(spread_count), spread_count)
         )
     return caps
 
 
-def _cap(room: Ints, spread: SpreadCount) -> Ints:
+def _compute_cap(room: Ints, spread: SpreadCount) -> Ints:
     """The cap from the room below the skew. Pods that the constraint does not count are not limited in number."""
     if spread.counts_itself:
         return np.maximum(room, 0)

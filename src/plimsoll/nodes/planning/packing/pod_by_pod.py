@@ -153,7 +153,7 @@ class _PodByPodPlacer:
         return made
 
     def _find_first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
-        group = self._group(number)
+        group = self._get_group(number)
         for place in chain(range(first, len(spots)), range(first)):
             self._questions -= 1
             if self._questions < 0:
@@ -197,7 +197,7 @@ class _PodByPodPlacer:
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
         ):
-            if isinstance(feasible(self._group(number).pod, self._build_node(option), view), Fits):
+            if isinstance(feasible(self._get_group(number).pod, self._build_node(option), view), Fits):
                 return [self._open_nodes(option) for _ in range(int(self._step[option]))]
         return []
 
@@ -221,11 +221,11 @@ class _PodByPodPlacer:
         for number, pods in content.items():
             for _ in range(pods):
                 self._named += 1
-                self._replay.place(self._group(number), spot.name, f"planned-{self._named}")
+                self._replay.place(self._get_group(number), spot.name, f"planned-{self._named}")
                 self._put[number] = self._put.get(number, 0) + 1
         spot.content = merge_pods(spot.content, content)
 
-    def _group(self, number: int) -> Alike:
+    def _get_group(self, number: int) -> Alike:
         """The next pod of a class. Members are exchangeable, except that they may have different volumes."""
         pods = self._problem.table.classes[number]
         pending = self._get_next_member(pods) if pods.volumes else pods.members[0].pending

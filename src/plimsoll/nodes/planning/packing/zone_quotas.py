@@ -131,7 +131,7 @@ def _raise_lowest(able: Sequence[str], state: _Levels, of: Spreading, left: int)
     level = state.level
     lowest = min(level[name] for name in able)
     rising = [name for name in able if level[name] == lowest]
-    rounds = max(1, min([left // len(rising), *_free_rounds(rising, lowest, state, of)]))
+    rounds = max(1, min([left // len(rising), *_compute_free_rounds(rising, lowest, state, of)]))
     for name in rising:
         step = min(rounds, left)
         level[name] += step
@@ -140,7 +140,7 @@ def _raise_lowest(able: Sequence[str], state: _Levels, of: Spreading, left: int)
     return left
 
 
-def _free_rounds(rising: Sequence[str], lowest: int, state: _Levels, of: Spreading) -> list[int]:
+def _compute_free_rounds(rising: Sequence[str], lowest: int, state: _Levels, of: Spreading) -> list[int]:
     """How far they may rise before a ceiling, a neighbour's level or the skew comes into play."""
     bounds = [most - lowest for name in rising if (most := state.ceiling[name]) is not None]
     others = [number for name, number in state.level.items() if name not in rising] + [*state.frozen.values()]

@@ -90,11 +90,11 @@ class AffinityCounts:
         self.repelling_domains: dict[str, Flags] = {}
         for term in terms.anti_affinity:
             rows = find_matching_rows(term, arrays, namespaces)
-            _flag(self.anti_affinity_domains, term.topology_key, rows, arrays)
+            _set_flag(self.anti_affinity_domains, term.topology_key, rows, arrays)
         for number, rows in arrays.running_pods.anti_affinity_rows.items():
             for term in arrays.running_pods.label_groups.anti_affinity_groups[number].terms:
                 if term_matches(term, terms.pod, namespaces):
-                    _flag(self.repelling_domains, term.topology_key, rows, arrays)
+                    _set_flag(self.repelling_domains, term.topology_key, rows, arrays)
 
     def _count_targets(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
         running_pods = self._arrays.running_pods
@@ -132,14 +132,14 @@ class AffinityCounts:
         found: Flags = np.zeros(len(self._arrays), dtype=np.bool_)
         flagged = {key: flags.copy() for key, flags in base.items()}
         for key, placed in more:
-            _flag(flagged, key, np.flatnonzero(placed), self._arrays)
+            _set_flag(flagged, key, np.flatnonzero(placed), self._arrays)
         for key, flags in flagged.items():
             domains = self._arrays.label_ids(key)
             found |= (domains >= 0) & flags[domains]
         return found
 
 
-def _flag(flagged: dict[str, Flags], key: str, rows: Ints, arrays: NodeArrays) -> None:
+def _set_flag(flagged: dict[str, Flags], key: str, rows: Ints, arrays: NodeArrays) -> None:
     """The last entry stands for "no label" and stays false."""
     domains = arrays.label_ids(key)[rows]
     domains = domains[domains >= 0]

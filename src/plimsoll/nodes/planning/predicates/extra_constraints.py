@@ -89,7 +89,7 @@ def names_architecture(pod: Pod) -> bool:
 
 def serves(profile: GroupProfile, requirements: NodeRequirements, nap: AutoProvisioning) -> bool:
     """Whether a new group with this profile is for these pods; scheduling rules check machine types."""
-    if requirements.impossible is not None or not _taints_agree(profile, requirements, merge=nap.taints_merge):
+    if requirements.impossible is not None or not _do_taints_agree(profile, requirements, merge=nap.taints_merge):
         return False
     wanted = remove_machine_type(requirements.selector)
     if nap.label_merge == "alpha":
@@ -116,7 +116,7 @@ def reserve_gpu_nodes(allowed: Flags, options: Sequence[ScaleUpOption], pods: Se
     with_gpus = np.array([count_gpus(option.capacity) > 0 for option in options], dtype=np.bool_)
     if not with_gpus.any():
         return allowed
-    asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)
+    asks_none = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
     has_other = allowed[~with_gpus].any(axis=0)
     return allowed & ~(with_gpus[:, None] & (asks_none & has_other)[None, :])
 
@@ -142,7 +142,7 @@ def find_reserved_nodes(
     if not rows.any():
         return None
     plain = np.array([count_gpus(option.capacity) == 0 for option in options], dtype=np.bool_)
-    asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)
+    asks_none = np.array([not _requests_gpus(pod) for pod in pods], dtype=np.bool_)
     return ReservedNodes(rows=rows, kept_off=allowed[plain].any(axis=0) & asks_none)
 
 
@@ -151,14 +151,14 @@ def _is_reserved(node: Node) -> bool:
     return any(taint.effect == "PreferNoSchedule" and is_gpu(taint.key) for taint in taints) and is_upcoming(node)
 
 
-def _asks_for_gpus(pod: Pod) -> bool:
+def _requests_gpus(pod: Pod) -> bool:
     try:
         return count_gpus(pod_demand(pod)) > 0
     except InvalidQuantity:
         return False
 
 
-def _taints_agree(profile: GroupProfile, requirements: NodeRequirements, *, merge: bool) -> bool:
+def _do_taints_agree(profile: GroupProfile, requirements: NodeRequirements, *, merge: bool) -> bool:
     """Whether the taints that come from tolerations agree; the rules check those of accelerators."""
     taints = {taint for taint in profile.taints if not is_gpu(taint.key)}
     if merge and taints:

@@ -214,7 +214,7 @@ class NodePredicates:
 
     def find_fitting(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[N]: rows without a refusal. This is faster than `find_codes`."""
-        if not self._asks_for_amounts_only(number):
+        if not self._requests_amounts_only(number):
             found: Flags = self.find_codes(number, free, placed) == 0
             return found
         open_ = self._check_before_resources(number)[1]
@@ -222,7 +222,7 @@ class NodePredicates:
 
     def find_fitting_of_all(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[len(numbers), N]: the same for many classes, with one comparison of resources."""
-        alike = [place for place, number in enumerate(numbers) if self._asks_for_amounts_only(number)]
+        alike = [place for place, number in enumerate(numbers) if self._requests_amounts_only(number)]
         found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
         chosen = [numbers[place] for place in alike]
         if chosen:
@@ -236,7 +236,7 @@ class NodePredicates:
             found[place] = self.find_fitting(numbers[place], free, placed)
         return found
 
-    def _asks_for_amounts_only(self, number: int) -> bool:
+    def _requests_amounts_only(self, number: int) -> bool:
         pods = self.table.classes[number]
         return pods.problem is None and not (pods.scheduling_key.ports or pods.volumes or len(self._unreadable))
 

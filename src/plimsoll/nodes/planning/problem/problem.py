@@ -103,7 +103,7 @@ class ScaleUpProblem:
             find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays)), policy
         )
         option_arrays = NodeArrays.of_states(
-            [_empty_node(option) for option in option_set.options], resources=table.resources
+            [_build_empty_node(option) for option in option_set.options], resources=table.resources
         )
         rules = Predicates(table, arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
         option_rules = Predicates(table, option_arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
@@ -173,7 +173,7 @@ def _group_into_tiers(option_set: ScaleUpOptions, policy: Policy) -> ScaleUpOpti
     return replace(option_set, options=kept, skipped_groups=(*option_set.skipped_groups, *left_out))
 
 
-def _empty_node(option: ScaleUpOption) -> NodeState:
+def _build_empty_node(option: ScaleUpOption) -> NodeState:
     return NodeState(option.node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
 
 

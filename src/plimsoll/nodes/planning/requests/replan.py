@@ -74,12 +74,12 @@ def _limit_to_planned_sizes(scale_ups: Mapping[str, GroupScaleUp], snapshot: Sna
     known = {node_group.id: node_group for node_group in snapshot.groups}
     found: list[NodeGroup] = []
     for name, scale_up in scale_ups.items():
-        group = known.get(name) or _group_to_create(scale_up)
+        group = known.get(name) or _build_created_group(scale_up)
         found.append(replace(group, max_size=min(group.max_size, scale_up.after)))
     return found
 
 
-def _group_to_create(scale_up: GroupScaleUp) -> NodeGroup:
+def _build_created_group(scale_up: GroupScaleUp) -> NodeGroup:
     """A group that the plan creates, as if it existed already."""
     option = scale_up.option
     return NodeGroup(

@@ -133,7 +133,7 @@ class _Booking:
         if not without_node:
             return found
         used = {row for row, _ in found}
-        free = _free_rows(self._problem, {filling.group for filling in without_node}, used)
+        free = _find_free_rows(self._problem, {filling.group for filling in without_node}, used)
         largest_first = sorted(without_node, key=lambda filling: -sum(filling.pods.values()))
         found += [(free[filling.group].popleft(), filling) for filling in largest_first if free[filling.group]]
         return sorted(found, key=lambda pair: pair[0])
@@ -180,7 +180,7 @@ class _Booking:
 
     def fill(self) -> None:
         """Place all together; if not all fit, in queue order."""
-        queue = self._queue()
+        queue = self._list_queue()
         for _ in range(_QUEUE_LIMIT):
             if not queue:
                 return
@@ -192,7 +192,7 @@ class _Booking:
             queue = queue[first + 1 :]
         self._distribute(queue, self._pack(queue))
 
-    def _queue(self) -> list[list[str]]:
+    def _list_queue(self) -> list[list[str]]:
         """Keys of each request with unscheduled pods."""
         found: dict[str, list[str]] = {}
         for pending in self._problem.table.pending:
@@ -298,7 +298,7 @@ class _Booking:
         return [(names[row], self._on[row]) for row in sorted(self._on) if self._on[row]]
 
 
-def _free_rows(problem: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
+def _find_free_rows(problem: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
     """Rows of these groups without reserved pods, the emptiest first."""
     found: dict[str, list[tuple[int, int]]] = {group: [] for group in groups}
     group_of = problem.snapshot.group_of

@@ -46,7 +46,7 @@ class ClassInputs(NamedTuple):
             self.numbered_by is other.numbered_by
             and self.neighbours is other.neighbours
             and self.avoiders == other.avoiders
-            and (self.storage is other.storage or _same_storage(self.storage, other.storage))
+            and (self.storage is other.storage or _is_same_storage(self.storage, other.storage))
             and self.namespaces == other.namespaces
         )
 
@@ -161,7 +161,7 @@ def _has_storage(kind: PodKind) -> bool:
     return bool(kind.pod.spec.volumes) and touches_storage(kind.pod)
 
 
-def _same_storage(before: Storage, now: Storage) -> bool:
+def _is_same_storage(before: Storage, now: Storage) -> bool:
     return (
         before.claims == now.claims
         and before.volumes == now.volumes

@@ -124,12 +124,12 @@ def _is_free(problem: ScaleUpProblem, batch: NodeBatch, siblings: Sequence[int],
     if not batch.content or (problem.capacity[list(siblings)] < asked).any():
         return False
     return all(
-        problem.allowed[list(siblings), number].all() and not _concerns_others(problem, number, relations)
+        problem.allowed[list(siblings), number].all() and not _depends_on_others(problem, number, relations)
         for number in batch.content
     )
 
 
-def _concerns_others(problem: ScaleUpProblem, number: int, relations: PodRelations) -> bool:
+def _depends_on_others(problem: ScaleUpProblem, number: int, relations: PodRelations) -> bool:
     """Whether it depends on pods on other nodes, or pending pods depend on it."""
     pod_class, label_group = problem.table.classes[number], relations.label_group_of[number]
     if any(spread.key != HOSTNAME for spread in problem.rules.get_spreads(number)) or pod_class.has_affinity:
@@ -170,15 +170,15 @@ class SimilarityRules:
 
     def holds(self, first: ScaleUpOption, other: ScaleUpOption) -> bool:
         if self.only_labels:
-            return all(_label(first, key) == _label(other, key) for key in self.only_labels)
+            return all(_get_label(first, key) == _get_label(other, key) for key in self.only_labels)
         return (
-            self._capacity_is_alike(first.capacity, other.capacity)
-            and _within(_read_allocatable(first), _read_allocatable(other), self.allocatable_ratio)
-            and _within(first.free, other.free, self.free_ratio)
+            self._is_capacity_alike(first.capacity, other.capacity)
+            and _is_within_ratio(_read_allocatable(first), _read_allocatable(other), self.allocatable_ratio)
+            and _is_within_ratio(first.free, other.free, self.free_ratio)
             and self._list_compared_labels(first) == self._list_compared_labels(other)
         )
 
-    def _capacity_is_alike(self, first: ResourceVector, other: ResourceVector) -> bool:
+    def _is_capacity_alike(self, first: ResourceVector, other: ResourceVector) -> bool:
         if set(first) != set(other):
             return False
         exact = [name for name in first if name in {CPU, PODS} or name.endswith("/gpu")]
@@ -211,7 +211,7 @@ def split_nodes(nodes: int, sizes: Sequence[int], rooms: Sequence[int]) -> list[
     return given
 
 
-def _label(option: ScaleUpOption, key: str) -> str | None:
+def _get_label(option: ScaleUpOption, key: str) -> str | None:
     return option.node.metadata.labels.get(key)
 
 
@@ -219,7 +219,7 @@ def _read_allocatable(option: ScaleUpOption) -> ResourceVector:
     return ResourceVector.from_quantities(option.node.status.allocatable)
 
 
-def _within(first: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
+def _is_within_ratio(first: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
     return all(_is_close(first[name], other[name], ratio) for name in {*first, *other})
 
 

@@ -207,10 +207,10 @@ class _FitChecker:
 
 
 def _can_be_nominated(pending: PendingPods) -> bool:
-    return bool(pending.names) and not pending.bundle and not _looks_at_others(pending.pod)
+    return bool(pending.names) and not pending.bundle and not _depends_on_others(pending.pod)
 
 
-def _looks_at_others(pod: Pod) -> bool:
+def _depends_on_others(pod: Pod) -> bool:
     spec = pod.spec
     affinity = spec.affinity
     meets = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)

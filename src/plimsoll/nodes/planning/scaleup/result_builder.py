@@ -165,14 +165,14 @@ def compute_cost_bound(problem: ScaleUpProblem, placement: Placement, effort: Ef
 def _keeps_apart(problem: ScaleUpProblem, number: int) -> bool:
     """Whether no node takes two pods of the class, because of anti-affinity, a port, a disk or a claim."""
     pods = problem.table.classes[number]
-    if pods.has_anti_affinity and _avoids(problem, number, number):
+    if pods.has_anti_affinity and _repels(problem, number, number):
         return True
     return bool(pods.scheduling_key.ports or pods.volumes) and problem.option_rules.node_predicates.excludes_itself(
         number
     )
 
 
-def _avoids(problem: ScaleUpProblem, first: int, other: int) -> bool:
+def _repels(problem: ScaleUpProblem, first: int, other: int) -> bool:
     """Whether pods of these classes never share a node; the anti-affinity of either is enough."""
     classes, namespaces = problem.table.classes, problem.snapshot.view.namespaces
     terms = problem.rules.get_affinity_terms
@@ -187,9 +187,9 @@ def _find_exclusive_keys(problem: ScaleUpProblem, chosen: Ints, apart: list[int]
     cliques: list[list[int]] = []
     avoiding = [number for number in apart if problem.table.classes[number].has_anti_affinity]
     for number in avoiding[:_APART]:
-        if not _avoids(problem, number, number):
+        if not _repels(problem, number, number):
             continue
-        home = next((clique for clique in cliques if all(_avoids(problem, number, other) for other in clique)), None)
+        home = next((clique for clique in cliques if all(_repels(problem, number, other) for other in clique)), None)
         if home is None:
             cliques.append([number])
         else:

@@ -160,13 +160,13 @@ class NodeArrays:
             changed = [row for row, same in enumerate(map(is_, states, before)) if not same]
             if all(states[row].name == before[row].name for row in changed):
                 for row in changed:
-                    kept[row] = row if _same(before[row], states[row]) else None
+                    kept[row] = row if _is_same(before[row], states[row]) else None
                 return kept
         return [self._find_unchanged_row(state) for state in states]
 
     def _find_unchanged_row(self, state: NodeState) -> int | None:
         row = self.row_of.get(state.name)
-        return row if row is not None and _same(self.states[row], state) else None
+        return row if row is not None and _is_same(self.states[row], state) else None
 
     def _choose_columns(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
         # Few nodes differ in what there is a name for: each set of names is looked at once.
@@ -203,7 +203,7 @@ class NodeArrays:
         if fresh:
             self.free[fresh] = columns.to_matrix([states[row].free for row in fresh])
             self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
-        alike = same_rows and all(_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
+        alike = same_rows and all(_is_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
         self._of_nodes = before._of_nodes if alike else {}
 
     def __len__(self) -> int:
@@ -281,7 +281,7 @@ def _gather_rows(before: Ints, rows: Ints) -> Ints:
     return before[np.maximum(rows, 0)]
 
 
-def _same_to_rules(before: Node, after: Node) -> bool:
+def _is_same_to_rules(before: Node, after: Node) -> bool:
     """Whether everything is the same that rules and limits read of a node object."""
     return before is after or (
         before.metadata.labels == after.metadata.labels
@@ -291,7 +291,7 @@ def _same_to_rules(before: Node, after: Node) -> bool:
     )
 
 
-def _same(before: NodeState, after: NodeState) -> bool:
+def _is_same(before: NodeState, after: NodeState) -> bool:
     """Whether nothing a rule could see has changed; a rebuilt state of the same objects is the same."""
     if before is after:
         return True

@@ -249,18 +249,18 @@ class _Group:
     def put(self, key: PodKey, pod: Pod) -> bool:
         """Whether that changes the entry; of a pod in the middle of the line only its place and name are in it."""
         before = self._pods.get(key)
-        if before is not None and _place(key, before) != _place(key, pod):
+        if before is not None and _get_queue_key(key, before) != _get_queue_key(key, pod):
             self.drop(key)
             before = None
         self._pods[key] = pod
         if before is None:
-            self._queue.append(_place(key, pod))
+            self._queue.append(_get_queue_key(key, pod))
             self._is_in_order = False
             return True
         return self.queue[0][1] == key
 
     def drop(self, key: PodKey) -> None:
-        self._queue.remove(_place(key, self._pods.pop(key)))
+        self._queue.remove(_get_queue_key(key, self._pods.pop(key)))
 
     @property
     def queue(self) -> list[tuple[datetime, PodKey]]:
@@ -283,7 +283,7 @@ class _Group:
         )
 
 
-def _place(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
+def _get_queue_key(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
     return (pod.metadata.creation_timestamp or _FAR_AHEAD, key)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
-from plimsoll.kube.discovery import groups, resources
+from plimsoll.kube.discovery import fetch_groups, fetch_resources
 from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerFailed, ServerTrouble, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
@@ -102,7 +102,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
     version = settings.version or await find_preferred_version(client, settings.group)
     if not version:
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
-    listed = await read(resources(client, f"{settings.group}/{version}"))
+    listed = await read(fetch_resources(client, f"{settings.group}/{version}"))
     served = ServedApi(group=settings.group, version=version, plurals=frozenset(resource.name for resource in listed))
     if served.resource(ClusterMachine).plural not in served.plurals:
         raise ProviderFailed(f"the management cluster has no machines in {settings.group}/{version}")
@@ -111,7 +111,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
 
 async def find_preferred_version(client: Client, group: str) -> str:
     """The preferred version of an API group; empty if it is not served."""
-    found = await read(groups(client))
+    found = await read(fetch_groups(client))
     return next((api_group.versions[0] for api_group in found if api_group.name == group and api_group.versions), "")
 
 

@@ -101,7 +101,7 @@ def copy_template(template: RawObject[MachineDeployment], blueprint: Blueprint, 
     machines = spec.setdefault("template", {})
     machine_meta = machines.setdefault("metadata", {})
     machine_meta["labels"] = {**_keep_own(machine_meta.get("labels")), **profile, **blueprint.labels, **mine}
-    _place(machines.setdefault("spec", {}), blueprint, there=taints_of(template.view))
+    _set_zone(machines.setdefault("spec", {}), blueprint, there=taints_of(template.view))
     return body
 
 
@@ -129,7 +129,7 @@ def _annotate(meta: dict[str, Any], blueprint: Blueprint, keys: Keys, *, made_of
         annotations[written] = ",".join([*filter(None, [annotations.get(written, "")]), *synced])
 
 
-def _place(spec: dict[str, Any], blueprint: Blueprint, *, there: tuple[Taint, ...]) -> None:
+def _set_zone(spec: dict[str, Any], blueprint: Blueprint, *, there: tuple[Taint, ...]) -> None:
     missing = [taint for taint in blueprint.taints if taint not in there]
     if missing:
         named = {(taint_entry["key"], taint_entry["effect"]): taint_entry for taint_entry in spec.get("taints") or ()}

@@ -113,7 +113,7 @@ class MachineIndex:
             for scalable in objects
             if isinstance(scalable, MachineSet)
         }
-        group_of = {key: _owner_of(cluster_machine.metadata, sets) for key, cluster_machine in known.items()}
+        group_of = {key: _find_owner_id(cluster_machine.metadata, sets) for key, cluster_machine in known.items()}
         pools = [scalable for scalable in objects if isinstance(scalable, MachinePool)]
         ids = [
             (cluster_machine.spec.provider_id, key)
@@ -135,7 +135,7 @@ class MachineIndex:
             _group_of=group_of,
             _pool_of={listed: group_id(pool) for pool in pools for listed in pool.spec.provider_id_list},
             _by_id=_index_unique(ids),
-            _by_ending=_index_unique((_id_suffix(provider_id), key) for provider_id, key in ids),
+            _by_ending=_index_unique((_get_id_suffix(provider_id), key) for provider_id, key in ids),
             _by_node=_index_unique(refs),
             _of_group=of_group,
         )
@@ -146,7 +146,7 @@ class MachineIndex:
             return self.machines.get(pending_key)
         for index, name in (
             (self._by_id, node.provider_id),
-            (self._by_ending, _id_suffix(node.provider_id)),
+            (self._by_ending, _get_id_suffix(node.provider_id)),
             (self._by_node, node.name),
         ):
             if name and (key := index.get(name, _NOBODY)) != _NOBODY:
@@ -164,13 +164,13 @@ class MachineIndex:
 
     def owner_of(self, machine: ClusterMachine) -> str:
         """The same for a machine that may have come since; whose the machine sets are, was seen before."""
-        return _owner_of(machine.metadata, self._sets)
+        return _find_owner_id(machine.metadata, self._sets)
 
     def of_group(self, group: str) -> list[ClusterMachine]:
         return [self.machines[key] for key in self._of_group.get(group, ())]
 
 
-def _owner_of(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
+def _find_owner_id(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
     """The id of what a machine is made by; empty for one that was made by hand."""
     owners = {owner.kind: owner.name for owner in meta.owner_references}
     if name := owners.get(_SET):
@@ -189,5 +189,5 @@ def _index_unique(pairs: Iterable[tuple[str, MachineKey]]) -> dict[str, MachineK
     return found
 
 
-def _id_suffix(provider_id: str) -> str:
+def _get_id_suffix(provider_id: str) -> str:
     return provider_id.rpartition("/")[2]

@@ -56,10 +56,10 @@ class Caches:
     # ---- groups of nodes
 
     def group_of(self, node: NodeRef) -> Any | None:
-        return self._group_of.get(_key_of(node))
+        return self._group_of.get(_get_key(node))
 
     def keep_group_of(self, node: NodeRef, group: Any) -> None:
-        self._group_of[_key_of(node)] = group
+        self._group_of[_get_key(node)] = group
 
     # ---- what the server does not have
 
@@ -70,5 +70,5 @@ class Caches:
         self._missing.add(method)
 
 
-def _key_of(node: NodeRef) -> str:
+def _get_key(node: NodeRef) -> str:
     return node.provider_id or node.name

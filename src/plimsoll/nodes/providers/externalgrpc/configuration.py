@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.value_parsing import find_problem, parse_duration_s
-from plimsoll.kube.configuration.certificates import client_pair
+from plimsoll.kube.configuration.certificates import build_client_pair
 from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _read_identity(*, key: str, cert: str, cacert: str) -> Identity | None:
             # Cluster Autoscaler would continue without TLS here, which a user who names a key does not expect.
             raise InvalidInput("must be given too: cert, key and cacert go together", path=name)
     try:
-        pair = client_pair(read_content(Path(cert), "cert"), read_content(Path(key), "key"))
+        pair = build_client_pair(read_content(Path(cert), "cert"), read_content(Path(key), "key"))
     except InvalidInput as error:
         where = {"certificate": "cert"}.get(error.path, error.path)
         raise InvalidInput(error.problem, path=where) from error

@@ -99,26 +99,26 @@ def group_message(group: Group) -> Any:
 def options_message(options: GroupOptions) -> Any:
     message = base.NodeGroupAutoscalingOptions(**{name: getattr(options, field) for field, name in _PLAIN.items()})
     for field, name in _TIMES.items():
-        getattr(message, name).CopyFrom(_duration(getattr(options, field)))
+        getattr(message, name).CopyFrom(_to_duration(getattr(options, field)))
     return message
 
 
 def options_of(message: Any, defaults: GroupOptions) -> GroupOptions:
     plain = {field: getattr(message, name) for field, name in _PLAIN.items()}
     times: dict[str, Any] = {
-        field: _seconds(getattr(message, name)) if message.HasField(name) else getattr(defaults, field)
+        field: _from_duration(getattr(message, name)) if message.HasField(name) else getattr(defaults, field)
         for field, name in _TIMES.items()
     }
     return GroupOptions(**plain, **times)
 
 
-def _duration(seconds: float) -> Duration:
+def _to_duration(seconds: float) -> Duration:
     found = Duration()
     found.FromTimedelta(timedelta(seconds=seconds))
     return found
 
 
-def _seconds(message: Any) -> float:
+def _from_duration(message: Any) -> float:
     """A duration of another process: at least 0, at most the longest that flags accept."""
     return min(max(float((message.seconds * _NANOS + message.nanos) / _NANOS), 0.0), LONGEST_S)
 
@@ -145,7 +145,7 @@ def machine_type_message(kind: MachineType) -> Any:
         pricePerHour=kind.price_per_hour,
         zones=kind.zones,
         labels=dict(kind.labels),
-        taints=_taint_messages(kind.taints),
+        taints=_to_taint_messages(kind.taints),
         architecture=kind.architecture,
         capacityType=kind.capacity_type.value,
     )
@@ -161,7 +161,7 @@ def machine_type_of(message: Any) -> MachineType:
         price_per_hour=message.pricePerHour if message.HasField("pricePerHour") else None,
         zones=tuple(message.zones),
         labels=dict(message.labels),
-        taints=_taints_of(message.taints),
+        taints=_from_taint_messages(message.taints),
         architecture=message.architecture or "amd64",
         capacity_type=CapacityType.SPOT if spot else CapacityType.ON_DEMAND,
     )
@@ -182,7 +182,7 @@ def blueprint_message(blueprint: Blueprint) -> Any:
         maxSize=blueprint.max_size,
         labels=blueprint.labels,
         systemLabels=blueprint.system_labels,
-        taints=_taint_messages(blueprint.taints),
+        taints=_to_taint_messages(blueprint.taints),
         zones=blueprint.zones,
         extraResources=blueprint.extra_resources,
     )
@@ -195,15 +195,15 @@ def blueprint_of(message: Any) -> Blueprint:
         max_size=message.maxSize,
         labels=dict(message.labels),
         system_labels=dict(message.systemLabels),
-        taints=_taints_of(message.taints),
+        taints=_from_taint_messages(message.taints),
         zones=tuple(message.zones),
         extra_resources=dict(message.extraResources),
     )
 
 
-def _taint_messages(taints: Iterable[Taint]) -> list[Any]:
+def _to_taint_messages(taints: Iterable[Taint]) -> list[Any]:
     return [ext.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints]
 
 
-def _taints_of(messages: Iterable[Any]) -> tuple[Taint, ...]:
+def _from_taint_messages(messages: Iterable[Any]) -> tuple[Taint, ...]:
     return tuple(Taint(key=message.key, value=message.value, effect=message.effect) for message in messages)

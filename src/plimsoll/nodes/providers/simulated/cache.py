@@ -67,7 +67,7 @@ class SimulatedCloudCache:
         self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.machine_types())}
         self._groups = {group.metadata.name: group for group in groups}
         self._machines = _group_machines(machines)
-        self._index()
+        self._build_index()
         self._templates = {name: kept for name, kept in self._templates.items() if name in self._groups}
         self._stale.clear()
         self._is_there = True
@@ -95,7 +95,7 @@ class SimulatedCloudCache:
     async def group_of(self, node: NodeRef) -> str:
         """The group of a node, by its machine or else by its label; empty without a group."""
         await self._ensure_loaded()
-        machine = self._machine_of(node)
+        machine = self._find_machine(node)
         if machine is not None:
             return machine.spec.group
         labelled = node.labels.get(GROUP_LABEL, "")
@@ -103,14 +103,14 @@ class SimulatedCloudCache:
 
     async def has_machine(self, node: NodeRef) -> bool:
         await self._ensure_loaded()
-        return self._machine_of(node) is not None
+        return self._find_machine(node) is not None
 
     async def find_members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
         """By node name: the group, and whether the node has a machine. Nodes without a group are missing."""
         groups = await self.get_groups()
         found: dict[str, tuple[str, bool]] = {}
         for node in nodes:
-            machine = self._machine_of(node)
+            machine = self._find_machine(node)
             group = node.labels.get(GROUP_LABEL, "") if machine is None else machine.spec.group
             if group in groups:
                 found[node.name] = (group, machine is not None)
@@ -157,7 +157,7 @@ class SimulatedCloudCache:
         if found is not None:
             self._groups = dict(sorted({**self._groups, name: found}.items()))
             self._machines[name] = machines
-        self._index()
+        self._build_index()
         self._stale.discard(name)
 
     async def _find_group(self, name: str) -> NodeGroup | None:
@@ -172,12 +172,12 @@ class SimulatedCloudCache:
         except CloudRefused as error:
             return UnknownTemplate(problem=str(error))
 
-    def _index(self) -> None:
+    def _build_index(self) -> None:
         machines = [machine for members in self._machines.values() for machine in members]
         self._by_id = {machine.spec.provider_id: machine for machine in machines}
         self._by_name = {machine.metadata.name: machine for machine in machines}
 
-    def _machine_of(self, node: NodeRef) -> Machine | None:
+    def _find_machine(self, node: NodeRef) -> Machine | None:
         return self._by_id.get(node.provider_id) if node.provider_id else self._by_name.get(node.name)
 
 

@@ -129,10 +129,10 @@ class SimulatedGroup:
         """The machines to delete. Machines that no longer exist are skipped; those of other groups are refused."""
         machines = await read(self._cloud.machines())
         known = {machine.spec.provider_id for machine in machines} | {machine.metadata.name for machine in machines}
-        return [node.name if node.name in known else node.provider_id for node in nodes if _names_of(node) & known]
+        return [node.name if node.name in known else node.provider_id for node in nodes if _list_names(node) & known]
 
 
-def _names_of(node: NodeRef) -> set[str]:
+def _list_names(node: NodeRef) -> set[str]:
     return {node.name, node.provider_id} - {""}
 
 
@@ -154,7 +154,7 @@ class TheoreticalSimulatedGroup(Theoretical):
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         """Succeeds if a group of this id equals the blueprint: an earlier call created it."""
-        spec = _spec_of(self._blueprint)
+        spec = _build_spec(self._blueprint)
         outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
         self._cache.invalidate(self.id)
         if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
@@ -167,7 +167,7 @@ class TheoreticalSimulatedGroup(Theoretical):
         return Created(id=self.id)
 
 
-def _spec_of(wanted: Blueprint) -> NodeGroupSpec:
+def _build_spec(wanted: Blueprint) -> NodeGroupSpec:
     marks = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: hash_profile(wanted.labels, wanted.taints)}
     return NodeGroupSpec(
         max=wanted.max_size,

@@ -84,12 +84,12 @@ class EventEmitter:
         self._lately = {event_message: at for event_message, at in self._lately.items() if loop.at - at < _AGAIN_AFTER}
         news: list[EventMessage] = []
         for message in build_events(loop, self._lately):
-            if (key := _deduplication_key(message)) not in self._lately:
+            if (key := _get_deduplication_key(message)) not in self._lately:
                 self._lately[key] = loop.at
                 news.append(message)
         return news
 
 
-def _deduplication_key(event: EventMessage) -> EventMessage:
+def _get_deduplication_key(event: EventMessage) -> EventMessage:
     """The key under which an Event is not repeated."""
     return replace(event, message="") if event.reason in _ANY_MESSAGE else event

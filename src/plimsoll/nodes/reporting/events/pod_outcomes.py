@@ -51,13 +51,13 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
     plan = loop.scale_up.plan
     if loop.snapshot is None or not (plan.scale_ups or plan.existing or plan.unschedulable):
         return
-    on_existing = _counts(plan.existing.values())
-    planned = _counts(
+    on_existing = _count_parts(plan.existing.values())
+    planned = _count_parts(
         {key: pods * pattern.nodes for key, pods in pattern.pods.items()}
         for scale_up in plan.scale_ups
         for pattern in scale_up.patterns
     )
-    scale_ups = _scale_ups_by_key(loop.scale_up.results)
+    scale_ups = _group_scale_ups_by_key(loop.scale_up.results)
     obstacles = _find_obstacles(loop.scale_up.results)
     why = {key: unschedulable.reasons for unschedulable in plan.unschedulable for key in unschedulable.keys}
     for pending in loop.snapshot.pending:
@@ -76,7 +76,7 @@ def find_pod_outcomes(loop: LoopResult) -> Iterator[PodOutcome]:
         )
 
 
-def _scale_ups_by_key(results: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
+def _group_scale_ups_by_key(results: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
     """By entry: the executed scale-ups for it, in plan order."""
     found: dict[str, dict[str, None]] = {}
     for result in results:
@@ -116,7 +116,7 @@ def _describe_obstacle(result: ScaleUpResult) -> Reason | None:
     return None
 
 
-def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _count_parts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in parts:
         for key, pods in part.items():

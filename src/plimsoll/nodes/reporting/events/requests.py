@@ -29,12 +29,15 @@ def build_request_events(loop: LoopResult) -> Iterator[EventMessage]:
     for update in loop.requests.news:
         if update.is_written and update.accepts:
             yield EventMessage(
-                about=_request_reference(update.view), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT
+                about=_build_request_reference(update.view), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT
             )
         if update.is_written and update.kind not in _NOT_BY_THEMSELVES:
             kind = WARNING if update.kind in _BAD else NORMAL
             yield EventMessage(
-                about=_request_reference(update.view), type=kind, reason=update.kind.value, message=str(update.reason)
+                about=_build_request_reference(update.view),
+                type=kind,
+                reason=update.kind.value,
+                message=str(update.reason),
             )
     for warning in loop.requests.warnings:
         about = _find_object(warning)
@@ -45,11 +48,11 @@ def _find_object(warning: ConsumerWarning) -> ObjectReference:
     if warning.pod is not None:
         return pod_reference(warning.pod)
     if warning.view is not None:
-        return _request_reference(warning.view)
+        return _build_request_reference(warning.view)
     namespace, _, name = warning.request.partition("/")
     return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=namespace, name=name)
 
 
-def _request_reference(view: RequestView) -> ObjectReference:
+def _build_request_reference(view: RequestView) -> ObjectReference:
     meta = view.request.metadata
     return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid)

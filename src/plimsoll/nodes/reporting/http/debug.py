@@ -47,7 +47,7 @@ class DebugViews:
             return None
         return {
             "Timestamp": format_time(loop.at),
-            "NodeList": [_node_to_json(state) for state in loop.snapshot.view.nodes.values()],
+            "NodeList": [_encode_node(state) for state in loop.snapshot.view.nodes.values()],
             "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in loop.snapshot.groups},
             "UnschedulablePods": [pending.key for pending in loop.snapshot.pending],
         }
@@ -91,14 +91,14 @@ class DebugViews:
         view = next((request for request in loop.requests.views if request.name == str(key)), None)
         if view is None:
             return {"request": str(key), "setAside": _NOT_OURS}
-        found = _request_to_json(loop, view)
+        found = _encode_request(loop, view)
         if view.phase in _WITHOUT_CAPACITY and view.pods and loop.snapshot is not None:
             snapshot = loop.snapshot
             found["podSets"] = await self._planning(lambda: _explain_pod_sets(loop, snapshot, view))
         return found
 
 
-def _request_to_json(loop: LoopResult, view: RequestView) -> Json:
+def _encode_request(loop: LoopResult, view: RequestView) -> Json:
     part = loop.requests
     updates = [status_update for status_update in part.updates if status_update.view.name == view.name]
     conditions, details = view.conditions, view.details
@@ -139,7 +139,7 @@ def _find_pending(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
     return None
 
 
-def _node_to_json(state: NodeState) -> Json:
+def _encode_node(state: NodeState) -> Json:
     """The node with the names of its pods only: pod specs may hold secrets."""
     pods = [{"namespace": key.namespace, "name": key.name} for key in state.pods]
     return {"Node": msgspec.to_builtins(state.node), "Pods": pods}

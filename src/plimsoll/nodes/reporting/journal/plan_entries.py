@@ -99,12 +99,15 @@ def _build_repairs(loop: LoopResult) -> Iterator[Doing]:
         if repaired.instances:
             arguments = {"instances": list(repaired.instances)}
             action = Action(
-                verb=DELETE_INSTANCES, target=_group_ref(repaired.group), reason=repaired.reason, arguments=arguments
+                verb=DELETE_INSTANCES,
+                target=_build_group_ref(repaired.group),
+                reason=repaired.reason,
+                arguments=arguments,
             )
         else:
             action = Action(
                 verb=GROW if is_min_size_repair(repaired) else SHRINK,
-                target=_group_ref(repaired.group),
+                target=_build_group_ref(repaired.group),
                 reason=repaired.reason,
                 arguments={"to": repaired.after},
                 precondition={"size": repaired.before},
@@ -129,7 +132,7 @@ def _build_scale_up_action(scale_up: GroupScaleUp, group: str, before: int, afte
         arguments |= {"machineType": machine_type_of(scale_up.option), "zone": scale_up.option.zone}
     return Action(
         verb=GROW if scale_up.option.exists else CREATE,
-        target=_group_ref(group),
+        target=_build_group_ref(group),
         reason=scale_up.reason,
         arguments=arguments,
         precondition={"size": before} if scale_up.option.exists else {},
@@ -161,13 +164,16 @@ def _build_removals(loop: LoopResult) -> Iterator[Doing]:
 
 def _build_removal_action(removal: NodeRemoval) -> Action:
     arguments = {"group": removal.group, "pods": len(removal.moves)}
-    return Action(verb=REMOVE, target=_node_ref(removal.node), reason=removal.reason, arguments=arguments)
+    return Action(verb=REMOVE, target=_build_node_ref(removal.node), reason=removal.reason, arguments=arguments)
 
 
 def _build_group_deletions(loop: LoopResult) -> Iterator[Doing]:
     for deleted_group in loop.deleted_groups:
         action = Action(
-            verb=DELETE_GROUP, target=_group_ref(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
+            verb=DELETE_GROUP,
+            target=_build_group_ref(deleted_group.group),
+            reason=_EMPTY_GROUP,
+            precondition={"size": 0},
         )
         yield action, _build_outcome(action, deleted_group.failure)
 
@@ -183,7 +189,7 @@ def _build_outcome(action: Action, failure: CallFailed | None) -> Outcome:
 
 def _build_ended_early(loop: LoopResult) -> Iterator[NotDone]:
     if loop.ended_early is not None:
-        yield NotDone(what="is left as it is", about=(_cluster_ref(loop),), reason=loop.ended_early)
+        yield NotDone(what="is left as it is", about=(_build_cluster_ref(loop),), reason=loop.ended_early)
 
 
 def _list_bad_objects(loop: LoopResult) -> Iterator[NotDone]:
@@ -208,17 +214,17 @@ class _EntriesByReason:
         """Texts of reasons, which thousands of pods share. The reasons are held so that their ids stay unique."""
 
     def add(self, what: str, reason: Reason, refs: Iterable[Ref]) -> None:
-        self._entry_for(what, reason).refs.extend(refs)
+        self._get_entry(what, reason).refs.extend(refs)
 
     def add_pods(self, what: str, reason: Reason, pod: Pod, names: tuple[str, ...]) -> None:
         named = names[: self._left]
         self._left -= len(named)
-        entry = self._entry_for(what, reason)
+        entry = self._get_entry(what, reason)
         entry.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
         entry.unnamed += len(names) - len(named)
         entry.workloads.update(dict.fromkeys(list_workloads(pod.metadata)))
 
-    def _entry_for(self, what: str, reason: Reason) -> _ReasonEntry:
+    def _get_entry(self, what: str, reason: Reason) -> _ReasonEntry:
         known = self._texts.get(id(reason))
         if known is None:
             known = self._texts[id(reason)] = (reason, f"{reason.code} {reason}")
@@ -300,14 +306,16 @@ def _list_nodes(loop: LoopResult) -> Iterator[NotDone]:
     part = loop.scale_down
     listed = _EntriesByReason()
     for unremovable in part.unremovable:
-        listed.add("is kept", unremovable.reason, (_node_ref(unremovable.node),))
+        listed.add("is kept", unremovable.reason, (_build_node_ref(unremovable.node),))
     if part.skipped is not None:
         listed_nodes = {
             *(unremovable_node.node for unremovable_node in part.unremovable),
             *(node_removal.node for node_removal in part.nodes_to_delete.removals),
         }
         waiting = (
-            _node_ref(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in listed_nodes
+            _build_node_ref(unneeded_node.node)
+            for unneeded_node in part.unneeded
+            if unneeded_node.node not in listed_nodes
         )
         listed.add("is not needed and stays for now", part.skipped, waiting)
     yield from (not_done for not_done in listed if not_done.about)
@@ -316,10 +324,12 @@ def _list_nodes(loop: LoopResult) -> Iterator[NotDone]:
 def _list_held_deletions(loop: LoopResult) -> Iterator[NotDone]:
     """Instances and groups that are kept because something may still run there."""
     if loop.hold is not None:
-        yield NotDone(what="is not scaled down", about=(_cluster_ref(loop),), reason=loop.hold)
+        yield NotDone(what="is not scaled down", about=(_build_cluster_ref(loop),), reason=loop.hold)
     listed = _EntriesByReason()
     for held in loop.held_deletions:
-        refs = (_node_ref(held.node), _group_ref(held.group)) if held.node else (_group_ref(held.group),)
+        refs = (
+            (_build_node_ref(held.node), _build_group_ref(held.group)) if held.node else (_build_group_ref(held.group),)
+        )
         listed.add("is not deleted", held.reason, refs)
     yield from listed
 
@@ -331,24 +341,26 @@ def _list_groups(loop: LoopResult) -> Iterator[NotDone]:
     for name, health in (loop.health.groups if loop.health is not None else {}).items():
         if (reason := health.reason) is not None and health.group.autoscaled:
             unusable.add(name)
-            listed.add("cannot be scaled up", reason, (_group_ref(name),))
+            listed.add("cannot be scaled up", reason, (_build_group_ref(name),))
     for skipped in loop.scale_up.plan.skipped_groups:
         if skipped.group in unusable and skipped.code in {IN_BACKOFF, NOT_READY}:
             continue
         about = (
-            _group_ref(skipped.group) if skipped.group else Ref(kind="machinetype", name=skipped.machine_type or "any")
+            _build_group_ref(skipped.group)
+            if skipped.group
+            else Ref(kind="machinetype", name=skipped.machine_type or "any")
         )
         listed.add("is not scaled up", Reason(code=skipped.code, message=skipped.reason), (about,))
     yield from listed
 
 
-def _group_ref(name: str) -> Ref:
+def _build_group_ref(name: str) -> Ref:
     return Ref(kind="nodegroup", name=name)
 
 
-def _cluster_ref(loop: LoopResult) -> Ref:
+def _build_cluster_ref(loop: LoopResult) -> Ref:
     return Ref(kind="cluster", name=loop.policy.operation.cluster_name or "this")
 
 
-def _node_ref(name: str) -> Ref:
+def _build_node_ref(name: str) -> Ref:
     return Ref(kind="node", name=name)

@@ -79,16 +79,16 @@ class Families:
         self._declare_plans_and_requests()
         self._show_zeros()
 
-    def _new(self, kind: type[Family], name: str, help_text: str, labels: tuple[str, ...] = ()) -> Family:
+    def _add_family(self, kind: type[Family], name: str, help_text: str, labels: tuple[str, ...] = ()) -> Family:
         return kind(PREFIX + name, help_text, labels, registry=self.registry)
 
-    def _new_histogram(
+    def _add_histogram(
         self, name: str, help_text: str, labels: tuple[str, ...], buckets: tuple[float, ...]
     ) -> Histogram:
         return Histogram(PREFIX + name, help_text, labels, registry=self.registry, buckets=buckets)
 
     def _declare_cluster(self) -> None:
-        new = self._new
+        new = self._add_family
         self.safe_to_autoscale = new(Gauge, "cluster_safe_to_autoscale", "1 if the cluster is healthy enough, else 0.")
         self.nodes = new(Gauge, "nodes_count", "Nodes in the cluster.", ("state",))
         self.node_groups = new(Gauge, "node_groups_count", "Node groups that are managed.", ("node_group_type",))
@@ -102,7 +102,7 @@ class Families:
         self.nap_enabled = new(Gauge, "nap_enabled", "1 if node auto-provisioning is on, else 0.")
 
     def _declare_groups(self) -> None:
-        new, labels = self._new, ("node_group",)
+        new, labels = self._add_family, ("node_group",)
         self.group_min = new(Gauge, "node_group_min_count", "Least nodes of the group.", labels)
         self.group_max = new(Gauge, "node_group_max_count", "Most nodes of the group.", labels)
         self.group_target = new(Gauge, "node_group_target_count", "Nodes that the group wants.", labels)
@@ -111,17 +111,17 @@ class Families:
         self.group_backoff = new(Gauge, "node_group_backoff_status", help_text, ("node_group", "reason"))
 
     def _declare_work(self) -> None:
-        new = self._new
+        new = self._add_family
         self.last_activity = new(Gauge, "last_activity", "When a part of the loop last ran.", ("activity",))
         help_text = "Time taken by parts of the loop."
-        self.function_seconds = self._new_histogram(
+        self.function_seconds = self._add_histogram(
             "function_duration_seconds", help_text, ("function",), _build_buckets(0.01, 1.5, 30)
         )
         self.function_quantile = new(Summary, "function_duration_quantile_seconds", help_text, ("function",))
         self.errors = new(Counter, "errors_total", "Turns that failed.", ("type",))
 
     def _declare_scale_up(self) -> None:
-        new = self._new
+        new = self._add_family
         self.scaled_up = new(Counter, "scaled_up_nodes_total", "Nodes added.", _DEVICES)
         self.scaled_up_gpu = new(Counter, "scaled_up_gpu_nodes_total", "Nodes with accelerators added.", _GPU)
         self.failed_scale_ups = new(Counter, "failed_scale_ups_total", "Growths that failed.", ("reason", *_DEVICES))
@@ -139,7 +139,7 @@ class Families:
         self.created_groups = new(Counter, "created_node_groups_total", help_text, ("group_type",))
         help_text = "Groups deleted by auto-provisioning."
         self.deleted_groups = new(Counter, "deleted_node_groups_total", help_text, ("group_type",))
-        self.heterogeneity = self._new_histogram(
+        self.heterogeneity = self._add_histogram(
             "binpacking_heterogeneity",
             "Different pods that were packed together.",
             ("instance_type", "cpu_count", "namespace_count"),
@@ -148,7 +148,7 @@ class Families:
         self.skipped_pods = new(Gauge, "skipped_pods_count", "Pods that wait and are not planned for.", ("requestor",))
 
     def _declare_scale_down(self) -> None:
-        new = self._new
+        new = self._add_family
         self.pending_deletions = new(Gauge, "pending_node_deletions", "Nodes whose removal is under way.")
         self.scaled_down = new(Counter, "scaled_down_nodes_total", "Nodes removed.", ("reason", *_DEVICES))
         help_text = "Nodes with accelerators removed."
@@ -158,13 +158,13 @@ class Families:
         self.unremovable_nodes = new(Gauge, "unremovable_nodes_count", "Nodes that stay, by reason.", ("reason",))
         self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cooldown, else 0.")
         help_text = "From being due for removal to being removed (deleted=true) or needed again."
-        self.removal_seconds = self._new_histogram(
+        self.removal_seconds = self._add_histogram(
             "node_removal_latency_seconds", help_text, ("deleted",), _build_buckets(1, 1.5, 19)
         )
 
     def _declare_plans_and_requests(self) -> None:
-        new = self._new
-        self.plan_seconds = self._new_histogram(
+        new = self._add_family
+        self.plan_seconds = self._add_histogram(
             "plan_seconds", "Time taken by planning.", ("phase",), _build_buckets(0.001, 2, 16)
         )
         self.plan_cost = new(Gauge, "plan_cost_per_hour", "What the last plan adds, in money per hour.")
@@ -175,7 +175,7 @@ class Families:
         self.rollbacks = new(Counter, "rollbacks_total", "Growths taken back because they came in part.")
         self.requests = new(Counter, "provreq_total", "Requests that came to an end.", ("class", "outcome"))
         self.pending_requests = new(Gauge, "provreq_pending", "Requests that wait.", ("class",))
-        self.request_seconds = self._new_histogram(
+        self.request_seconds = self._add_histogram(
             "provreq_time_to_provisioned_seconds",
             "From a request's creation to its capacity.",
             ("class",),

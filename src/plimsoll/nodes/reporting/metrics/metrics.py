@@ -303,11 +303,11 @@ def count_taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:
     keys = Counter(taint.key for state in view.nodes.values() for taint in state.node.spec.taints)
     found: Counter[str] = Counter()
     for key, taints in keys.items():
-        found[_type_of(key, startup, rules)] += taints
+        found[_classify_taint(key, startup, rules)] += taints
     return found
 
 
-def _type_of(key: str, startup: StartupTaints, rules: PodRules) -> str:
+def _classify_taint(key: str, startup: StartupTaints, rules: PodRules) -> str:
     """A well-known taint key by itself, others by their purpose."""
     if key.startswith(IGNORED_PREFIX):
         return IGNORED_PREFIX

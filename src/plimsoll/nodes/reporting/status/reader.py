@@ -40,17 +40,17 @@ def build_status_report(config_map: ConfigMap, config: RuntimeConfig, *, now: da
     in_force = read_options_annotation(notes)
     wide = _get_part(document, "clusterWide")
     written = _get_text(document.get("time")) or notes.get(LAST_UPDATED, "")
-    loop_s = _loop_s(notes.get(LOOP_STARTED_ANNOTATION, ""), now)
+    loop_s = _compute_loop_s(notes.get(LOOP_STARTED_ANNOTATION, ""), now)
     if loop_s is not None:
         # While a loop iteration is under way, only the annotations are written.
         written = notes.get(LAST_UPDATED, written)
-    age_s = _age_s(written, now)
+    age_s = _compute_age_s(written, now)
     groups = document.get("nodeGroups")
     return {
         "status": _get_text(document.get("autoscalerStatus")) or "Unknown",
         "time": written,
         "ageSeconds": age_s,
-        "stale": age_s is None or age_s > _stale_after_s(in_force or {}),
+        "stale": age_s is None or age_s > _compute_stale_after_s(in_force or {}),
         "loopUnderWaySeconds": loop_s,
         "message": _get_text(document.get("message")),
         "lastTurn": notes.get(LAST_LOOP_ANNOTATION, ""),
@@ -142,12 +142,12 @@ def is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
     return any(str(options.get("dry-run", "")).lower() == "true" for options in (in_force, steering.options))
 
 
-def _stale_after_s(in_force: Mapping[str, Any]) -> float:
+def _compute_stale_after_s(in_force: Mapping[str, Any]) -> float:
     interval_s = read_duration_s(str(in_force.get("scan-interval", "")))
     return max(_LEAST_STALE_S, _TURNS_MISSED * (_SCAN_INTERVAL_S if interval_s is None else interval_s))
 
 
-def _age_s(written: str, now: datetime) -> float | None:
+def _compute_age_s(written: str, now: datetime) -> float | None:
     """The age of a time in Go's format: `2026-01-31 12:00:00.5 +0000 UTC`."""
     moment, _, zone = written.partition(" +")
     try:
@@ -158,7 +158,7 @@ def _age_s(written: str, now: datetime) -> float | None:
     return float(math.floor(max(age_s, 0.0))) if zone.startswith("0000") else None
 
 
-def _loop_s(started: str, now: datetime) -> float | None:
+def _compute_loop_s(started: str, now: datetime) -> float | None:
     """How long a loop iteration has been under way; None: none is."""
     try:
         read = datetime.fromisoformat(started)

@@ -81,13 +81,13 @@ class PodSetMatcher:
         self._forms = SchedulingKeys()
 
     def _find_sets(self, pod: Pod, view: RequestView) -> Sets:
-        form = self._scheduling_key_of(pod)
-        alike = [number for number, template in enumerate(view.templates) if self._scheduling_key_of(template) is form]
+        form = self._get_scheduling_key(pod)
+        alike = [number for number, template in enumerate(view.templates) if self._get_scheduling_key(template) is form]
         labels = pod.metadata.labels.items()
         named = {number for number in alike if view.templates[number].metadata.labels.items() <= labels}
         return tuple(sorted(alike, key=lambda number: (number not in named, number)))
 
-    def _scheduling_key_of(self, pod: Pod) -> object:
+    def _get_scheduling_key(self, pod: Pod) -> object:
         return self._forms.of(_as_written(pod))
 
 

@@ -57,7 +57,7 @@ class NodeArrivals:
         waiting = [view for view in held if _is_waiting(view, booked)]
         found: dict[str, MissingCapacity] = {}
         for failure in failed:
-            for view in _attribute(failure, [view for view in waiting if view.name not in found]):
+            for view in _attribute_failure(failure, [view for view in waiting if view.name not in found]):
                 found[view.name] = MissingCapacity(view=view, message=failure.reason.message, failure=failure)
         for request in self._find_lost(held, booked):
             found.setdefault(request.name, MissingCapacity(view=request, message=self._explain_loss(request, booked)))
@@ -119,7 +119,7 @@ def _has_upcoming_nodes(view: RequestView, snapshot: Snapshot) -> bool:
     return any(group in groups and is_upcoming_node(name, snapshot) for name, group in snapshot.group_of.items())
 
 
-def _attribute(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
+def _attribute_failure(failure: FailedScaleUp, waiting: Sequence[RequestView]) -> list[RequestView]:
     """The last requests with nodes in the group, until the failed nodes are accounted for."""
     found: list[RequestView] = []
     left = failure.nodes

@@ -200,7 +200,7 @@ async def continue_rollbacks(
         nonlocal did_something
         if not actuators.may_act:
             return False
-        taken = await actuators.rollback_executor.roll_back(_intent_of(view), actuators.rollback_context)
+        taken = await actuators.rollback_executor.roll_back(_build_intent(view), actuators.rollback_context)
         did_something |= taken.did_something
         is_done = taken.is_done and view.name not in uncertain
         if is_done:
@@ -209,11 +209,11 @@ async def continue_rollbacks(
 
     recovered = await recover_all(reversed(requests), roll_back)
     updates = await actuators.write(finished)
-    unfinished = tuple(_intent_of(view) for view in recovered.unfinished)
+    unfinished = tuple(_build_intent(view) for view in recovered.unfinished)
     return RecoveryResult(updates=updates, unfinished=unfinished, did_something=did_something)
 
 
-def _intent_of(view: RequestView) -> Intent:
+def _build_intent(view: RequestView) -> Intent:
     intent = view.details.intent
     assert intent is not None, "it says how far back to go"
     return intent

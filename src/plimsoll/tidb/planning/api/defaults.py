@@ -32,7 +32,7 @@ def apply_defaults(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) 
     spec = autoscaler.spec
     cluster = replace(spec.cluster, namespace=spec.cluster.namespace or autoscaler.metadata.namespace)
     components = {
-        component.value: _default_component(
+        component.value: _fill_component(
             scaled,
             component,
             own=component_of_cluster(base, component),
@@ -62,13 +62,13 @@ def has_storage(resource: AutoResource) -> bool:
     return not is_quantity(resource.storage) or whole_bytes(resource.storage) > 0
 
 
-def _default_component(
+def _fill_component(
     scaled: ComponentAutoScaler, component: Component, *, own: TidbComponent | None, is_base_known: bool
 ) -> ComponentAutoScaler:
     scaled = replace(
         scaled,
-        scale_in_interval_seconds=_or(scaled.scale_in_interval_seconds, SCALE_IN_INTERVAL_S),
-        scale_out_interval_seconds=_or(scaled.scale_out_interval_seconds, SCALE_OUT_INTERVAL_S),
+        scale_in_interval_seconds=_get_or_default(scaled.scale_in_interval_seconds, SCALE_IN_INTERVAL_S),
+        scale_out_interval_seconds=_get_or_default(scaled.scale_out_interval_seconds, SCALE_OUT_INTERVAL_S),
     )
     if scaled.external is not None:
         return scaled
@@ -80,7 +80,7 @@ def _default_component(
         for name, resource in resources.items()
         if name not in RESERVED_TYPES and (component is Component.TIDB or has_storage(resource) or not is_base_known)
     )
-    rules = {name: _default_rule(rule, usable) for name, rule in scaled.rules.items()}
+    rules = {name: _fill_rule(rule, usable) for name, rule in scaled.rules.items()}
     return replace(scaled, resources=resources, rules=rules)
 
 
@@ -89,7 +89,7 @@ def _copy_size(own: TidbComponent | None) -> AutoResource:
     return AutoResource(cpu=requests.get("cpu"), memory=requests.get("memory"), storage=requests.get("storage"))
 
 
-def _default_rule(rule: AutoRule, usable: tuple[str, ...]) -> AutoRule:
+def _fill_rule(rule: AutoRule, usable: tuple[str, ...]) -> AutoRule:
     return replace(
         rule,
         min_threshold=DEFAULT_MIN_THRESHOLD if rule.min_threshold is None else rule.min_threshold,
@@ -97,5 +97,5 @@ def _default_rule(rule: AutoRule, usable: tuple[str, ...]) -> AutoRule:
     )
 
 
-def _or(given: int | None, default: int) -> int:
+def _get_or_default(given: int | None, default: int) -> int:
     return default if given is None else given

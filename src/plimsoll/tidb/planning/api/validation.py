@@ -138,7 +138,7 @@ def _find_component_problems(judged: ComponentUnderValidation) -> Iterator[Field
         "scaleOutIntervalSeconds": scaled.scale_out_interval_seconds,
     }
     for field, seconds in intervals.items():
-        yield from _range_problems(judged, field, seconds, most=MOST_SECONDS)
+        yield from _find_range_problems(judged, field, seconds, most=MOST_SECONDS)
     yield from _find_base_problems(judged)
 
 
@@ -181,7 +181,7 @@ def _find_resource_problems(
     judged: ComponentUnderValidation, name: str, resource: AutoResource
 ) -> Iterator[FieldProblem]:
     path = f"resources.{name}"
-    yield from _range_problems(judged, f"{path}.count", resource.count, most=LARGEST_COUNT)
+    yield from _find_range_problems(judged, f"{path}.count", resource.count, most=LARGEST_COUNT)
     if name in RESERVED_TYPES:  # only its count means anything
         return
     if not _TYPE_NAME.fullmatch(name):
@@ -199,7 +199,7 @@ def _find_resource_problems(
         yield judged.problem("V04", f"{path}.storage", reason)
 
 
-def _range_problems(
+def _find_range_problems(
     judged: ComponentUnderValidation, path: str, number: int | None, *, most: int
 ) -> Iterator[FieldProblem]:
     if number is not None and number < 0:

@@ -50,7 +50,7 @@ def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSet
     blocked = _find_blocker(drain, store, observed, settings=settings, now=now)
     if record is None or record.store_id != store.id:
         blocked = blocked or _find_other_eviction(store, observed)
-        new = _new_record(store, now, owns_eviction=store.id not in observed.evicting)
+        new = _start_record(store, now, owns_eviction=store.id not in observed.evicting)
         return Blocked(reason=blocked, record=record) if blocked else WriteRecord(record=new)
     return _step_while_up(
         store,
@@ -186,7 +186,7 @@ def _step_while_offline(
     now: datetime,
 ) -> DrainStep:
     if record is None or record.store_id != store.id:
-        return WriteRecord(record=_new_record(store, now, owns_eviction=False))
+        return WriteRecord(record=_start_record(store, now, owns_eviction=False))
     if any(other.state == OFFLINE and other.id < store.id for other in observed.stores):
         # Two stores are Offline at once. Every observer puts back the same one.
         return PutBack(store_id=store.id)
@@ -256,7 +256,7 @@ def _find_other_eviction(store: ObservedStore, observed: ObservedStores) -> Reas
     return Reason(code="AnotherLeaves", message=text, facts={**known, "stores": others})
 
 
-def _new_record(store: ObservedStore, now: datetime, *, owns_eviction: bool) -> DrainRecord:
+def _start_record(store: ObservedStore, now: datetime, *, owns_eviction: bool) -> DrainRecord:
     """The record of a store. An eviction that exists before the record is not ours."""
     return _build_record(store.id, regions=store.regions, now=now, owns_eviction=owns_eviction)
 

@@ -41,7 +41,7 @@ class GroupCounts:
             resource_type: self._find_current_group(resource_type, existing) for resource_type, _ in existing
         }
         self._desired = Counter(
-            {self._group(resource_type, name): number for (resource_type, name), number in existing.items()}
+            {self._get_key(resource_type, name): number for (resource_type, name), number in existing.items()}
         )
         for resource_type, number in strategy.pending.items():
             if number and resource_type != strategy.component.homogeneous_type:
@@ -60,7 +60,9 @@ class GroupCounts:
 
     def add(self, resource_type: str, number: int) -> None:
         self._desired[
-            self._group(resource_type, self._current.setdefault(resource_type, self._strategy.group_of(resource_type)))
+            self._get_key(
+                resource_type, self._current.setdefault(resource_type, self._strategy.group_of(resource_type))
+            )
         ] += number
 
     def remove(self, number: int) -> dict[str, int]:
@@ -104,7 +106,7 @@ class GroupCounts:
             for resource_type, name, number in ordered
         )
 
-    def _group(self, resource_type: str, name: str) -> GroupKey:
+    def _get_key(self, resource_type: str, name: str) -> GroupKey:
         known_type = self._strategy.types.get(resource_type)
         return GroupKey(
             cpu_milli=known_type.cpu_milli if known_type else 0,

@@ -97,19 +97,19 @@ def _is_present(observed: ObservedInstance, component: Component) -> bool:
 
 
 def _is_other_engine(observed: ObservedInstance, component: Component) -> bool:
-    engine = observed.engine or _label(observed, "engine")
-    return component is Component.TIKV and _TIFLASH in {engine.lower(), _label(observed, "engine").lower()}
+    engine = observed.engine or _get_label(observed, "engine")
+    return component is Component.TIKV and _TIFLASH in {engine.lower(), _get_label(observed, "engine").lower()}
 
 
 def _build_instance(observed: ObservedInstance, *, window_s: Fraction) -> Instance:
-    group = _label(observed, GROUP_LABEL)
+    group = _get_label(observed, GROUP_LABEL)
     is_ours = group.startswith(GROUP_PREFIX) and len(group) > len(GROUP_PREFIX)
     cores = read_cores(observed.cpu_quota_cores)
     quota = exact(cores) if cores is not None else None
     return Instance(
         name=observed.name,
         group=group if is_ours else "",
-        resource_type=_label(observed, RESOURCE_TYPE_LABEL) if is_ours else "",
+        resource_type=_get_label(observed, RESOURCE_TYPE_LABEL) if is_ours else "",
         is_homogeneous=observed.base and not is_ours,
         load=_load(observed, quota=quota, window_s=window_s),
         quota_cores=quota,
@@ -129,6 +129,6 @@ def _build_disk(observed: ObservedInstance) -> Disk | None:
     return Disk(used_bytes=exact(observed.used_bytes), capacity_bytes=exact(observed.capacity_bytes))
 
 
-def _label(observed: ObservedInstance, key: str) -> str:
+def _get_label(observed: ObservedInstance, key: str) -> str:
     """The value of a label. PD treats keys of labels case-insensitively."""
     return next((value for name, value in observed.labels.items() if name.lower() == key), "")

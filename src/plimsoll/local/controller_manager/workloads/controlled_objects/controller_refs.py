@@ -74,12 +74,15 @@ def list_candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
 def list_candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]:
     """The same without sorting, for callers that first check for changes: unchanged candidates have a stable order."""
     cache = informer.cache
-    return [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
+    return [
+        *cache.list_by_index(_BY_CONTROLLER, owner.uid),
+        *cache.list_by_index(_BY_CONTROLLER, _Orphans(owner.namespace)),
+    ]
 
 
 def list_managed_by(informer: Informer[V], uid: str) -> list[V]:
     """What the owner with this uid manages, the oldest first."""
-    return sort_oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
+    return sort_oldest_first(informer.cache.list_by_index(_BY_CONTROLLER, uid))
 
 
 class ControllerRefManager:
@@ -133,7 +136,7 @@ class ControllerRefManager:
         reference = build_controller_reference(self._owners, owner)
         body = {"metadata": {"uid": metadata.uid, "ownerReferences": [reference]}}
         try:
-            await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
+            await self._client.patch_strategic(self._of, metadata.name, body, namespace=metadata.namespace)
         except (NotFound, Conflict, Invalid):
             # Gone, another object of its name, or owned by another controller by now.
             return False
@@ -143,7 +146,7 @@ class ControllerRefManager:
         gone = {"$patch": "delete", "uid": owner.uid}
         body = {"metadata": {"uid": metadata.uid, "ownerReferences": [gone]}}
         with suppress(NotFound, Conflict, Invalid):
-            await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
+            await self._client.patch_strategic(self._of, metadata.name, body, namespace=metadata.namespace)
 
 
 def _index_controller_or_namespace(value: Any) -> list[str | _Orphans]:

@@ -96,7 +96,7 @@ class Revisions:
         self._resource = resource
         self._hash_label = hash_label
         self._hash_of = hash_of
-        self.informer: Informer[ControllerRevision] = component.informers.informer_for(ControllerRevision)
+        self.informer: Informer[ControllerRevision] = component.informers.get_informer(ControllerRevision)
         index_by_controller(self.informer)
 
     def list_history(self, owner: ObjectMeta) -> list[ControllerRevision]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, Updated, key_of
+from plimsoll.kube.informer.events import Key, Updated, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
@@ -81,10 +81,10 @@ class DaemonSetController:
         self._client = component.client
         self._clock = component.clock
         self._recorder = component.recorder
-        self._resource = component.client.calls.resource(DaemonSet)
-        self._sets = component.informers.raw_informer_for(DaemonSet)
-        self._nodes = component.informers.informer_for(Node)
-        self._pods = component.informers.informer_for(Pod)
+        self._resource = component.client.calls.get_resource(DaemonSet)
+        self._sets = component.informers.get_raw_informer(DaemonSet)
+        self._nodes = component.informers.get_informer(Node)
+        self._pods = component.informers.get_informer(Pod)
         index_by_controller(self._pods)
         self._revisions = Revisions(
             component, self._resource, hash_label=REVISION_LABEL, hash_of=_compute_template_hash
@@ -100,10 +100,10 @@ class DaemonSetController:
             entropy=component.entropy,
             all_keys=self._list_all_keys,
         )
-        enqueue_on(self._sets, self.controller, of_itself)
-        enqueue_on(self._pods, self.controller, of_owner(self._resource))
+        enqueue_on(self._sets, self.controller, get_own_key)
+        enqueue_on(self._pods, self.controller, build_owner_keys(self._resource))
         enqueue_on(self._nodes, self.controller, self._list_sets_concerned_by)
-        enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
+        enqueue_on(self._revisions.informer, self.controller, build_owner_keys(self._resource))
 
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._sets.cache.get(key.name, key.namespace)
@@ -222,7 +222,7 @@ class DaemonSetController:
         return self._list_all_keys()
 
     def _list_all_keys(self) -> list[Key]:
-        return [key_of(raw) for raw in self._sets.cache]
+        return [get_key(raw) for raw in self._sets.cache]
 
 
 def _decides(node: Node) -> object:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Deleted, Key, key_of
+from plimsoll.kube.informer.events import Deleted, Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
@@ -73,10 +73,10 @@ class DeploymentController:
         self._client = component.client
         self._recorder = component.recorder
         self._clock = component.clock
-        self._resource = component.client.calls.resource(Deployment)
-        self._deployments = component.informers.raw_informer_for(Deployment)
-        self._sets = component.informers.raw_informer_for(ReplicaSet)
-        self._pods = component.informers.informer_for(Pod)
+        self._resource = component.client.calls.get_resource(Deployment)
+        self._deployments = component.informers.get_raw_informer(Deployment)
+        self._sets = component.informers.get_raw_informer(ReplicaSet)
+        self._pods = component.informers.get_informer(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_sets = Expectations(self._sets, clock=component.clock)
@@ -88,10 +88,10 @@ class DeploymentController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(raw) for raw in self._deployments.cache],
+            all_keys=lambda: [get_key(raw) for raw in self._deployments.cache],
             settings=ControllerSettings(workers=workers),
         )
-        enqueue_on(self._deployments, self.controller, of_itself)
+        enqueue_on(self._deployments, self.controller, get_own_key)
         enqueue_on(self._sets, self.controller, self._list_deployments)
         enqueue_on(self._pods, self.controller, self._list_waiting_for_end)
 
@@ -252,7 +252,7 @@ class DeploymentController:
 
     def _list_deployments(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
-        for replica_set in states_in(change):
+        for replica_set in list_states(change):
             metadata = replica_set.metadata
             owner = controller_of(metadata)
             if owner is None:
@@ -265,7 +265,7 @@ class DeploymentController:
         """Deployments that might take an orphan over."""
         for raw in self._deployments.cache.list(namespace):
             if label_selector(raw.view.spec.selector).matches(labels):
-                yield key_of(raw)
+                yield get_key(raw)
 
     def _list_waiting_for_end(self, change: Change[Any]) -> Iterable[Key]:
         """A pod that is gone may be the last one a deployment waits for before it makes new ones."""
@@ -277,7 +277,7 @@ class DeploymentController:
         owner = None if replica_set is None else controller_of(replica_set.view.metadata)
         found = None if owner is None else self._deployments.cache.get(owner.name, namespace)
         if found is not None and not is_rolling(found.view):
-            yield key_of(found)
+            yield get_key(found)
 
 
 def _selects_everything(deployment: Deployment) -> bool:

@@ -16,9 +16,9 @@ import msgspec
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import of_owner
+from plimsoll.kube.controller.enqueue import build_owner_keys
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Added, Key, Updated, key_of, view_of
+from plimsoll.kube.informer.events import Added, Key, Updated, get_key, get_view
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
@@ -88,9 +88,9 @@ class JobController:
         self._client = component.client
         self._clock = component.clock
         self._recorder = component.recorder
-        self._resource = component.client.calls.resource(Job)
-        self._jobs = component.informers.raw_informer_for(Job)
-        self._informer = component.informers.informer_for(Pod)
+        self._resource = component.client.calls.get_resource(Job)
+        self._jobs = component.informers.get_raw_informer(Job)
+        self._informer = component.informers.get_informer(Pod)
         index_by_controller(self._informer)
         self._informer.add_index(_TRACKED_BY_JOB, _list_job_of_tracked)
         self._written = Expectations(self._jobs, clock=component.clock)
@@ -101,7 +101,7 @@ class JobController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(raw) for raw in self._jobs.cache],
+            all_keys=lambda: [get_key(raw) for raw in self._jobs.cache],
         )
         self.controller.add_source(self._jobs)
         self.controller.add_source(self._informer)
@@ -154,7 +154,7 @@ class JobController:
         """Remove the tracking finalizer of pods whose job is gone."""
         found = self._jobs.cache.get(key.name, key.namespace)
         uid = "" if found is None else found.view.metadata.uid
-        for pod in self._informer.cache.by_index(_TRACKED_BY_JOB, key):
+        for pod in self._informer.cache.list_by_index(_TRACKED_BY_JOB, key):
             owner = controller_of(pod.metadata)
             if owner is not None and owner.uid != uid:
                 await self._pods.release(pod, owner.uid)
@@ -239,7 +239,7 @@ class JobController:
     def _on_job_change(self, change: Change[RawObject[Job]]) -> None:
         is_news = isinstance(change, Added) or (
             isinstance(change, Updated)
-            and view_of(change.old).metadata.generation != view_of(change.new).metadata.generation
+            and get_view(change.old).metadata.generation != get_view(change.new).metadata.generation
         )
         if is_news:
             self.controller.queue.add(change.key)
@@ -247,7 +247,7 @@ class JobController:
             self.controller.queue.add_after(change.key, _TOGETHER_S)
 
     def _on_pod_change(self, change: Change[Pod]) -> None:
-        for key in of_owner(self._resource)(change):
+        for key in build_owner_keys(self._resource)(change):
             self.controller.queue.add_after(key, _TOGETHER_S)
 
 

@@ -39,7 +39,7 @@ class JobPods:
     def __init__(self, component: Component, resource: Resource) -> None:
         self._client = component.client
         self._resource = resource
-        self.own_writes: Expectations[Pod] = Expectations(component.informers.informer_for(Pod), clock=component.clock)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.get_informer(Pod), clock=component.clock)
         self._making = PodControl(component, resource, self.own_writes)
 
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
@@ -74,7 +74,7 @@ class JobPods:
         metadata = pod.metadata
         body = {"metadata": {"uid": metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
         try:
-            patched = await self._client.strategic_patch(Pod, metadata.name, body, namespace=metadata.namespace)
+            patched = await self._client.patch_strategic(Pod, metadata.name, body, namespace=metadata.namespace)
         except (NotFound, Invalid):
             # Gone, or another pod has its name by now.
             self.own_writes.expect_deletion(owner_uid, pod)

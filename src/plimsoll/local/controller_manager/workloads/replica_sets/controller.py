@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Deleted, Key, key_of
+from plimsoll.kube.informer.events import Deleted, Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
@@ -86,9 +86,9 @@ class ReplicaSetController:
         self._client = component.client
         self._clock = component.clock
         self._patience_s = patience_s
-        self._resource = component.client.calls.resource(ReplicaSet)
-        self._sets = component.informers.raw_informer_for(ReplicaSet)
-        self._pods = component.informers.informer_for(Pod)
+        self._resource = component.client.calls.get_resource(ReplicaSet)
+        self._sets = component.informers.get_raw_informer(ReplicaSet)
+        self._pods = component.informers.get_informer(Pod)
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_writes = Expectations(self._pods, clock=component.clock)
@@ -100,10 +100,10 @@ class ReplicaSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(raw) for raw in self._sets.cache],
+            all_keys=lambda: [get_key(raw) for raw in self._sets.cache],
             settings=ControllerSettings(workers=workers),
         )
-        enqueue_on(self._sets, self.controller, of_itself)
+        enqueue_on(self._sets, self.controller, get_own_key)
         self.controller.add_source(self._pods)
         self._pods.add_handler(self._on_pod_change, name=NAME)
 
@@ -191,7 +191,7 @@ class ReplicaSetController:
     def _may_need_others(self, change: Change[Pod]) -> bool:
         # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
-        owners = [controller_of(pod.metadata) for pod in states_in(change)]
+        owners = [controller_of(pod.metadata) for pod in list_states(change)]
         is_own_write = all(
             owner is not None and self._own_writes.is_awaiting(owner.uid, change.key) for owner in owners
         )
@@ -210,7 +210,7 @@ class ReplicaSetController:
 
     def _list_sets(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
-        for pod in states_in(change):
+        for pod in list_states(change):
             owner = controller_of(pod.metadata)
             if owner is None:
                 keys.update(dict.fromkeys(self._list_matching(pod.metadata.namespace, pod.metadata.labels)))
@@ -223,7 +223,7 @@ class ReplicaSetController:
         for raw in self._sets.cache.list(namespace):
             selector: LabelSelector = label_selector(raw.view.spec.selector)
             if selector.matches(labels):
-                yield key_of(raw)
+                yield get_key(raw)
 
 
 def _encode_status(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
     ControllerRefManager,
@@ -68,9 +68,9 @@ class StatefulSetController:
     def __init__(self, component: Component) -> None:
         self._client = component.client
         self._clock = component.clock
-        self._resource = component.client.calls.resource(StatefulSet)
-        self._sets = component.informers.raw_informer_for(StatefulSet)
-        self._informer = component.informers.informer_for(Pod)
+        self._resource = component.client.calls.get_resource(StatefulSet)
+        self._sets = component.informers.get_raw_informer(StatefulSet)
+        self._informer = component.informers.get_informer(Pod)
         index_by_controller(self._informer)
         self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=compute_data_hash)
         self._pods = StatefulPods(component, self._resource)
@@ -80,11 +80,11 @@ class StatefulSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(raw) for raw in self._sets.cache],
+            all_keys=lambda: [get_key(raw) for raw in self._sets.cache],
         )
-        enqueue_on(self._sets, self.controller, of_itself)
-        enqueue_on(self._informer, self.controller, of_owner(self._resource))
-        enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
+        enqueue_on(self._sets, self.controller, get_own_key)
+        enqueue_on(self._informer, self.controller, build_owner_keys(self._resource))
+        enqueue_on(self._revisions.informer, self.controller, build_owner_keys(self._resource))
         self.controller.add_source(self._pods.claims)
 
     async def reconcile(self, key: Key) -> Done | Again:

@@ -52,9 +52,9 @@ class StatefulPods:
         self._client = component.client
         self._recorder = component.recorder
         self._resource = resource
-        self._pod_resource = component.client.calls.resource(Pod)
-        self.claims: Informer[PersistentVolumeClaim] = component.informers.informer_for(PersistentVolumeClaim)
-        self.own_writes: Expectations[Pod] = Expectations(component.informers.informer_for(Pod), clock=component.clock)
+        self._pod_resource = component.client.calls.get_resource(Pod)
+        self.claims: Informer[PersistentVolumeClaim] = component.informers.get_informer(PersistentVolumeClaim)
+        self.own_writes: Expectations[Pod] = Expectations(component.informers.get_informer(Pod), clock=component.clock)
 
     # ---- pods
 
@@ -167,7 +167,7 @@ class StatefulPods:
         references = [*({"$patch": "delete", "uid": owner_reference.uid} for owner_reference in gone), *wanted]
         body = {"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": references}}
         try:
-            await self._client.strategic_patch(PersistentVolumeClaim, metadata.name, body, namespace=metadata.namespace)
+            await self._client.patch_strategic(PersistentVolumeClaim, metadata.name, body, namespace=metadata.namespace)
         except NotFound:
             return None
         except PlimsollError as error:
