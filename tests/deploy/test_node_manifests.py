@@ -97,7 +97,7 @@ def test_rights_of_a_provider_are_those_that_doctor_asks_for(provider: str):
     asked = {
         single.text
         for permission in find_provider_permissions(policy)
-        for single in Rule.from_json(permission.rule()).split_permissions()
+        for single in Rule.from_json(permission.build_rule()).split_permissions()
     }
     # Templates of the infrastructure: which of them are read follows from the objects.
     assert {text for text in granted if "infrastructure" not in text} == asked

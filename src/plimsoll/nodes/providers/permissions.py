@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from plimsoll.kube.diagnosis.permissions import Permission, Scope
-from plimsoll.kube.diagnosis.requirements import FROM_PLIMSOLL, CustomResource, permissions_of
+from plimsoll.kube.diagnosis.requirements import FROM_PLIMSOLL, CustomResource, declare_permissions
 from plimsoll.nodes.providers.builder import CLUSTER_API, SIMULATED
 from plimsoll.nodes.providers.clusterapi.settings import read_settings
 from plimsoll.objects.api.cluster_api import CLUSTER_API_GROUP
@@ -24,7 +24,7 @@ _CLOUD: Final = "cloud.plimsoll.io"
 _CLOUD_NAMES: Final = ("cloud",)
 
 _SIMULATED: Final = (
-    *permissions_of(
+    *declare_permissions(
         _CLOUD,
         ("nodegroups", ("get", "list"), "to list groups"),
         ("nodegroups", ("patch",), "to change the size of a group"),
@@ -43,7 +43,7 @@ _SIMULATED: Final = (
     ),
 )
 _SIMULATED_CREATION: Final = (
-    *permissions_of(_CLOUD, ("nodegroups", ("create", "delete"), "to create groups, and to delete empty ones")),
+    *declare_permissions(_CLOUD, ("nodegroups", ("create", "delete"), "to create groups, and to delete empty ones")),
 )
 _SIMULATED_RESOURCES: Final = tuple(
     CustomResource(plural=plural, group=_CLOUD, versions=("v1alpha1",), source=FROM_PLIMSOLL)
@@ -52,7 +52,7 @@ _SIMULATED_RESOURCES: Final = tuple(
 
 _SCALED: Final = ("machinedeployments", "machinesets", "machinepools")
 _CLUSTER_API: Final = (
-    *permissions_of(
+    *declare_permissions(
         CLUSTER_API_GROUP,
         *((plural, ("list",), "to list groups and their machines") for plural in (*_SCALED, "machines")),
         *((f"{plural}/scale", ("get", "patch"), "to change the size of a group") for plural in _SCALED),
@@ -60,7 +60,7 @@ _CLUSTER_API: Final = (
     ),
 )
 _CLUSTER_API_CREATION: Final = (
-    *permissions_of(
+    *declare_permissions(
         CLUSTER_API_GROUP,
         (
             "machinedeployments",
