@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plimsoll.core.plans import NotDone, Reason, Ref
-from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
+from plimsoll.journal.journal_file import JOURNAL_FILE, JournalFile
 from tests.cli.runner import plimsoll
 from tests.journal.builders import plan
 from tests.kube.embedded_api import EmbeddedApi
