@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.defaults.pods import requests_and_host_ports
+from plimsoll.objects.builtin.defaults.pods import default_requests_and_host_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
     """A copy of a decodable pod with the resources that it would have after admission."""
     copy: Json = without_nulls(pod)
-    requests_and_host_ports(copy.setdefault("spec", {}))
+    default_requests_and_host_ports(copy.setdefault("spec", {}))
     copy.setdefault("metadata", {})
     for limit_range in limit_ranges:
         fill_in(copy, limit_range)

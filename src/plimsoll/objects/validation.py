@@ -57,31 +57,31 @@ class ManifestValidator:
         self._knows_shipped = False
         self._not_valid: set[tuple[str, str]] = set()
 
-    def learn(self, crd: dict[str, Any]) -> None:
+    def add_definition(self, crd: dict[str, Any]) -> None:
         """Add a definition. An invalid one is only remembered; validating it reports the errors."""
         if validate_definition(crd):
-            self._not_valid.add(_defines(crd))
+            self._not_valid.add(_read_defined_kind(crd))
             return
         compiled = compile_definition(crd)
         self._definitions[compiled.names.group, compiled.names.kind] = compiled
 
-    def judge(self, manifest: Manifest, old: Manifest | None = None) -> ValidationResult:
+    def validate(self, manifest: Manifest, old: Manifest | None = None) -> ValidationResult:
         """A creation, or with `old` an update of it."""
-        refused = _nameless(manifest) or _too_large(manifest)
+        refused = _check_identity(manifest) or _check_size(manifest)
         if refused is not None:
             return ValidationResult(complaints=(refused,))
         before = old.body if old is not None else None
         if (manifest.api_version, manifest.kind) == DEFINITION:
             return ValidationResult(complaints=_build_complaints(validate_definition(manifest.body, before)))
         if builtin.is_builtin(manifest.api_version, manifest.kind):
-            return _by_builtin_rules(manifest, old)
-        return self._by_definition(manifest, before)
+            return _validate_by_builtin_rules(manifest, old)
+        return self._validate_by_definition(manifest, before)
 
-    def _by_definition(self, manifest: Manifest, old: dict[str, Any] | None) -> ValidationResult:
+    def _validate_by_definition(self, manifest: Manifest, old: dict[str, Any] | None) -> ValidationResult:
         group, _, version = manifest.api_version.rpartition("/")
-        definition = self._definition_of(group, manifest.kind)
+        definition = self._find_definition(group, manifest.kind)
         if definition is None:
-            return ValidationResult(complaints=(self._unknown_kind(manifest, group),))
+            return ValidationResult(complaints=(self._report_unknown_kind(manifest, group),))
         served = [name for name, compiled_version in definition.versions.items() if compiled_version.served]
         if version not in served:
             message = f"{manifest.kind} is not served in version {version!r}; there is {', '.join(served)}"
@@ -90,11 +90,11 @@ class ManifestValidator:
         if old is None:
             admission = judged.admit_create(manifest.body, field_validation="Warn")
         else:
-            new, before = _with_one_resource_version(manifest.body, old)
+            new, before = _align_resource_versions(manifest.body, old)
             admission = judged.admit_update(new, before, field_validation="Warn")
-        return _by_admission(admission, warning=judged.deprecation_warning)
+        return _build_admission_result(admission, warning=judged.deprecation_warning)
 
-    def _unknown_kind(self, manifest: Manifest, group: str) -> Complaint:
+    def _report_unknown_kind(self, manifest: Manifest, group: str) -> Complaint:
         message = (
             f"{manifest.kind} in {manifest.api_version} is not known here and cannot be judged; "
             "if it is a custom resource, give its CustomResourceDefinition with -f"
@@ -103,7 +103,7 @@ class ManifestValidator:
             message = f"the CustomResourceDefinition of {manifest.kind} is not valid itself"
         return Complaint(field="kind", reason="NotFound", message=message)
 
-    def _definition_of(self, group: str, kind: str) -> CompiledDefinition | None:
+    def _find_definition(self, group: str, kind: str) -> CompiledDefinition | None:
         """An added definition has precedence over a shipped one; shipped ones are read on demand."""
         if (group, kind) not in self._definitions and not self._knows_shipped:
             self._knows_shipped = True
@@ -115,7 +115,7 @@ class ManifestValidator:
         return self._definitions.get((group, kind))
 
 
-def _defines(crd: dict[str, Any]) -> tuple[str, str]:
+def _read_defined_kind(crd: dict[str, Any]) -> tuple[str, str]:
     """Group and kind, as far as they can be read."""
     spec = crd.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None
@@ -130,7 +130,7 @@ def list_shipped_definitions() -> Iterable[Manifest]:
             yield from read_manifests(file.read_bytes(), source=file.name)
 
 
-def _nameless(manifest: Manifest) -> Complaint | None:
+def _check_identity(manifest: Manifest) -> Complaint | None:
     """An object must say what it is, in text."""
     for field in ("apiVersion", "kind"):
         given = manifest.body.get(field)
@@ -142,7 +142,7 @@ def _nameless(manifest: Manifest) -> Complaint | None:
     return None
 
 
-def _too_large(manifest: Manifest) -> Complaint | None:
+def _check_size(manifest: Manifest) -> Complaint | None:
     """A server does not read on: the answer to a huge object is short, whatever is in it."""
     if len(msgspec.json.encode(manifest.body)) <= LARGEST_BODY_BYTES:
         return None
@@ -150,11 +150,11 @@ def _too_large(manifest: Manifest) -> Complaint | None:
     return Complaint(field="", reason="RequestEntityTooLarge", message=message)
 
 
-def _by_builtin_rules(manifest: Manifest, old: Manifest | None) -> ValidationResult:
+def _validate_by_builtin_rules(manifest: Manifest, old: Manifest | None) -> ValidationResult:
     if old is None:
         verdict = builtin.check_create(manifest.body)
     else:
-        new, before = _with_one_resource_version(manifest.body, old.body)
+        new, before = _align_resource_versions(manifest.body, old.body)
         if problems := builtin.check_create(before).decode_problems:
             unreadable = f"{problems[0].path}: {problems[0].text}"
             raise InvalidInput(f"the stored version cannot be read: {unreadable}", path=old.source)
@@ -164,18 +164,26 @@ def _by_builtin_rules(manifest: Manifest, old: Manifest | None) -> ValidationRes
         for problem in verdict.decode_problems
     )
     return ValidationResult(
-        complaints=(*_unknown(verdict.unknown_fields), *undecodable, *_build_complaints(verdict.errors))
+        complaints=(
+            *_build_unknown_complaints(verdict.unknown_fields),
+            *undecodable,
+            *_build_complaints(verdict.errors),
+        )
     )
 
 
-def _by_admission(admission: Admission, *, warning: str | None) -> ValidationResult:
+def _build_admission_result(admission: Admission, *, warning: str | None) -> ValidationResult:
     refused: tuple[Complaint, ...] = ()
     if admission.bad_request is not None:
         refused = (Complaint(field="", reason="BadRequest", message=admission.bad_request),)
     # Unknown fields are errors here; what is left are rules that were broken before and are tolerated.
     tolerated = [text for text in admission.warnings if not text.startswith("unknown field")]
     return ValidationResult(
-        complaints=(*_unknown(admission.unknown_fields), *refused, *_build_complaints(admission.errors)),
+        complaints=(
+            *_build_unknown_complaints(admission.unknown_fields),
+            *refused,
+            *_build_complaints(admission.errors),
+        ),
         warnings=tuple(dict.fromkeys([warning, *tolerated] if warning else tolerated)),
     )
 
@@ -186,11 +194,11 @@ def _build_complaints(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
     return tuple(dict.fromkeys(complaints))
 
 
-def _unknown(paths: Iterable[str]) -> tuple[Complaint, ...]:
+def _build_unknown_complaints(paths: Iterable[str]) -> tuple[Complaint, ...]:
     return tuple(Complaint(field=path, reason="FieldUnknown", message="unknown field") for path in paths)
 
 
-def _with_one_resource_version(new: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _align_resource_versions(new: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Files carry no resourceVersion; a server would refuse the update for that alone, and it is not the question."""
     if not all(isinstance(body.get("metadata"), dict) for body in (new, old)):
         return new, old

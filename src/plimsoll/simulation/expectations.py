@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.schema.regular_expressions import compile_pattern, problem_of
+from plimsoll.objects.schema.regular_expressions import compile_pattern, find_problem
 from plimsoll.simulation.document import describe_value
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _format_no_operator(name: str) -> str:
 
 def _check_operand(name: str, given: DocumentValue) -> None:
     if name == "matches":
-        if problem := problem_of(given.text()):
+        if problem := find_problem(given.text()):
             given.wrong(problem)
     elif name == "in" and not isinstance(given.value, list):
         given.wrong(f"must be a list, is {describe_value(given.value)}")

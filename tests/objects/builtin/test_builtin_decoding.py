@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import check_create, default
-from plimsoll.objects.builtin.decoding.go_scalars import base64_problem
-from plimsoll.objects.builtin.decoding.go_times import RFC3339_MICRO, time_problem
+from plimsoll.objects.builtin.decoding.go_scalars import find_base64_problem
+from plimsoll.objects.builtin.decoding.go_times import RFC3339_MICRO, find_time_problem
 from tests.objects.builtin.recordings import a_container, a_pod, a_workload, an_object
 
 Json = dict[str, Any]
@@ -130,12 +130,12 @@ def test_a_port_that_is_neither_number_nor_name(port: Any, text: str):
     ],
 )
 def test_times(text: str, problem: str | None):
-    assert time_problem(text) == problem
+    assert find_time_problem(text) == problem
 
 
 def test_a_micro_time_has_six_digits():
-    assert time_problem("2026-01-01T00:00:00.123456Z", RFC3339_MICRO) is None
-    assert time_problem("2026-01-01T00:00:00Z", RFC3339_MICRO) == (
+    assert find_time_problem("2026-01-01T00:00:00.123456Z", RFC3339_MICRO) is None
+    assert find_time_problem("2026-01-01T00:00:00Z", RFC3339_MICRO) == (
         'parsing time "2026-01-01T00:00:00Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"'
     )
 
@@ -155,7 +155,7 @@ def test_a_micro_time_has_six_digits():
 )
 def test_base64(text: str, byte: int | None):
     expected = None if byte is None else f"illegal base64 data at input byte {byte}"
-    assert base64_problem(text) == expected
+    assert find_base64_problem(text) == expected
 
 
 def test_all_problems_are_listed_and_go_says_only_the_one_that_stopped_it():

@@ -34,14 +34,14 @@ ANYTHING = st.recursive(
 @st.composite
 def shaped(draw: st.DrawFn, schema: Json, depth: int) -> Any:
     """A value that mostly follows a schema, so that it gets past the decoder and into the rules."""
-    component = openapi.reference(schema)
+    component = openapi.find_reference(schema)
     if component is not None:
         name = component.rpartition(".")[2]
         if name == "Quantity":
             return draw(st.sampled_from(["0", "-1", "1", "500m", "1Gi", "0.5", "1x"]))
         if name == "IntOrString":
             return draw(st.sampled_from([0, 1, -1, 80, "25%", "0%", "http", "", "x%"]))
-        schema = openapi.component(component)
+        schema = openapi.load_component(component)
     properties = schema.get("properties")
     if properties is not None:
         names = list(properties)
@@ -66,7 +66,7 @@ def shaped(draw: st.DrawFn, schema: Json, depth: int) -> Any:
 @st.composite
 def objects(draw: st.DrawFn) -> Json:
     api_version, kind = draw(KINDS)
-    component = openapi.schema_name(api_version, kind)
+    component = openapi.find_schema_name(api_version, kind)
     assert component is not None
     body = draw(shaped({"$ref": f"#/components/schemas/{component}"}, 7))
     return {**body, "apiVersion": api_version, "kind": kind}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import check_create, default
-from plimsoll.objects.schema.field_errors import invalid_status
+from plimsoll.objects.schema.field_errors import build_invalid_status
 from tests.objects.builtin.recordings import causes, creations, recorded
 
 ERRORS = recorded("errors")
@@ -35,7 +35,7 @@ def test_a_bad_prefix_and_the_name_made_of_it_are_both_refused():
 def test_the_whole_status_can_be_built_from_a_verdict(id_: str):
     case = ERRORS[id_]
     details = case["response"]["details"]
-    status = invalid_status(
+    status = build_invalid_status(
         kind=details["kind"],
         group=details.get("group", ""),
         name=details["name"],

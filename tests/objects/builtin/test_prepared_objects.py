@@ -24,7 +24,7 @@ _BODIES = {
 
 
 def decoded(body: Json) -> Json:
-    component = openapi.schema_name(body["apiVersion"], body["kind"])
+    component = openapi.find_schema_name(body["apiVersion"], body["kind"])
     assert component is not None
     return decode.decode(copy(body), component).value
 
@@ -51,7 +51,7 @@ def test_filling_in_place_gives_what_the_copy_gets(id_: str):
     whole = defaults.copy_spelled_out(defaults.copy_prepared_for_create(body))
     assert body == before
     defaults.prepare_for_create(body)
-    defaults.spell_out(body)
+    defaults.write_out_empty_fields(body)
     assert body == whole
 
 

@@ -49,7 +49,7 @@ def test_text_is_quoted_as_go_quotes_it():
     ],
 )
 def test_numbers_are_printed_as_go_prints_them(value: float, text: str):
-    assert go_text.number(value) == text
+    assert go_text.format_number(value) == text
 
 
 def test_structs_keep_their_order_and_markup_is_escaped():
@@ -61,12 +61,12 @@ def test_structs_keep_their_order_and_markup_is_escaped():
 def test_a_single_error_has_no_brackets_and_repeated_ones_are_named_once():
     one, other = fields.required("a"), fields.required("b")
 
-    assert fields.aggregate([one]) == "a: Required value"
-    assert fields.aggregate([one, other, one]) == "[a: Required value, b: Required value]"
+    assert fields.format_aggregate([one]) == "a: Required value"
+    assert fields.format_aggregate([one, other, one]) == "[a: Required value, b: Required value]"
 
 
 def test_the_status_of_a_refusal_names_the_object_and_every_cause():
-    status = fields.invalid_status(kind="Pod", group="", name="a", errors=[fields.required("spec")])
+    status = fields.build_invalid_status(kind="Pod", group="", name="a", errors=[fields.required("spec")])
 
     assert status == {
         "kind": "Status",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.field_errors import invalid_message
+from plimsoll.objects.schema.field_errors import format_invalid_message
 from tests.objects.schema.recordings import Answer, Store, recorded
 
 Json = dict[str, Any]
@@ -151,7 +151,7 @@ def _assert_same_refusal(answer: Answer, expected: Json) -> None:
     assert sorted(given, key=str) == sorted(causes, key=str)
     details = expected["details"]
     ordered = sorted(answer.errors, key=lambda error: causes.index(error.cause))
-    message = invalid_message(kind=details["kind"], group=details["group"], name=details["name"], errors=ordered)
+    message = format_invalid_message(kind=details["kind"], group=details["group"], name=details["name"], errors=ordered)
     assert message == expected["message"]
     if details["kind"] == "CustomResourceDefinition":
         assert given == causes

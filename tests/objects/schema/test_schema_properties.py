@@ -12,7 +12,7 @@ from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from plimsoll.objects.schema.admission.validation import ValueValidator
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.schema.definition.checks import validate_definition
-from plimsoll.objects.schema.json_values import copy, same, take_over
+from plimsoll.objects.schema.json_values import copy, is_same, take_over
 from tests.objects.schema.builders import a_definition, a_thing, a_version, an_object, schema_of
 from tests.objects.schema.recordings import recorded
 
@@ -69,7 +69,7 @@ def test_pruning_twice_is_pruning_once(schema: dict[str, Any], value: Any):
 
     assert prune(twice, parsed, is_resource=False) == []
     prune_nulls(twice, parsed)
-    assert same(twice, once)
+    assert is_same(twice, once)
 
 
 @given(SCHEMAS, TAME_VALUES)
@@ -80,7 +80,7 @@ def test_defaulting_twice_is_defaulting_once(schema: dict[str, Any], value: Any)
     twice = copy(once)
     apply_defaults(twice, parsed)
 
-    assert same(twice, once)
+    assert is_same(twice, once)
 
 
 def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -209,5 +209,5 @@ def test_a_spoilt_object_is_an_answer(resource: Any, old: dict[str, Any], subres
 def test_taking_over_a_good_value_copies_it(value: Any):
     taken = take_over(value)
 
-    assert same(taken, value)
+    assert is_same(taken, value)
     assert taken is not value or not isinstance(value, (dict, list))

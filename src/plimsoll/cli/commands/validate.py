@@ -45,13 +45,13 @@ def validate(
     judge = ManifestValidator()
     for manifest in manifests:
         if (manifest.api_version, manifest.kind) == DEFINITION:
-            judge.learn(manifest.body)
+            judge.add_definition(manifest.body)
     pairs = [(manifest, _find_stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
         raise InvalidInput("has none of the objects to validate (kind, group and name must be the same)", path=old)
     with SlowNotice(f"validating {len(pairs)} objects", is_silent=output in {Output.JSON, Output.YAML}):
         judged = [
-            (manifest, _apply_kind_rules(manifest, judge.judge(manifest, before), manifests))
+            (manifest, _apply_kind_rules(manifest, judge.validate(manifest, before), manifests))
             for manifest, before in pairs
         ]
     _print(judged, output)

@@ -119,7 +119,7 @@ def read_autoscaler(name: str) -> GivenAutoScaler:
 
 def read_given(manifest: Manifest) -> GivenAutoScaler:
     decoded = convert_object(TidbClusterAutoScaler, manifest.body)
-    judgement = ManifestValidator().judge(manifest)
+    judgement = ManifestValidator().validate(manifest)
     if not isinstance(decoded, BadObject):
         return GivenAutoScaler(manifest=manifest, autoscaler=decoded, judgement=judgement)
     if judgement.valid:

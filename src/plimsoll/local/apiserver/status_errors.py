@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.objects.schema.field_errors import FieldError, invalid_status
+from plimsoll.objects.schema.field_errors import FieldError, build_invalid_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ def conflict(name: str, *, group: str, resource: str, why: str = MODIFIED) -> St
 
 
 def invalid(name: str, *, group: str, kind: str, errors: Sequence[FieldError]) -> StatusError:
-    return StatusError(invalid_status(kind=kind, group=group, name=name, errors=errors))
+    return StatusError(build_invalid_status(kind=kind, group=group, name=name, errors=errors))
 
 
 def unexpected(message: str) -> StatusError:

@@ -14,7 +14,7 @@ from plimsoll.objects.builtin.decoding import decode, openapi
 from plimsoll.objects.builtin.decoding.decode import DecodeProblem
 from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.builtin.validation import metadata
-from plimsoll.objects.builtin.validation.table import NOT_OURS, REVIEWS, rules_for
+from plimsoll.objects.builtin.validation.table import NOT_OURS, REVIEWS, find_rules
 from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types of Verdict
 from plimsoll.objects.schema.json_values import Refused, take_over
 
@@ -39,7 +39,7 @@ class Verdict(Value):
     @property
     def decode_error(self) -> str | None:
         """The sentence an API server's 400 would end with."""
-        return decode.go_error(self.decode_problems)
+        return decode.choose_go_error(self.decode_problems)
 
     @property
     def strict_decoding_error(self) -> str | None:
@@ -86,7 +86,7 @@ def create_errors(obj: Json) -> list[FieldError]:
     """The errors of a new object of a built-in kind that is decoded and prepared for creation."""
     if (obj["apiVersion"], obj["kind"]) in REVIEWS:
         return []
-    rules = rules_for(obj["apiVersion"], obj["kind"])
+    rules = find_rules(obj["apiVersion"], obj["kind"])
     about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
     others = (rules.create or rules.valid)(obj)
     if rules.spec_first:
@@ -96,8 +96,8 @@ def create_errors(obj: Json) -> list[FieldError]:
 
 def update_errors(new: Json, old: Json) -> list[FieldError]:
     """The errors of an update of an object of a built-in kind; both states are decoded and defaulted."""
-    rules = rules_for(new["apiVersion"], new["kind"])
-    new = _with_stored_status(new, old)
+    rules = find_rules(new["apiVersion"], new["kind"])
+    new = _restore_stored_status(new, old)
     about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
     others = rules.update(new, old)
     if not rules.update_is_all:
@@ -124,12 +124,12 @@ def _decode(obj: Json) -> decode.Decoded:
     taken = take_over(obj)
     if isinstance(taken, Refused):
         return decode.Decoded(value={}, problems=[DecodeProblem(path=taken.path, text=taken.problem)])
-    component = openapi.schema_name(taken["apiVersion"], taken["kind"])
+    component = openapi.find_schema_name(taken["apiVersion"], taken["kind"])
     assert component is not None  # is_builtin has checked it
     return decode.decode(taken, component)
 
 
-def _with_stored_status(new: Json, old: Json) -> Json:
+def _restore_stored_status(new: Json, old: Json) -> Json:
     """An update does not reach the status: the server puts the stored one back before it judges."""
     kept = {"status": old["status"]} if "status" in old else {}
     return {**{key: value for key, value in new.items() if key != "status"}, **kept}

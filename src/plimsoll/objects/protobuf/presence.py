@@ -170,6 +170,6 @@ def zeros_kept(message: str) -> frozenset[str]:
 def _list_required_fields(message: str) -> set[str]:
     name = message.replace("k8s.io.", "io.k8s.", 1).replace("apiextensions_apiserver", "apiextensions-apiserver")
     try:
-        return set(openapi.component(name).get("required", ()))
+        return set(openapi.load_component(name).get("required", ()))
     except LookupError:
         return set()

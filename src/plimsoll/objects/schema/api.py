@@ -10,7 +10,7 @@ from typing import Any
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.objects.schema.admission.admission import CompiledVersion, Names
-from plimsoll.objects.schema.definition.version_priority import deprecation_warning
+from plimsoll.objects.schema.definition.version_priority import build_deprecation_warning
 from plimsoll.objects.schema.json_values import Refused, take_over
 from plimsoll.objects.schema.structural import parse_schema
 
@@ -51,5 +51,5 @@ def compile_definition(crd: dict[str, Any]) -> CompiledDefinition:
 def _compile_version(names: Names, version: dict[str, Any], versions: list[dict[str, Any]]) -> CompiledVersion:
     path = f"spec.versions[{versions.index(version)}].schema.openAPIV3Schema"
     schema = parse_schema(version["schema"]["openAPIV3Schema"], path)
-    warning = deprecation_warning(version, versions, group=names.group, kind=names.kind)
+    warning = build_deprecation_warning(version, versions, group=names.group, kind=names.kind)
     return CompiledVersion(names, version, schema=schema, warning=warning)

@@ -1,8 +1,8 @@
 """Errors of fields, with the messages of Kubernetes: the results of every validation in Plimsoll.
 
 A `FieldError` renders itself as the API server does, alone (`text`), as a cause of a Status (`message`) and together
-with others (`invalid_status`). It is generic: custom resources, CRDs and built-in kinds use the same. Paths are plain
-strings built by `child`, `index` and `key`; the empty path is Go's nil path and is printed `<nil>`.
+with others (`build_invalid_status`). It is generic: custom resources, CRDs and built-in kinds use the same. Paths are
+plain strings built by `child`, `index` and `key`; the empty path is Go's nil path and is printed `<nil>`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return go_text.number(value)
+        return go_text.format_number(value)
     return go_text.as_json(value)
 
 
@@ -127,7 +127,7 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(type=ErrorType.INVALID, path=path, value=value, detail=detail)
 
 
-def invalid_each(path: str, value: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
+def list_invalid(path: str, value: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
     """One "Invalid value" for each complaint of a rule."""
     return [invalid(path, value, problem) for problem in rule(value)]
 
@@ -142,7 +142,7 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
     return FieldError(type=ErrorType.NOT_SUPPORTED, path=path, value=value, detail=detail)
 
 
-def choice_errors(path: str, value: Any, supported: Sequence[str]) -> list[FieldError]:
+def validate_choice(path: str, value: Any, supported: Sequence[str]) -> list[FieldError]:
     """A field that must be one of a few words: Required when empty."""
     if not value:
         return [required(path)]
@@ -175,18 +175,18 @@ def internal_error(path: str, detail: str) -> FieldError:
     return FieldError(type=ErrorType.INTERNAL, path=path, detail=detail)
 
 
-def aggregate(errors: Iterable[FieldError]) -> str:
+def format_aggregate(errors: Iterable[FieldError]) -> str:
     """All errors in one line, each once; brackets only around several."""
     texts = list(dict.fromkeys(error.text for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def invalid_message(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> str:
+def format_invalid_message(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> str:
     qualified = f"{kind}.{group}" if group else kind
-    return f"{qualified} {go_text.quote(name)} is invalid: {aggregate(errors)}"
+    return f"{qualified} {go_text.quote(name)} is invalid: {format_aggregate(errors)}"
 
 
-def invalid_status(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> dict[str, Any]:
+def build_invalid_status(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> dict[str, Any]:
     """The body of the 422 a real API server answers with."""
     identity = {"name": name, "group": group, "kind": kind}
     return {
@@ -194,7 +194,7 @@ def invalid_status(*, kind: str, group: str, name: str, errors: Sequence[FieldEr
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": invalid_message(kind=kind, group=group, name=name, errors=errors),
+        "message": format_invalid_message(kind=kind, group=group, name=name, errors=errors),
         "reason": "Invalid",
         "details": {
             **{name_: text for name_, text in identity.items() if text},

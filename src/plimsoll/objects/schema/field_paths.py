@@ -38,7 +38,7 @@ class BadPath(Value):
 
 def find_field(path: str, schema: StructuralSchema, *, allow_brackets: bool = True) -> FoundField | BadPath:
     """Follow a path through a schema."""
-    tokens = _tokens(path)
+    tokens = _tokenize(path)
     normal, first = "", ""
     node: StructuralSchema | None = schema
     for opening in tokens:
@@ -46,7 +46,7 @@ def find_field(path: str, schema: StructuralSchema, *, allow_brackets: bool = Tr
             return BadPath(problem=f"expected [ or . but got: {opening}")
         if opening == "[" and not allow_brackets:
             return BadPath(problem="array notation is not allowed")
-        step = _step(opening, tokens)
+        step = _parse_step(opening, tokens)
         if isinstance(step, BadPath):
             return step
         if node is None or not (node.properties or node.has_additional_properties):
@@ -59,7 +59,7 @@ def find_field(path: str, schema: StructuralSchema, *, allow_brackets: bool = Tr
     return FoundField(path=normal, first=first, schema=node)
 
 
-def _tokens(path: str) -> Iterator[str]:
+def _tokenize(path: str) -> Iterator[str]:
     """Split a path into dots, brackets, quoted keys with their quotes, and names."""
     position = 0
     while position < len(path):
@@ -73,7 +73,7 @@ def _tokens(path: str) -> Iterator[str]:
         position = end
 
 
-def _step(opening: str, tokens: Iterator[str]) -> str | BadPath:
+def _parse_step(opening: str, tokens: Iterator[str]) -> str | BadPath:
     step = next(tokens, None)
     if step is None:
         return BadPath(problem="unexpected end of JSON path")

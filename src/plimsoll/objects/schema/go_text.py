@@ -59,7 +59,7 @@ def _quote_character(character: str) -> str:
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """`%v` of an int64 or a float64: floats in the shortest form, with an exponent from a million on."""
     if isinstance(value, int):
         return str(value)
@@ -97,21 +97,21 @@ def _marshal(value: Any) -> Any:
     return value
 
 
-def plain(value: Any) -> str:
+def format_plain(value: Any) -> str:
     """`%v`: text without quotes, `map[a:1]`, `[1 2]`."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return number(value)
+        return format_number(value)
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{plain(value[key])}" for key in sorted(value)) + "]"
+        return "map[" + " ".join(f"{key}:{format_plain(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(map(plain, value)) + "]"
+        return "[" + " ".join(map(format_plain, value)) + "]"
     return str(value)
 
 
-def type_name(value: Any) -> str:
+def get_type_name(value: Any) -> str:
     """`%T` of a decoded JSON value."""
     return _TYPE_NAMES.get(type(value), type(value).__name__)

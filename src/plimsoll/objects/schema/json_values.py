@@ -58,7 +58,7 @@ class _Trail:
 def take_over(value: Any) -> Any | Refused:
     """A copy that shares nothing with `value`, or why it cannot be had."""
     if not isinstance(value, (dict, list)):
-        return _scalar(value, _Trail(None, ""), None)
+        return _convert_scalar(value, _Trail(None, ""), None)
     root: Any = {} if isinstance(value, dict) else []
     pending: list[tuple[Any, Any, _Trail]] = [(value, root, _Trail(None, ""))]
     while pending:
@@ -85,23 +85,23 @@ def _copy_into(target: Any, source: Any, *, trail: _Trail, pending: list[tuple[A
             copied = []
             pending.append((item, copied, _Trail(trail, step)))
         else:
-            copied = _scalar(item, trail, step)
+            copied = _convert_scalar(item, trail, step)
             if isinstance(copied, Refused):
                 return copied
         if is_map:
-            target[_without_surrogates(str(step))] = copied
+            target[_replace_surrogates(str(step))] = copied
         else:
             target.append(copied)
     return None
 
 
-def _scalar(value: Any, trail: _Trail, step: str | int | None) -> Any | Refused:
+def _convert_scalar(value: Any, trail: _Trail, step: str | int | None) -> Any | Refused:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _without_surrogates(value)
+        return _replace_surrogates(value)
     if isinstance(value, int):
-        return value if value in _INT64 else _number_beyond_int64(value, trail, step)
+        return value if value in _INT64 else _convert_large_number(value, trail, step)
     if isinstance(value, float):
         if not math.isfinite(value):
             return Refused(path=trail.path(step), problem="must be a finite number")
@@ -109,14 +109,14 @@ def _scalar(value: Any, trail: _Trail, step: str | int | None) -> Any | Refused:
     return Refused(path=trail.path(step), problem=f"{type(value).__name__} is not a JSON type")
 
 
-def _number_beyond_int64(value: int, trail: _Trail, step: str | int | None) -> Any | Refused:
+def _convert_large_number(value: int, trail: _Trail, step: str | int | None) -> Any | Refused:
     try:
         return float(value)
     except OverflowError:
         return Refused(path=trail.path(step), problem="must be a finite number")
 
 
-def _without_surrogates(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Go's decoder puts U+FFFD where JSON escapes half of a surrogate pair."""
     if text.isascii():
         return text
@@ -131,7 +131,7 @@ def _shorten(path: str) -> str:
     return path if len(path) <= 120 else f"{path[:117]}..."
 
 
-def same(left: Any, right: Any) -> bool:
+def is_same(left: Any, right: Any) -> bool:
     """Deep equality of JSON values that were taken over: `1` is not `true`, although they are equal in Python."""
     return left is right or (bool(left == right) and _are_of_same_types(left, right))
 
@@ -145,8 +145,8 @@ def _are_of_same_types(left: Any, right: Any) -> bool:
     return _sorting_encoder.encode(left) == _sorting_encoder.encode(right)
 
 
-def identity(value: Any) -> tuple[str, Any]:
-    """Something hashable that is equal exactly for values that are the `same`."""
+def build_identity(value: Any) -> tuple[str, Any]:
+    """Something hashable that is equal exactly for values that are the `is_same`."""
     if isinstance(value, (dict, list)):
         return ("compound", go_text.as_json(value))
     return (type(value).__name__, value)

@@ -36,10 +36,10 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options=options)
     except re2.error as error:
-        raise BadPattern(_go_message(error)) from error
+        raise BadPattern(_format_go_message(error)) from error
 
 
-def problem_of(pattern: str) -> str | None:
+def find_problem(pattern: str) -> str | None:
     """Why a pattern cannot be used, or nothing."""
     try:
         compile_pattern(pattern)
@@ -48,7 +48,7 @@ def problem_of(pattern: str) -> str | None:
     return None
 
 
-def _go_message(error: Exception) -> str:
+def _format_go_message(error: Exception) -> str:
     text = error.args[0] if error.args else ""
     text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
     for sentence, of_go in _GO_SENTENCES.items():

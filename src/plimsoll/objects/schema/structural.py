@@ -99,47 +99,47 @@ class StructuralSchema(Value):
 def parse_schema(schema: Any, path: str) -> StructuralSchema:
     """Parse an openAPIV3Schema that was taken over. Raises InvalidInput for a field of the wrong JSON type."""
     node = _Node(schema, path)
-    additional, allowed = node.additional_properties()
-    items, items_list = node.items()
+    additional, allowed = node.read_additional_properties()
+    items, items_list = node.read_items()
     return StructuralSchema(
-        type=node.text("type"),
-        format=node.text("format"),
-        title=node.text("title"),
-        description=node.text("description"),
+        type=node.read_text("type"),
+        format=node.read_text("format"),
+        title=node.read_text("title"),
+        description=node.read_text("description"),
         has_external_docs=node.get("externalDocs") is not None,
-        nullable=node.flag("nullable"),
+        nullable=node.read_flag("nullable"),
         default=node.get("default"),
-        properties=node.schemas_by_name("properties"),
+        properties=node.read_schemas_by_name("properties"),
         items=items,
         items_list=items_list,
         additional_properties=additional,
         additional_properties_allowed=allowed,
-        required=node.texts("required"),
-        enum=node.values("enum"),
-        pattern=node.text("pattern"),
-        minimum=node.number("minimum"),
-        maximum=node.number("maximum"),
-        exclusive_minimum=node.flag("exclusiveMinimum"),
-        exclusive_maximum=node.flag("exclusiveMaximum"),
-        multiple_of=node.number("multipleOf"),
-        min_length=node.integer("minLength"),
-        max_length=node.integer("maxLength"),
-        min_items=node.integer("minItems"),
-        max_items=node.integer("maxItems"),
-        unique_items=node.flag("uniqueItems"),
-        min_properties=node.integer("minProperties"),
-        max_properties=node.integer("maxProperties"),
-        all_of=node.schemas("allOf"),
-        any_of=node.schemas("anyOf"),
-        one_of=node.schemas("oneOf"),
-        not_=node.schema("not"),
-        preserve_unknown_fields=node.optional("x-kubernetes-preserve-unknown-fields", bool),
-        embedded_resource=node.flag("x-kubernetes-embedded-resource"),
-        int_or_string=node.flag("x-kubernetes-int-or-string"),
-        list_type=node.optional("x-kubernetes-list-type", str),
-        list_map_keys=node.texts("x-kubernetes-list-map-keys"),
-        map_type=node.optional("x-kubernetes-map-type", str),
-        rules=node.rules(),
+        required=node.read_texts("required"),
+        enum=node.read_values("enum"),
+        pattern=node.read_text("pattern"),
+        minimum=node.read_number("minimum"),
+        maximum=node.read_number("maximum"),
+        exclusive_minimum=node.read_flag("exclusiveMinimum"),
+        exclusive_maximum=node.read_flag("exclusiveMaximum"),
+        multiple_of=node.read_number("multipleOf"),
+        min_length=node.read_integer("minLength"),
+        max_length=node.read_integer("maxLength"),
+        min_items=node.read_integer("minItems"),
+        max_items=node.read_integer("maxItems"),
+        unique_items=node.read_flag("uniqueItems"),
+        min_properties=node.read_integer("minProperties"),
+        max_properties=node.read_integer("maxProperties"),
+        all_of=node.read_schemas("allOf"),
+        any_of=node.read_schemas("anyOf"),
+        one_of=node.read_schemas("oneOf"),
+        not_=node.read_schema("not"),
+        preserve_unknown_fields=node.read_optional("x-kubernetes-preserve-unknown-fields", bool),
+        embedded_resource=node.read_flag("x-kubernetes-embedded-resource"),
+        int_or_string=node.read_flag("x-kubernetes-int-or-string"),
+        list_type=node.read_optional("x-kubernetes-list-type", str),
+        list_map_keys=node.read_texts("x-kubernetes-list-map-keys"),
+        map_type=node.read_optional("x-kubernetes-map-type", str),
+        rules=node.read_rules(),
         unsupported=tuple(name for name in UNSUPPORTED_FIELDS if node.get(name)),
     )
 
@@ -156,7 +156,7 @@ class _Node:
     def get(self, name: str) -> Any:
         return self._schema.get(name)
 
-    def optional(self, name: str, type_: type[Any]) -> Any:
+    def read_optional(self, name: str, type_: type[Any]) -> Any:
         value = self._schema.get(name)
         if value is None:
             return None
@@ -164,70 +164,74 @@ class _Node:
             raise InvalidInput(f"must be of type {_JSON_NAMES[type_]}", path=fields.child(self._path, name))
         return value
 
-    def text(self, name: str) -> str:
-        return self.optional(name, str) or ""
+    def read_text(self, name: str) -> str:
+        return self.read_optional(name, str) or ""
 
-    def flag(self, name: str) -> bool:
-        return self.optional(name, bool) or False
+    def read_flag(self, name: str) -> bool:
+        return self.read_optional(name, bool) or False
 
-    def integer(self, name: str) -> int | None:
-        number: int | None = self.optional(name, int)
+    def read_integer(self, name: str) -> int | None:
+        number: int | None = self.read_optional(name, int)
         return number
 
-    def number(self, name: str) -> Number | None:
+    def read_number(self, name: str) -> Number | None:
         value = self._schema.get(name)
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             return value
         raise InvalidInput("must be a number", path=fields.child(self._path, name))
 
-    def values(self, name: str) -> tuple[Any, ...] | None:
-        listed = self.optional(name, list)
+    def read_values(self, name: str) -> tuple[Any, ...] | None:
+        listed = self.read_optional(name, list)
         return None if listed is None else tuple(listed)
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        listed = self.values(name) or ()
+    def read_texts(self, name: str) -> tuple[str, ...]:
+        listed = self.read_values(name) or ()
         for position, text in enumerate(listed):
             if not isinstance(text, str):
                 raise InvalidInput("must be a string", path=fields.index(fields.child(self._path, name), position))
         return listed
 
-    def schema(self, name: str) -> StructuralSchema | None:
+    def read_schema(self, name: str) -> StructuralSchema | None:
         value = self._schema.get(name)
         return None if value is None else parse_schema(value, fields.child(self._path, name))
 
-    def schemas(self, name: str) -> tuple[StructuralSchema, ...]:
+    def read_schemas(self, name: str) -> tuple[StructuralSchema, ...]:
         path = fields.child(self._path, name)
         return tuple(
             parse_schema(schema, fields.index(path, position))
-            for position, schema in enumerate(self.values(name) or ())
+            for position, schema in enumerate(self.read_values(name) or ())
         )
 
-    def schemas_by_name(self, name: str) -> dict[str, StructuralSchema]:
+    def read_schemas_by_name(self, name: str) -> dict[str, StructuralSchema]:
         path = fields.child(self._path, name)
-        named = self.optional(name, dict) or {}
+        named = self.read_optional(name, dict) or {}
         return {property_: parse_schema(named[property_], fields.key(path, property_)) for property_ in sorted(named)}
 
-    def items(self) -> tuple[StructuralSchema | None, tuple[StructuralSchema, ...]]:
-        return (None, self.schemas("items")) if isinstance(self.get("items"), list) else (self.schema("items"), ())
+    def read_items(self) -> tuple[StructuralSchema | None, tuple[StructuralSchema, ...]]:
+        return (
+            (None, self.read_schemas("items"))
+            if isinstance(self.get("items"), list)
+            else (self.read_schema("items"), ())
+        )
 
-    def additional_properties(self) -> tuple[StructuralSchema | None, bool | None]:
+    def read_additional_properties(self) -> tuple[StructuralSchema | None, bool | None]:
         value = self.get("additionalProperties")
-        return (None, value) if isinstance(value, bool) else (self.schema("additionalProperties"), None)
+        return (None, value) if isinstance(value, bool) else (self.read_schema("additionalProperties"), None)
 
-    def rules(self) -> tuple[ValidationRule, ...]:
+    def read_rules(self) -> tuple[ValidationRule, ...]:
         path = fields.child(self._path, "x-kubernetes-validations")
-        listed = self.values("x-kubernetes-validations") or ()
-        return tuple(_rule(_Node(rule, fields.index(path, position))) for position, rule in enumerate(listed))
+        listed = self.read_values("x-kubernetes-validations") or ()
+        return tuple(_read_rule(_Node(rule, fields.index(path, position))) for position, rule in enumerate(listed))
 
 
-def _rule(node: _Node) -> ValidationRule:
+def _read_rule(node: _Node) -> ValidationRule:
     return ValidationRule(
-        rule=node.text("rule"),
-        message=node.text("message"),
-        message_expression=node.text("messageExpression"),
-        reason=node.optional("reason", str),
-        field_path=node.text("fieldPath"),
-        optional_old_self=node.optional("optionalOldSelf", bool),
+        rule=node.read_text("rule"),
+        message=node.read_text("message"),
+        message_expression=node.read_text("messageExpression"),
+        reason=node.read_optional("reason", str),
+        field_path=node.read_text("fieldPath"),
+        optional_old_self=node.read_optional("optionalOldSelf", bool),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.provisioning_requests import with_shipped_names
 from plimsoll.objects.builtin.decoding.decode import decode
-from plimsoll.objects.builtin.decoding.openapi import schema_name
+from plimsoll.objects.builtin.decoding.openapi import find_schema_name
 from plimsoll.objects.schema.json_values import Refused, take_over
 from plimsoll.simulation.document import describe_value, join_path
 
@@ -53,7 +53,7 @@ def read_checked_manifest(given: DocumentValue) -> Json:
     metadata, api_version, kind = (body.get(name) for name in ("metadata", "apiVersion", "kind"))
     if not (isinstance(metadata, dict) and isinstance(api_version, str) and isinstance(kind, str)):
         return body
-    component = schema_name(api_version, kind)
+    component = find_schema_name(api_version, kind)
     if component is None:
         _decode(given.member("metadata", metadata), metadata, _METADATA)
         return body

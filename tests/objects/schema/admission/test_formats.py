@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.objects.schema.admission.formats import checker_of
+from plimsoll.objects.schema.admission.formats import find_checker
 
 CASES = [
     ("date-time", "2026-01-01T00:00:00Z", True),
@@ -57,7 +57,7 @@ CASES = [
 
 @pytest.mark.parametrize(("format_", "text", "fits"), CASES)
 def test_a_format_is_read_as_go_reads_it(format_: str, text: str, *, fits: bool):
-    checker = checker_of(format_)
+    checker = find_checker(format_)
 
     assert checker is not None
     assert checker(text) is fits
@@ -65,4 +65,4 @@ def test_a_format_is_read_as_go_reads_it(format_: str, text: str, *, fits: bool)
 
 @pytest.mark.parametrize("format_", ["int32", "semver", "k8s-anything", ""])
 def test_other_formats_are_remarks(format_: str):
-    assert checker_of(format_) is None
+    assert find_checker(format_) is None

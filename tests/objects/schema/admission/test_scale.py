@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.admission.scale import ScalePaths, spec_errors, status_errors
+from plimsoll.objects.schema.admission.scale import ScalePaths, validate_spec, validate_status
 
 PATHS = ScalePaths(
     spec_replicas=".spec.replicas", status_replicas=".status.replicas", label_selector=".status.selector"
@@ -34,10 +34,10 @@ PATHS = ScalePaths(
     ],
 )
 def test_replicas_must_be_a_number_of_pods(resource: dict[str, Any], errors: list[str]):
-    assert [error.text for error in spec_errors(resource, PATHS)] == errors
+    assert [error.text for error in validate_spec(resource, PATHS)] == errors
 
 
 def test_the_selector_must_be_text():
-    assert [error.text for error in status_errors({"status": {"selector": 1}}, PATHS)] == [
+    assert [error.text for error in validate_status({"status": {"selector": 1}}, PATHS)] == [
         '.status.selector: Invalid value: "": .status.selector accessor error: 1 is of the type int64, expected string'
     ]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.objects.schema.definition.structural_checks import structural_errors
+from plimsoll.objects.schema.definition.structural_checks import validate_structural
 from plimsoll.objects.schema.structural import parse_schema
 from tests.objects.schema.builders import an_object, schema_of
 
 
 def errors_of(schema: dict[str, Any]) -> list[str]:
-    return [error.text for error in structural_errors(schema_of(schema), "s")]
+    return [error.text for error in validate_structural(schema_of(schema), "s")]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from plimsoll.local.apiserver.apply.typed.types import BadItem
 from plimsoll.local.apiserver.apply.typed.validation import find_validation_error
 from plimsoll.local.apiserver.apply.updater import Conflicts, Merged, Updater
 from plimsoll.objects.api.meta import format_time
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -263,7 +263,7 @@ def restore_unchanged_times(old: dict[str, Any], new: dict[str, Any]) -> dict[st
     before, after = _get_metadata(old).get("managedFields"), _get_metadata(new).get("managedFields")
     if not before or not after or len(before) != len(after):
         return new
-    if not same(_strip_times(before), _strip_times(after)) or not same(
+    if not is_same(_strip_times(before), _strip_times(after)) or not is_same(
         _strip_managed_fields(old), _strip_managed_fields(new)
     ):
         return new
@@ -287,7 +287,7 @@ def _compute_shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | Non
             # Items of a list may be owned by what they say.
             return None
         elif name in blank:
-            found.append(same(item, blank[name]))
+            found.append(is_same(item, blank[name]))
     return tuple(found)
 
 

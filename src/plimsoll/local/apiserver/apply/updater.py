@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.apply.typed.compare import Comparison, compare
 from plimsoll.local.apiserver.apply.typed.field_sets import add_named_fields, to_field_set
 from plimsoll.local.apiserver.apply.typed.merge import merge
 from plimsoll.local.apiserver.apply.typed.remove import remove
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ class Updater:
         left = self._remove_lost_fields(live, merged, comparison, managers=after, force=force, by=by)
         if isinstance(left, Conflicts):
             return left
-        return Merged(value=merged, managers=left, changed=not same(live, merged))
+        return Merged(value=merged, managers=left, changed=not is_same(live, merged))
 
     def _remove_lost_fields(
         self,

@@ -22,7 +22,7 @@ from plimsoll.local.apiserver.resources.registry import (
 from plimsoll.local.apiserver.storage import compute_encoded_size
 from plimsoll.local.apiserver.strategies.field_labels import build_reader, list_selectable
 from plimsoll.objects.schema.api import compile_definition
-from plimsoll.objects.schema.definition.version_priority import priority
+from plimsoll.objects.schema.definition.version_priority import compute_priority
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.server import Server
@@ -121,7 +121,7 @@ def _is_same(before: ServedResource, definition: Json) -> bool:
 def _list_served_versions(definition: Json, compiled: CompiledDefinition) -> list[ServedResource]:
     served = [version for version in definition["spec"]["versions"] if version.get("served")]
     schema_bytes = compute_encoded_size(definition)
-    served.sort(key=lambda version: priority(version["name"]), reverse=True)
+    served.sort(key=lambda version: compute_priority(version["name"]), reverse=True)
     names = definition["status"]["acceptedNames"]
     return [
         replace(_build_resource(definition, version, compiled, names=names), schema_bytes=schema_bytes)

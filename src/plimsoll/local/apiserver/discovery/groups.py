@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.objects.schema.definition.version_priority import priority
+from plimsoll.objects.schema.definition.version_priority import compute_priority
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
@@ -51,7 +51,7 @@ def list_served_groups(registry: ResourceRegistry) -> dict[str, Versions]:
 
 
 def _sort_versions(versions: dict[str, list[ServedResource]]) -> Versions:
-    preferred_first = sorted(versions, key=priority, reverse=True)
+    preferred_first = sorted(versions, key=compute_priority, reverse=True)
     return {version: tuple(sorted(versions[version], key=_format_resource)) for version in preferred_first}
 
 

@@ -24,7 +24,7 @@ _TYPED: Final[Json] = {"apiVersion": {"type": "string"}, "kind": {"type": "strin
 
 def describe(resource: ServedResource) -> tuple[DescribedResource, dict[str, Json]]:
     """The names of a resource's components, and the components that no recorded file has."""
-    name = openapi.schema_name(resource.api_version, resource.kind) if not resource.is_custom else None
+    name = openapi.find_schema_name(resource.api_version, resource.kind) if not resource.is_custom else None
     made: dict[str, Json] = {}
     if name is None:
         name = _get_component_name(resource)
@@ -44,7 +44,7 @@ def collect_components(documents: Json, made: dict[str, Json]) -> dict[str, Json
         # A definition's default or enum may hold what looks like a reference and is none.
         fresh = {name for name in _find_references(waiting.pop()) if name in made or _is_recorded(name)} - found.keys()
         for name in fresh:
-            found[name] = made[name] if name in made else openapi.component(name)
+            found[name] = made[name] if name in made else openapi.load_component(name)
             waiting.append(found[name])
     return dict(sorted(found.items()))
 
@@ -71,7 +71,7 @@ def _get_component_name(resource: ServedResource) -> str:
 
 def _is_recorded(name: str) -> bool:
     try:
-        openapi.component(name)
+        openapi.load_component(name)
     except LookupError:
         return False
     return True
@@ -81,7 +81,7 @@ def _get_part_component(resource: ServedResource, part: Subresource, own: str) -
     if part.kind == resource.kind:
         return own
     api_version = f"{part.group}/{part.version}" if part.group else part.version or resource.api_version
-    return openapi.schema_name(api_version, part.kind) or own
+    return openapi.find_schema_name(api_version, part.kind) or own
 
 
 def _build_plain_schema(resource: ServedResource) -> Json:

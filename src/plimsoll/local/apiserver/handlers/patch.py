@@ -96,7 +96,7 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
 
     def refusal(problem: str) -> status_errors.StatusError:
         # Of a strategic patch the patch is shown, else the patched object; either is long, so spelled only now.
-        shown = go_text.plain(read.value) if media == STRATEGIC_PATCH else go_text.as_json(value)
+        shown = go_text.format_plain(read.value) if media == STRATEGIC_PATCH else go_text.as_json(value)
         return _does_not_decode(shown, problem)
 
     if not isinstance(value, dict):

@@ -9,7 +9,7 @@ from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.handlers import patch
 from plimsoll.local.apiserver.registry.guaranteed_update import change_object
 from plimsoll.local.apiserver.request.type_meta import decode_object
-from plimsoll.objects.builtin.defaults.pods import qos_class
+from plimsoll.objects.builtin.defaults.pods import compute_qos_class
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _resize(current: Json, asked: Json) -> Json:
         wanted = {item.get("name"): item.get("resources", {}) for item in asked.get("spec", {}).get(group) or ()}
         if group in spec:
             spec[group] = [{**item, "resources": wanted.get(item["name"], item["resources"])} for item in spec[group]]
-    before, after = qos_class(current["spec"]), qos_class(spec)
+    before, after = compute_qos_class(current["spec"]), compute_qos_class(spec)
     if before != after:
         error = fields.invalid("spec", before, "Pod QOS Class may not change as a result of resizing")
         name = current["metadata"]["name"]

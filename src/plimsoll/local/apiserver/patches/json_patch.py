@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from plimsoll.local.apiserver.patches.json_values import copy_within_limit, get_go_kind, is_nested_deeper
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request, not_applicable, too_large
-from plimsoll.objects.schema.json_values import MAX_NESTING, same
+from plimsoll.objects.schema.json_values import MAX_NESTING, is_same
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -176,7 +176,7 @@ class _Document:
 
     def _test(self, path: str, expected: Any) -> None:
         actual = self.root if path == "" else self._find(path, kind="test", writes=False).get()
-        if not same(actual, expected):
+        if not is_same(actual, expected):
             raise _DoesNotApply(f"testing value {path} failed: test failed")
 
     def _find(self, path: str, *, kind: str, writes: bool = True) -> _Place:

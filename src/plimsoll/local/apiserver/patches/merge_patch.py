@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll.local.apiserver.patches.json_values import get_go_kind
 from plimsoll.local.apiserver.patches.results import Patched, PatchRefused, bad_request
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 
 def apply_merge_patch(document: dict[str, Any], patch: Any) -> Patched | PatchRefused:
@@ -34,7 +34,7 @@ def _merge(target: Any, patch: dict[str, Any]) -> Any:
         before = result.get(key)
         if isinstance(value, dict):
             result[key] = _merge(before, value)
-        elif not same(value, before):
+        elif not is_same(value, before):
             result[key] = value
         changed |= result[key] is not before
     return result if changed else target

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
+from plimsoll.objects.builtin.decoding.openapi import Schema, find_reference, find_schema_name, load_component
 
 
 class FieldRule(Value):
@@ -34,7 +34,7 @@ class PatchSchema:
     @classmethod
     def from_kind(cls, api_version: str, kind: str) -> PatchSchema | None:
         """None for kinds without a recorded schema."""
-        name = schema_name(api_version, kind)
+        name = find_schema_name(api_version, kind)
         return None if name is None else _load_schema(name)
 
     def get_field_rule(self, name: str) -> FieldRule:
@@ -60,13 +60,13 @@ class PatchSchema:
 
 
 def _build_schema(schema: Schema) -> PatchSchema:
-    name = reference(schema)
+    name = find_reference(schema)
     return PatchSchema(schema) if name is None else _load_schema(name)
 
 
 @cache
 def _load_schema(name: str) -> PatchSchema:
-    return PatchSchema(component(name))
+    return PatchSchema(load_component(name))
 
 
 UNKNOWN: Final = PatchSchema({})

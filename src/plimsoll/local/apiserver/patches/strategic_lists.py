@@ -17,7 +17,7 @@ from plimsoll.local.apiserver.patches.strategic_errors import (
     unforeseen,
 )
 from plimsoll.objects.schema import go_text
-from plimsoll.objects.schema.json_values import identity
+from plimsoll.objects.schema.json_values import build_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ class ListMerge:
         if not before and not patch:
             return before
         if not _holds_maps(before, patch):
-            united = list({identity(item): item for item in (*before, *patch)}.values())
+            united = list({build_identity(item): item for item in (*before, *patch)}.values())
             return self._sort_items(united, patch, before)
         if not self._merge_key:
             raise unforeseen("cannot merge lists without merge key for type struct")
@@ -68,8 +68,8 @@ class ListMerge:
             own = self._get_identity(item)
             if not any(item == own for item in wanted):
                 raise unforeseen(
-                    f"The order in patch list:\n{go_text.plain(patch)}\n doesn't match $setElementOrder list:\n"
-                    f"{go_text.plain(order)}\n"
+                    f"The order in patch list:\n{go_text.format_plain(patch)}\n doesn't match $setElementOrder list:\n"
+                    f"{go_text.format_plain(order)}\n"
                 )
 
     def _apply_special_items(self, before: list[Any], patch: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -92,7 +92,7 @@ class ListMerge:
         if replaces:
             return plain, []
         if deleted:
-            before = [item for item in before if identity(item.get(self._merge_key)) not in deleted]
+            before = [item for item in before if build_identity(item.get(self._merge_key)) not in deleted]
         return before, plain
 
     def _merge_items(self, before: list[Any], patch: list[Any]) -> list[Any]:
@@ -100,7 +100,7 @@ class ListMerge:
         positions: dict[_Identity, int] = {}
         for position, item in enumerate(before):
             if self._merge_key in item:
-                positions.setdefault(identity(item[self._merge_key]), position)
+                positions.setdefault(build_identity(item[self._merge_key]), position)
         for item in patch:
             own = self._get_identity(item)
             if own in positions:
@@ -128,12 +128,12 @@ class ListMerge:
 
     def _get_identity(self, item: Any) -> _Identity:
         if not self._merge_key:
-            return identity(item)
+            return build_identity(item)
         if not isinstance(item, dict):
             raise build_mixed_types_error({}, item)
         if self._merge_key not in item:
             raise no_merge_key(item, self._merge_key)
-        return identity(item[self._merge_key])
+        return build_identity(item[self._merge_key])
 
 
 def _holds_maps(before: Iterable[Any], patch: Iterable[Any]) -> bool:

@@ -20,7 +20,7 @@ from plimsoll.local.apiserver.patches.strategic_errors import (
     wrong_type,
 )
 from plimsoll.local.apiserver.patches.strategic_lists import ListMerge
-from plimsoll.objects.schema.json_values import identity, same
+from plimsoll.objects.schema.json_values import build_identity, is_same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.patches.patch_schema import FieldRule, PatchSchema
@@ -85,7 +85,7 @@ def _merge_field(result: dict[str, Any], key: str, *, value: Any, rule: FieldRul
         result[key] = _merge_map(before, value, rule.below)
     elif isinstance(value, list) and rule.is_merged:
         result[key] = _list_merge(rule).merge(before, value)
-    elif not same(value, before):
+    elif not is_same(value, before):
         result[key] = value
 
 
@@ -153,8 +153,8 @@ def _delete_from_list(result: dict[str, Any], name: str, items: Any) -> None:
         return
     before = result.get(name)
     if isinstance(before, list) and isinstance(items, list):
-        deleted = set(map(identity, items))
-        result[name] = [item for item in before if identity(item) not in deleted]
+        deleted = set(map(build_identity, items))
+        result[name] = [item for item in before if build_identity(item) not in deleted]
 
 
 def _check_list(value: Any) -> list[Any]:

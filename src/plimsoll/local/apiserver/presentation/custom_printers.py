@@ -95,7 +95,7 @@ def _as_text(value: Any) -> str | None:
             return go_text.as_json(value)
         except RecursionError:
             return None
-    return go_text.plain(value)
+    return go_text.format_plain(value)
 
 
 def _as_age(value: Any, now: datetime) -> str | None:

@@ -62,7 +62,7 @@ def _generate_events(value: Any) -> Iterator[yaml.Event]:
 def _build_scalar_event(value: Any) -> yaml.ScalarEvent:
     if isinstance(value, str):
         return yaml.ScalarEvent(anchor=None, tag=None, implicit=(True, True), value=value, style=_choose_style(value))
-    written = "null" if value is None else go_text.plain(value)
+    written = "null" if value is None else go_text.format_plain(value)
     return yaml.ScalarEvent(anchor=None, tag=None, implicit=(True, False), value=written)
 
 

@@ -25,7 +25,7 @@ from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.local.apiserver.strategies.lookup import find_strategy
 from plimsoll.objects.api.meta import format_time
-from plimsoll.objects.schema.json_values import copy, same
+from plimsoll.objects.schema.json_values import copy, is_same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.request.context import RequestContext
@@ -128,7 +128,7 @@ def _propose(
 
 def _share_unchanged(new: Json, old: Json) -> Json:
     """The new object with the old one's own fields where they are the same: from here on, comparing them is free."""
-    shared = {name: old[name] if name in old and same(item, old[name]) else item for name, item in new.items()}
+    shared = {name: old[name] if name in old and is_same(item, old[name]) else item for name, item in new.items()}
     if isinstance(shared.get("metadata"), dict):
         shared["metadata"] = dict(shared["metadata"])
     return shared
@@ -178,7 +178,7 @@ def _validate_update(
     _require_valid(call, strategy.validate_update(new, old, subresource=subresource), new)
     new = restore_unchanged_times(old, new)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    return new, not same(new, old)
+    return new, not is_same(new, old)
 
 
 async def create_object(server: Server, call: RequestContext, value: Json) -> Json:
@@ -338,7 +338,7 @@ def _build_attributes(
 
 def _redecode(strategy: Strategy, before: Json, after: Json) -> Json:
     """Apply defaults to what admission added."""
-    if same(before, after):
+    if is_same(before, after):
         return before
     decoded = strategy.decode(after)
     return after if isinstance(decoded, Undecodable) else decoded.value

@@ -23,7 +23,7 @@ from plimsoll.local.apiserver.strategies.template_cache import PodTemplateCache
 from plimsoll.objects.builtin import api
 from plimsoll.objects.builtin.decoding import decode, openapi
 from plimsoll.objects.builtin.defaults import defaults
-from plimsoll.objects.schema.json_values import copy, same
+from plimsoll.objects.schema.json_values import copy, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ class BuiltinStrategy:
         self.creates_on_update = self.kind in _CREATED_BY_PUT
         self._is_service = (self.api_version, self.kind) == ("v1", "Service")
         self.has_status = resource.find_subresource("status") is not None
-        component = openapi.schema_name(self.api_version, self.kind)
+        component = openapi.find_schema_name(self.api_version, self.kind)
         self._component = component or ""
         schema = TypeSchema.from_builtin(self.api_version, self.kind)
         self.types = {self.api_version: schema} if schema is not None else {}
@@ -73,7 +73,7 @@ class BuiltinStrategy:
 
     def _decode(self, value: Json, *, fill_in: Callable[[Json], None] = defaults.fill_in) -> Decoded | Undecodable:
         decoded = decode.decode(value, self._component)
-        problem = decode.go_error(decoded.problems)
+        problem = decode.choose_go_error(decoded.problems)
         if problem is not None:
             return Undecodable(problem=problem)
         whole = decoded.value
@@ -99,7 +99,7 @@ class BuiltinStrategy:
 
     def _write_out_defaults(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
-        defaults.spell_out(obj)
+        defaults.write_out_empty_fields(obj)
         return as_go_writes(obj, self._component)
 
     def prepare_create(self, obj: Json) -> Json:
@@ -204,4 +204,4 @@ def _is_all_but_status_kept(new: Json, old: Json) -> bool:
         {name: item for name, item in element["metadata"].items() if name not in _SERVER_METADATA}
         for element in (new, old)
     )
-    return same(now, then)
+    return is_same(now, then)

@@ -28,7 +28,7 @@ class CrdStrategy(BuiltinStrategy):
 
     def decode(self, value: Json) -> Decoded | Undecodable:
         decoded = decode.decode(value, self._component)
-        problem = decode.go_error(decoded.problems)
+        problem = decode.choose_go_error(decoded.problems)
         if problem is not None:
             return Undecodable(problem=problem)
         status = decoded.value.get("status")

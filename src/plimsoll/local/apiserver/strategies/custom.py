@@ -22,7 +22,7 @@ from plimsoll.objects.schema.admission import object_metadata
 from plimsoll.objects.schema.admission.defaulting import apply_defaults
 from plimsoll.objects.schema.admission.embedded_resources import coerce_embedded
 from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
-from plimsoll.objects.schema.json_values import copy, same
+from plimsoll.objects.schema.json_values import copy, is_same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.resources.registry import ServedResource
@@ -92,7 +92,7 @@ class CustomStrategy:
         if self._version.has_status:
             _take(updated, old, "status")
         before = old["metadata"].get("generation") or 0
-        changed = not same(_strip_metadata(updated), _strip_metadata(old))
+        changed = not is_same(_strip_metadata(updated), _strip_metadata(old))
         updated["metadata"]["generation"] = before + 1 if changed else before
         return updated
 

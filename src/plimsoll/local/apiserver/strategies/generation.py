@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,6 @@ def compute_next_generation(new: Json, old: Json, *, kind: str) -> int | None:
     """The generation of an updated object; what a client sends does not matter."""
     before: int | None = old.get("metadata", {}).get("generation")
     watched = _WATCHED.get(kind)
-    if watched is None or same(watched(new), watched(old)):
+    if watched is None or is_same(watched(new), watched(old)):
         return before
     return (before or 0) + 1

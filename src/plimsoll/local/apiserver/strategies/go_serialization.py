@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.builtin.decoding import openapi
-from plimsoll.objects.builtin.decoding.go_types import struct_name
+from plimsoll.objects.builtin.decoding.go_types import get_struct_name
 from plimsoll.objects.protobuf.presence import zeros_kept
 
 Json = dict[str, Any]
@@ -84,7 +84,7 @@ def as_go_writes(obj: Json, component: str) -> Json:
 
 @cache
 def _build_always_written(component: str) -> Json:
-    return _ALWAYS_WRITTEN.get(component) or _ALWAYS_WRITTEN.get(struct_name(component), {})
+    return _ALWAYS_WRITTEN.get(component) or _ALWAYS_WRITTEN.get(get_struct_name(component), {})
 
 
 def _convert_value(item: Any, field: _Field) -> Any:
@@ -109,7 +109,7 @@ def _convert_value(item: Any, field: _Field) -> Any:
 @cache
 def _load_fields(component: str) -> tuple[dict[str, _Field], Json]:
     """The declared fields that are not always written as they are, and those that are written although empty."""
-    schema = openapi.component(component)
+    schema = openapi.load_component(component)
     kept = zeros_kept(_get_message_name(component))
     required = frozenset(schema.get("required", ()))
     written = _build_always_written(component)
@@ -121,15 +121,15 @@ def _load_fields(component: str) -> tuple[dict[str, _Field], Json]:
 
 
 def _build_field(declared: Json, *, is_kept: bool) -> _Field:
-    name = openapi.reference(declared)
+    name = openapi.find_reference(declared)
     if name is not None:
-        short = struct_name(name)
+        short = get_struct_name(name)
         time = _SECONDS if short == "Time" else _MICROSECONDS if short == "MicroTime" else ""
-        struct = openapi.struct_of(declared)
+        struct = openapi.find_struct(declared)
         # A struct is written even if it is empty: it stands behind a pointer, or is never left out.
         return _Field(not (struct or time), struct or "", is_collection=False, is_droppable=False, time=time)
     inner = declared.get("items") or declared.get("additionalProperties")
-    struct = openapi.struct_of(inner) if isinstance(inner, dict) else None
+    struct = openapi.find_struct(inner) if isinstance(inner, dict) else None
     return _Field(struct is None, struct or "", is_collection=inner is not None, is_droppable=not is_kept, time="")
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.strategies import events
-from plimsoll.objects.schema.json_values import copy, same
+from plimsoll.objects.schema.json_values import copy, is_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +114,7 @@ def _prepare_daemon_set(obj: Json) -> None:
 
 def _prepare_daemon_set_update(new: Json, old: Json) -> None:
     before = old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "1")
-    changed = not same(new["spec"].get("template"), old["spec"].get("template"))
+    changed = not is_same(new["spec"].get("template"), old["spec"].get("template"))
     after = str(int(before) + 1) if changed and before.isdigit() else before
     new["metadata"] = {
         **new["metadata"],

@@ -35,7 +35,7 @@ async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     errors = _validate_target(binding.get("target") or {})
     if errors:
         # Kubernetes forgets to give this error a type.
-        raise status_errors.unexpected(fields.aggregate(errors))
+        raise status_errors.unexpected(fields.format_aggregate(errors))
     now = server.clock.now()
 
     def change(current: Stored | None) -> Decision:

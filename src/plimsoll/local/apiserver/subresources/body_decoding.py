@@ -21,10 +21,10 @@ def decode_body(call: RequestContext, body: Json, *, api_version: str, kind: str
     taken = take_over(body)
     if isinstance(taken, Refused):
         raise status_errors.bad_request(f"{refused}{taken.path}: {taken.problem}")
-    component = openapi.schema_name(api_version, kind)
+    component = openapi.find_schema_name(api_version, kind)
     assert component is not None, f"{kind} is not a built-in kind"
     found = decode.decode(taken, component)
-    problem = decode.go_error(found.problems)
+    problem = decode.choose_go_error(found.problems)
     if problem is not None:
         raise status_errors.bad_request(f"{refused}{problem}")
     unknown = [f'unknown field "{path}"' for path in found.unknown_fields]

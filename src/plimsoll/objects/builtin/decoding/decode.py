@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.builtin.decoding.go_scalars import json_kind
-from plimsoll.objects.builtin.decoding.readers import go_place, path_of, struct_reader
+from plimsoll.objects.builtin.decoding.go_scalars import get_json_kind
+from plimsoll.objects.builtin.decoding.readers import build_struct_reader, format_go_path, format_path
 
 if TYPE_CHECKING:
     from plimsoll.objects.builtin.decoding.readers import Place
@@ -42,11 +42,11 @@ def decode(value: dict[str, Any], component: str) -> Decoded:
     The caller may change the result, except for values that Go stores as bytes: they are shared with `value`.
     """
     notes = _Notes()
-    decoded = struct_reader(component).read(value, None, notes)
+    decoded = build_struct_reader(component).read(value, None, notes)
     return Decoded(value=decoded, problems=notes.problems, unknown_fields=list(notes.unknown))
 
 
-def go_error(problems: list[DecodeProblem]) -> str | None:
+def choose_go_error(problems: list[DecodeProblem]) -> str | None:
     """The one sentence Go returns: what ended its decoding, else the first thing it noted."""
     for problem in problems:
         if problem.ends_decoding:
@@ -63,15 +63,15 @@ class _Notes:
 
     def add_type_error(self, value: Any, place: Place | None, go_type: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            field = go_place(place)
+            field = format_go_path(place)
             where = f"Go struct field {field}" if field else "Go value"
-            text = f"json: cannot unmarshal {json_kind(value, go_type)} into {where} of type {go_type}"
-            self.problems.append(DecodeProblem(path=path_of(place), text=text))
+            text = f"json: cannot unmarshal {get_json_kind(value, go_type)} into {where} of type {go_type}"
+            self.problems.append(DecodeProblem(path=format_path(place), text=text))
 
     def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(DecodeProblem(path=path_of(place), text=text, ends_decoding=ends_decoding))
+            self.problems.append(DecodeProblem(path=format_path(place), text=text, ends_decoding=ends_decoding))
 
     def unknown_field(self, place: Place) -> None:
         if len(self.unknown) < MOST_PROBLEMS:
-            self.unknown[path_of(place)] = None
+            self.unknown[format_path(place)] = None

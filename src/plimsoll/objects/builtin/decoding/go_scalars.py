@@ -32,7 +32,7 @@ class NotConverted(NamedTuple):
     text: str
 
 
-def json_kind(value: Any, go_type: str) -> str:
+def get_json_kind(value: Any, go_type: str) -> str:
     """Go's name of the JSON value that does not fit the type."""
     if isinstance(value, bool):
         return "bool"
@@ -49,20 +49,20 @@ def _read_quantity(value: Any) -> str | NotConverted:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return NotConverted(_QUANTITY_TEXTS[0])
     try:
-        return _canonical(value) if isinstance(value, str) else str(Quantity.parse(value))
+        return _canonicalize(value) if isinstance(value, str) else str(Quantity.parse(value))
     except InvalidQuantity as refused:
         return NotConverted(next((text for text in _QUANTITY_TEXTS if refused.problem.endswith(text)), refused.problem))
 
 
 @lru_cache(maxsize=4096)
-def _canonical(text: str) -> str:
+def _canonicalize(text: str) -> str:
     return str(Quantity.parse(text))
 
 
 def _read_time(value: Any, layout: str = go_times.RFC3339) -> str | NotConverted:
     if not isinstance(value, str):
-        return NotConverted(f"json: cannot unmarshal {json_kind(value, '')} into Go value of type string")
-    problem = go_times.time_problem(value, layout)
+        return NotConverted(f"json: cannot unmarshal {get_json_kind(value, '')} into Go value of type string")
+    problem = go_times.find_time_problem(value, layout)
     return NotConverted(problem) if problem else value
 
 
@@ -74,7 +74,7 @@ def _read_int_or_string(value: Any) -> Any:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
-        return NotConverted(f"json: cannot unmarshal {json_kind(value, 'int32')} into Go value of type int32")
+        return NotConverted(f"json: cannot unmarshal {get_json_kind(value, 'int32')} into Go value of type int32")
     return value
 
 
@@ -87,7 +87,7 @@ SPECIAL_READERS: Final[dict[str, Callable[[Any], Any]]] = {
 SPECIAL_ZEROS: Final[dict[str, Any]] = {"Quantity": "0", "Time": None, "MicroTime": None, "IntOrString": 0}
 
 
-def base64_problem(text: str) -> str | None:
+def find_base64_problem(text: str) -> str | None:
     """None, or Go's complaint: standard alphabet, padded, line breaks ignored."""
     data = text.encode("utf-8", "surrogatepass")
     plain = data.replace(b"\r", b"").replace(b"\n", b"")

@@ -35,9 +35,9 @@ _PIECES: Final = (
 )
 
 
-def time_problem(text: str, layout: str = RFC3339) -> str | None:
+def find_time_problem(text: str, layout: str = RFC3339) -> str | None:
     """The error of Go's time.Parse for `text`; None if there is none."""
-    return (_problem if len(text) <= _LONGEST_KEPT else _problem.__wrapped__)(text, layout)
+    return (_find_problem if len(text) <= _LONGEST_KEPT else _find_problem.__wrapped__)(text, layout)
 
 
 # Cached: an object has the same time in many fields, and again in every patch. No valid time is this long.
@@ -45,7 +45,7 @@ _LONGEST_KEPT: Final = 64
 
 
 @lru_cache(maxsize=4096)
-def _problem(text: str, layout: str) -> str | None:
+def _find_problem(text: str, layout: str) -> str | None:
     shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
     numbers: dict[str, int] = {}
     rest = text
@@ -56,14 +56,14 @@ def _problem(text: str, layout: str) -> str | None:
             return _cannot_parse(shown, layout, rest=rest, piece=piece)
         if is_number:
             numbers[piece] = int(taken)
-            problem = _out_of_range(piece, int(taken))
+            problem = _find_out_of_range(piece, int(taken))
             if problem:
                 return f'parsing time "{shown}": {problem}'
         rest = rest[width:]
-    return _rest_problem(shown, layout, rest=rest, numbers=numbers)
+    return _find_rest_problem(shown, layout, rest=rest, numbers=numbers)
 
 
-def _rest_problem(shown: str, layout: str, *, rest: str, numbers: dict[str, int]) -> str | None:
+def _find_rest_problem(shown: str, layout: str, *, rest: str, numbers: dict[str, int]) -> str | None:
     fraction = (_SIX_DIGITS if layout == RFC3339_MICRO else _FRACTION).match(rest)
     if fraction:
         rest = rest[fraction.end() :]
@@ -87,7 +87,7 @@ def _rest_problem(shown: str, layout: str, *, rest: str, numbers: dict[str, int]
     return None if 1 <= numbers["02"] <= days else f'parsing time "{shown}": day out of range'
 
 
-def _out_of_range(piece: str, value: int) -> str | None:
+def _find_out_of_range(piece: str, value: int) -> str | None:
     if piece == "01" and not 1 <= value <= 12:
         return "month out of range"
     if piece == "15" and value >= 24:

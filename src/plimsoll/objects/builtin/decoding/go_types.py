@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.objects.builtin.decoding.openapi import Schema, reference
+from plimsoll.objects.builtin.decoding.openapi import Schema, find_reference
 
 _SCALARS: Final[dict[tuple[str | None, str | None], str]] = {
     ("integer", "int32"): "int32",
@@ -106,7 +106,7 @@ _ITEMS: Final = {
 }
 
 
-def struct_name(component: str) -> str:
+def get_struct_name(component: str) -> str:
     """`io.k8s.api.core.v1.PodSpec` → `PodSpec`."""
     return component.rpartition(".")[2]
 
@@ -117,23 +117,23 @@ def qualify(component: str) -> str:
     return f"{package.rpartition('.')[2]}.{name}"
 
 
-def field_type(schema: Schema, owner: str) -> str:
+def get_field_type(schema: Schema, owner: str) -> str:
     """The Go type of the field `owner` ("PodSpec.restartPolicy") with that schema."""
     if owner in _NAMED:
         return _NAMED[owner]
-    name = reference(schema)
+    name = find_reference(schema)
     if name is not None:
         return qualify(name)
     kind = schema.get("type")
     if kind == "array":
-        return f"[]{_ITEMS.get(owner) or field_type(schema.get('items', {}), '')}"
+        return f"[]{_ITEMS.get(owner) or get_field_type(schema.get('items', {}), '')}"
     if kind == "object":
-        return f"map[string]{field_type(schema.get('additionalProperties', {}), '')}"
+        return f"map[string]{get_field_type(schema.get('additionalProperties', {}), '')}"
     return _SCALARS.get((kind, schema.get("format"))) or _SCALARS.get((kind, None), "string")
 
 
-def item_type(schema: Schema, owner: str) -> str:
+def get_item_type(schema: Schema, owner: str) -> str:
     """The Go type of one element of the list or map `owner`."""
     if schema.get("type") == "array":
-        return _ITEMS.get(owner) or field_type(schema.get("items", {}), "")
-    return field_type(schema.get("additionalProperties", {}), "")
+        return _ITEMS.get(owner) or get_field_type(schema.get("items", {}), "")
+    return get_field_type(schema.get("additionalProperties", {}), "")

@@ -10,7 +10,12 @@ from functools import cache, cached_property
 from typing import Any, Final, Protocol, TypeAlias
 
 from plimsoll.objects.builtin.decoding import go_types, openapi
-from plimsoll.objects.builtin.decoding.go_scalars import SPECIAL_READERS, SPECIAL_ZEROS, NotConverted, base64_problem
+from plimsoll.objects.builtin.decoding.go_scalars import (
+    SPECIAL_READERS,
+    SPECIAL_ZEROS,
+    NotConverted,
+    find_base64_problem,
+)
 
 Schema = openapi.Schema
 Json = dict[str, Any]
@@ -62,7 +67,7 @@ class _ScalarReader(Reader):
             notes.add_type_error(value, place, self._go_type)
             return _ZEROS[self._kind]
         if self._is_base64:
-            problem = base64_problem(value)
+            problem = find_base64_problem(value)
             if problem:
                 notes.unreadable(place, problem)
                 return ""
@@ -96,8 +101,8 @@ class _SpecialReader(Reader):
 class _ListReader(Reader):
     def __init__(self, schema: Schema, owner: str) -> None:
         self._items: Schema = schema.get("items", {})
-        self._item = _reader(self._items, owner, go_types.item_type(schema, owner))
-        self._go_type = go_types.field_type(schema, owner)
+        self._item = _build_reader(self._items, owner, go_types.get_item_type(schema, owner))
+        self._go_type = go_types.get_field_type(schema, owner)
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, list):
@@ -105,7 +110,7 @@ class _ListReader(Reader):
             return []
         read = self._item.read
         return [
-            zero(self._items) if item is None else read(item, (place, "", position), notes)
+            build_zero_value(self._items) if item is None else read(item, (place, "", position), notes)
             for position, item in enumerate(value)
         ]
 
@@ -113,8 +118,8 @@ class _ListReader(Reader):
 class _MapReader(Reader):
     def __init__(self, schema: Schema, owner: str) -> None:
         self._values: Schema = schema["additionalProperties"]
-        self._value = _reader(self._values, owner, go_types.item_type(schema, owner))
-        self._go_type = go_types.field_type(schema, owner)
+        self._value = _build_reader(self._values, owner, go_types.get_item_type(schema, owner))
+        self._go_type = go_types.get_field_type(schema, owner)
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, dict):
@@ -124,7 +129,7 @@ class _MapReader(Reader):
         return {
             key: item
             if type(item) is passes
-            else zero(self._values)
+            else build_zero_value(self._values)
             if item is None
             else read(item, (place, "", key), notes)
             for key, item in value.items()
@@ -134,14 +139,14 @@ class _MapReader(Reader):
 class _StructReader(Reader):
     def __init__(self, component: str) -> None:
         self._component = component
-        self._name = go_types.struct_name(component)
+        self._name = go_types.get_struct_name(component)
         self._go_type = go_types.qualify(component)
 
     @cached_property
     def _fields(self) -> dict[str, Reader]:
         # Compiled with the first value, because JSONSchemaProps refers to itself.
-        properties: dict[str, Schema] = openapi.component(self._component).get("properties", {})
-        return {name: _reader(schema, f"{self._name}.{name}") for name, schema in properties.items()}
+        properties: dict[str, Schema] = openapi.load_component(self._component).get("properties", {})
+        return {name: _build_reader(schema, f"{self._name}.{name}") for name, schema in properties.items()}
 
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         if not isinstance(value, dict):
@@ -161,22 +166,22 @@ class _StructReader(Reader):
 
 
 @cache
-def struct_reader(component: str) -> Reader:
+def build_struct_reader(component: str) -> Reader:
     """The reader of a component as a struct, even if it has no fields."""
     return _StructReader(component)
 
 
 @cache
 def _build_reference_reader(component: str) -> Reader:
-    name = go_types.struct_name(component)
+    name = go_types.get_struct_name(component)
     if name in SPECIAL_READERS:
         return _SpecialReader(name)
-    return struct_reader(component) if "properties" in openapi.component(component) else Reader()
+    return build_struct_reader(component) if "properties" in openapi.load_component(component) else Reader()
 
 
-def _reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
+def _build_reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
     """`owner` is the field ("PodSpec.volumes") that contains the value; only elements have a `go_type`."""
-    component = openapi.reference(schema)
+    component = openapi.find_reference(schema)
     if component is not None:
         return _build_reference_reader(component)
     kind = schema.get("type")
@@ -185,22 +190,22 @@ def _reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
     if kind == "object" and "additionalProperties" in schema:
         return _MapReader(schema, owner)
     if kind in _ZEROS:
-        return _ScalarReader(schema, go_type or go_types.field_type(schema, owner))
+        return _ScalarReader(schema, go_type or go_types.get_field_type(schema, owner))
     return Reader()
 
 
-def zero(schema: Schema) -> Any:
+def build_zero_value(schema: Schema) -> Any:
     """Go's zero value of a type, which is what a null element of a list or map becomes."""
-    name = openapi.reference(schema)
+    name = openapi.find_reference(schema)
     if name is not None:
-        return SPECIAL_ZEROS.get(go_types.struct_name(name), {})
+        return SPECIAL_ZEROS.get(go_types.get_struct_name(name), {})
     kind = schema.get("type", "")
     if kind == "array":
         return []
     return {} if kind == "object" else _ZEROS.get(kind)
 
 
-def path_of(place: Place | None) -> str:
+def format_path(place: Place | None) -> str:
     """The path as a user writes it: `spec.containers[0].name`."""
     steps: list[str] = []
     while place is not None:
@@ -209,7 +214,7 @@ def path_of(place: Place | None) -> str:
     return "".join(reversed(steps)).removeprefix(".")
 
 
-def go_place(place: Place | None) -> str:
+def format_go_path(place: Place | None) -> str:
     """The path as Go reports it: the struct that holds the field, and the fields above it. Elements do not count."""
     holder, names = "", []
     while place is not None:

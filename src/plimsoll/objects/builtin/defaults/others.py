@@ -13,7 +13,7 @@ Json = dict[str, Any]
 _AFFINITY_S: Final = 10800
 
 
-def service(obj: Json) -> None:
+def default_service(obj: Json) -> None:
     spec = obj["spec"]
     spec["type"] = kind = spec.get("type") or "ClusterIP"
     spec["sessionAffinity"] = affinity = spec.get("sessionAffinity") or "None"
@@ -36,7 +36,7 @@ def service(obj: Json) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def secret(obj: Json) -> None:
+def default_secret(obj: Json) -> None:
     """Copy stringData into data and remove it: it is write-only."""
     obj["type"] = obj.get("type") or "Opaque"
     written = obj.pop("stringData", None)
@@ -46,7 +46,7 @@ def secret(obj: Json) -> None:
             data[key] = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
-def namespace(obj: Json) -> None:
+def default_namespace(obj: Json) -> None:
     name = obj.get("metadata", {}).get("name")
     if name:
         obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
@@ -57,13 +57,13 @@ def namespace(obj: Json) -> None:
     status["phase"] = status.get("phase") or "Active"
 
 
-def node(obj: Json) -> None:
+def default_node(obj: Json) -> None:
     status = obj.get("status", {})
     if "capacity" in status and "allocatable" not in status:
         status["allocatable"] = dict(status["capacity"])
 
 
-def persistent_volume(obj: Json) -> None:
+def default_persistent_volume(obj: Json) -> None:
     spec = obj["spec"]
     spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
     spec.setdefault("volumeMode", "Filesystem")
@@ -73,7 +73,7 @@ def persistent_volume(obj: Json) -> None:
     status["phase"] = status.get("phase") or "Pending"
 
 
-def persistent_volume_claim(obj: Json) -> None:
+def default_persistent_volume_claim(obj: Json) -> None:
     obj["spec"].setdefault("volumeMode", "Filesystem")
     status = obj.setdefault("status", {})
     status["phase"] = status.get("phase") or "Pending"
@@ -91,22 +91,22 @@ def limit_range(obj: Json) -> None:
             request.setdefault(name, amount)
 
 
-def endpoint_slice(obj: Json) -> None:
+def default_endpoint_slice(obj: Json) -> None:
     for port in obj.get("ports", []):
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
 
 
-def storage_class(obj: Json) -> None:
+def default_storage_class(obj: Json) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def priority_class(obj: Json) -> None:
+def default_priority_class(obj: Json) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def network_policy(obj: Json) -> None:
+def default_network_policy(obj: Json) -> None:
     spec = obj["spec"]
     for direction in ("ingress", "egress"):
         for rule in spec.get(direction, []):
@@ -116,7 +116,7 @@ def network_policy(obj: Json) -> None:
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def role_binding(obj: Json) -> None:
+def default_role_binding(obj: Json) -> None:
     ref = obj.setdefault("roleRef", {})
     ref["apiGroup"] = ref.get("apiGroup") or GROUP
     for subject in obj.get("subjects", []):

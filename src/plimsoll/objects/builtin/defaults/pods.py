@@ -15,14 +15,14 @@ _VOLUME_SOURCES_APART: Final = frozenset({"name"})
 _QOS_RESOURCES: Final = ("cpu", "memory")
 
 
-def pod(obj: Json) -> None:
+def default_pod(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
-    pod_spec(spec)
-    requests_and_host_ports(spec)
+    default_pod_spec(spec)
+    default_requests_and_host_ports(spec)
     spec.setdefault("enableServiceLinks", True)
 
 
-def requests_and_host_ports(spec: Json) -> None:
+def default_requests_and_host_ports(spec: Json) -> None:
     """Set missing requests from limits. This applies to pods only, not to templates."""
     for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
         limits = container.get("resources", {}).get("limits")
@@ -36,11 +36,11 @@ def requests_and_host_ports(spec: Json) -> None:
                     port["hostPort"] = port.get("containerPort", 0)
 
 
-def template(obj: Json) -> None:
-    pod_spec(obj.setdefault("spec", {}))
+def default_template(obj: Json) -> None:
+    default_pod_spec(obj.setdefault("spec", {}))
 
 
-def pod_spec(spec: Json) -> None:
+def default_pod_spec(spec: Json) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -49,12 +49,12 @@ def pod_spec(spec: Json) -> None:
     spec.setdefault("terminationGracePeriodSeconds", 30)
     for name in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(name, []):
-            _container(container)
+            _default_container(container)
     for volume in spec.get("volumes", []):
-        _volume(volume)
+        _default_volume(volume)
 
 
-def _container(container: Json) -> None:
+def _default_container(container: Json) -> None:
     pulled = "Always" if is_latest(container.get("image", "")) else "IfNotPresent"
     _fill_empty(
         container,
@@ -66,35 +66,35 @@ def _container(container: Json) -> None:
         _fill_empty(port, protocol="TCP")
     for variable in container.get("env", []):
         source = variable.get("valueFrom", {})
-        _references(source)
+        _default_references(source)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
             _probe(container[name])
     for hook in container.get("lifecycle", {}).values():
         if isinstance(hook, dict):
-            _handler(hook)
+            _default_handler(hook)
 
 
 def _probe(probe: Json) -> None:
     _fill_empty(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
-    _handler(probe)
+    _default_handler(probe)
 
 
-def _handler(handler: Json) -> None:
+def _default_handler(handler: Json) -> None:
     if "httpGet" in handler:
         _fill_empty(handler["httpGet"], path="/", scheme="HTTP")
     if "grpc" in handler:
         handler["grpc"].setdefault("service", "")
 
 
-def _references(holder: Json) -> None:
+def _default_references(holder: Json) -> None:
     if "fieldRef" in holder:
         _fill_empty(holder["fieldRef"], apiVersion="v1")
     if "resourceFieldRef" in holder:
         holder["resourceFieldRef"].setdefault("divisor", "0")
 
 
-def _volume(volume: Json) -> None:
+def _default_volume(volume: Json) -> None:
     if not volume.keys() - _VOLUME_SOURCES_APART:
         volume["emptyDir"] = {}
     for name in ("configMap", "secret", "downwardAPI", "projected"):
@@ -103,12 +103,12 @@ def _volume(volume: Json) -> None:
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     for item in volume.get("downwardAPI", {}).get("items", []):
-        _references(item)
+        _default_references(item)
     for source in volume.get("projected", {}).get("sources", []):
         if "serviceAccountToken" in source:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)
         for item in source.get("downwardAPI", {}).get("items", []):
-            _references(item)
+            _default_references(item)
     if "volumeClaimTemplate" in volume.get("ephemeral", {}):
         volume["ephemeral"]["volumeClaimTemplate"].setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
@@ -126,7 +126,7 @@ def is_latest(image: str) -> bool:
     return tag == "latest" or (not tag and not at)
 
 
-def qos_class(spec: Json) -> str:
+def compute_qos_class(spec: Json) -> str:
     """The QoS class: Guaranteed, Burstable or BestEffort."""
     wanted = [
         {

@@ -11,9 +11,9 @@ Json = dict[str, Any]
 _MOST: Final = 2**31 - 1
 
 
-def deployment(obj: Json) -> None:
+def default_deployment(obj: Json) -> None:
     spec = obj["spec"]
-    pods.template(spec.setdefault("template", {}))
+    pods.default_template(spec.setdefault("template", {}))
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     spec.setdefault("progressDeadlineSeconds", 600)
@@ -25,16 +25,16 @@ def deployment(obj: Json) -> None:
         rolling.setdefault("maxSurge", "25%")
 
 
-def replica_set(obj: Json) -> None:
-    pods.template(obj["spec"].setdefault("template", {}))
+def default_replica_set(obj: Json) -> None:
+    pods.default_template(obj["spec"].setdefault("template", {}))
     obj["spec"].setdefault("replicas", 1)
 
 
-def replication_controller(obj: Json) -> None:
+def default_replication_controller(obj: Json) -> None:
     spec = obj["spec"]
     if "template" not in spec:
         return
-    pods.template(spec["template"])
+    pods.default_template(spec["template"])
     labels = spec["template"].get("metadata", {}).get("labels")
     if labels is not None:
         if not spec.get("selector"):
@@ -43,9 +43,9 @@ def replication_controller(obj: Json) -> None:
             obj["metadata"]["labels"] = dict(labels)
 
 
-def daemon_set(obj: Json) -> None:
+def default_daemon_set(obj: Json) -> None:
     spec = obj["spec"]
-    pods.template(spec.setdefault("template", {}))
+    pods.default_template(spec.setdefault("template", {}))
     spec.setdefault("revisionHistoryLimit", 10)
     strategy = spec.setdefault("updateStrategy", {})
     strategy["type"] = strategy.get("type") or "RollingUpdate"
@@ -55,9 +55,9 @@ def daemon_set(obj: Json) -> None:
         rolling.setdefault("maxSurge", 0)
 
 
-def stateful_set(obj: Json) -> None:
+def default_stateful_set(obj: Json) -> None:
     spec = obj["spec"]
-    pods.template(spec.setdefault("template", {}))
+    pods.default_template(spec.setdefault("template", {}))
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
@@ -77,9 +77,9 @@ def stateful_set(obj: Json) -> None:
         status["phase"] = status.get("phase") or "Pending"
 
 
-def job(obj: Json) -> None:
+def default_job(obj: Json) -> None:
     spec = obj["spec"]
-    pods.template(spec.setdefault("template", {}))
+    pods.default_template(spec.setdefault("template", {}))
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = spec["parallelism"] = 1
     spec.setdefault("parallelism", 1)
@@ -93,10 +93,10 @@ def job(obj: Json) -> None:
         obj.setdefault("metadata", {})["labels"] = dict(labels)
 
 
-def cron_job(obj: Json) -> None:
+def default_cron_job(obj: Json) -> None:
     spec = obj["spec"]
     spec["concurrencyPolicy"] = spec.get("concurrencyPolicy") or "Allow"
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    pods.template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}).setdefault("template", {}))
+    pods.default_template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}).setdefault("template", {}))

@@ -17,7 +17,7 @@ from plimsoll.core.names import (
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.admission.metadata_checks import label_errors
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -39,11 +39,11 @@ def label_selector_errors(selector: Json | None, path: str) -> list[FieldError]:
         return []
     errors = label_errors(selector.get("matchLabels", {}), f"{path}.matchLabels")
     for position, expression in enumerate(selector.get("matchExpressions", [])):
-        errors += _expression_errors(expression, f"{path}.matchExpressions[{position}]")
+        errors += _validate_expression(expression, f"{path}.matchExpressions[{position}]")
     return errors
 
 
-def _expression_errors(expression: Json, path: str) -> list[FieldError]:
+def _validate_expression(expression: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values = expression.get("operator", ""), expression.get("values", [])
     if operator in ("In", "NotIn"):
@@ -54,33 +54,33 @@ def _expression_errors(expression: Json, path: str) -> list[FieldError]:
             errors.append(fe.forbidden(f"{path}.values", _VALUES_FORBIDDEN))
     else:
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
-    errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
+    errors += list_invalid(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values):
-        errors += invalid_each(f"{path}.values[{position}]", value, find_label_value_problems)
+        errors += list_invalid(f"{path}.values[{position}]", value, find_label_value_problems)
     return errors
 
 
-def node_selector_errors(selector: Json, path: str) -> list[FieldError]:
+def validate_node_selector(selector: Json, path: str) -> list[FieldError]:
     terms = selector.get("nodeSelectorTerms", [])
     if not terms:
         return [fe.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")]
     return [
         error
         for position, term in enumerate(terms)
-        for error in _node_term_errors(term, f"{path}.nodeSelectorTerms[{position}]", strict=True)
+        for error in _validate_node_term(term, f"{path}.nodeSelectorTerms[{position}]", strict=True)
     ]
 
 
-def _node_term_errors(term: Json, path: str, *, strict: bool) -> list[FieldError]:
+def _validate_node_term(term: Json, path: str, *, strict: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, expression in enumerate(term.get("matchExpressions", [])):
-        errors += _node_expression_errors(expression, f"{path}.matchExpressions[{position}]", strict=strict)
+        errors += _validate_node_expression(expression, f"{path}.matchExpressions[{position}]", strict=strict)
     for position, expression in enumerate(term.get("matchFields", [])):
-        errors += _node_field_errors(expression, f"{path}.matchFields[{position}]")
+        errors += _validate_node_field(expression, f"{path}.matchFields[{position}]")
     return errors
 
 
-def _node_expression_errors(expression: Json, path: str, *, strict: bool) -> list[FieldError]:
+def _validate_node_expression(expression: Json, path: str, *, strict: bool) -> list[FieldError]:
     """`strict`: label values have to be ones; in preferences they need not, for old times' sake."""
     errors: list[FieldError] = []
     operator, values = expression.get("operator", ""), expression.get("values", [])
@@ -96,13 +96,13 @@ def _node_expression_errors(expression: Json, path: str, *, strict: bool) -> lis
             errors.append(fe.required(f"{path}.values", detail))
     else:
         errors.append(fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR))
-    errors += invalid_each(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
+    errors += list_invalid(f"{path}.key", expression.get("key", ""), find_qualified_name_problems)
     for position, value in enumerate(values if strict else []):
-        errors += invalid_each(f"{path}.values[{position}]", value, find_label_value_problems)
+        errors += list_invalid(f"{path}.values[{position}]", value, find_label_value_problems)
     return errors
 
 
-def _node_field_errors(expression: Json, path: str) -> list[FieldError]:
+def _validate_node_field(expression: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     operator, values, key = expression.get("operator", ""), expression.get("values", []), expression.get("key", "")
     if operator not in ("In", "NotIn"):
@@ -113,46 +113,46 @@ def _node_field_errors(expression: Json, path: str) -> list[FieldError]:
     if key != "metadata.name":
         return [*errors, fe.invalid(f"{path}.key", key, "not a valid field selector key")]
     for position, value in enumerate(values):
-        errors += invalid_each(f"{path}.values[{position}]", value, find_subdomain_problems)
+        errors += list_invalid(f"{path}.values[{position}]", value, find_subdomain_problems)
     return errors
 
 
-def affinity_errors(affinity: Json, path: str) -> list[FieldError]:
+def validate_affinity(affinity: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     node = affinity.get("nodeAffinity", {})
     if _REQUIRED_TERMS in node:
-        errors += node_selector_errors(node[_REQUIRED_TERMS], f"{path}.nodeAffinity.{_REQUIRED_TERMS}")
+        errors += validate_node_selector(node[_REQUIRED_TERMS], f"{path}.nodeAffinity.{_REQUIRED_TERMS}")
     for position, preference in enumerate(node.get(_PREFERRED_TERMS, [])):
         here = f"{path}.nodeAffinity.{_PREFERRED_TERMS}[{position}]"
-        errors += _weight_errors(preference, here)
-        errors += _node_term_errors(preference.get("preference", {}), f"{here}.preference", strict=False)
+        errors += _validate_weight(preference, here)
+        errors += _validate_node_term(preference.get("preference", {}), f"{here}.preference", strict=False)
     for name in ("podAffinity", "podAntiAffinity"):
-        errors += _pod_affinity_errors(affinity.get(name, {}), f"{path}.{name}")
+        errors += _validate_pod_affinity(affinity.get(name, {}), f"{path}.{name}")
     return errors
 
 
-def _pod_affinity_errors(affinity: Json, path: str) -> list[FieldError]:
+def _validate_pod_affinity(affinity: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, term in enumerate(affinity.get(_REQUIRED_TERMS, [])):
-        errors += _pod_term_errors(term, f"{path}.{_REQUIRED_TERMS}[{position}]")
+        errors += _validate_pod_term(term, f"{path}.{_REQUIRED_TERMS}[{position}]")
     for position, preference in enumerate(affinity.get(_PREFERRED_TERMS, [])):
         here = f"{path}.{_PREFERRED_TERMS}[{position}]"
-        errors += _weight_errors(preference, here)
-        errors += _pod_term_errors(preference.get("podAffinityTerm", {}), f"{here}.podAffinityTerm")
+        errors += _validate_weight(preference, here)
+        errors += _validate_pod_term(preference.get("podAffinityTerm", {}), f"{here}.podAffinityTerm")
     return errors
 
 
-def _weight_errors(preference: Json, path: str) -> list[FieldError]:
+def _validate_weight(preference: Json, path: str) -> list[FieldError]:
     weight = preference.get("weight", 0)
     return [] if 1 <= weight <= 100 else [fe.invalid(f"{path}.weight", weight, "must be in the range 1-100")]
 
 
-def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
+def _validate_pod_term(term: Json, path: str) -> list[FieldError]:
     selector = term.get("labelSelector")
     errors = label_selector_errors(selector, f"{path}.labelSelector")
     errors += label_selector_errors(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for namespace in term.get("namespaces", []):
-        errors += invalid_each(f"{path}.namespace", namespace, find_dns1123_label_problems)
+        errors += list_invalid(f"{path}.namespace", namespace, find_dns1123_label_problems)
     matching, differing = term.get("matchLabelKeys", []), term.get("mismatchLabelKeys", [])
     for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
         errors += _label_key_list_errors(keys, f"{path}.{name}", has_selector=selector is not None)
@@ -165,7 +165,7 @@ def _pod_term_errors(term: Json, path: str) -> list[FieldError]:
     topology_key = term.get("topologyKey", "")
     if not topology_key:
         errors.append(fe.required(f"{path}.topologyKey", "can not be empty"))
-    return [*errors, *invalid_each(f"{path}.topologyKey", topology_key, find_qualified_name_problems)]
+    return [*errors, *list_invalid(f"{path}.topologyKey", topology_key, find_qualified_name_problems)]
 
 
 def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) -> list[FieldError]:
@@ -174,7 +174,7 @@ def _label_key_list_errors(keys: list[str], path: str, *, has_selector: bool) ->
     return [
         error
         for position, key in enumerate(keys)
-        for error in invalid_each(f"{path}[{position}]", key, find_qualified_name_problems)
+        for error in list_invalid(f"{path}[{position}]", key, find_qualified_name_problems)
     ]
 
 
@@ -185,26 +185,26 @@ def _check_selected_twice(keys: list[str], selector: Json, path: str) -> list[Fi
     return [fe.invalid(f"{path}[{position}]", key, _IN_BOTH) for position, key in enumerate(keys) if key in selected]
 
 
-def spread_errors(constraints: list[Json], path: str) -> list[FieldError]:
+def validate_spread_constraints(constraints: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     kinds = [(constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints]
     last_of_kind = {kind: position for position, kind in enumerate(kinds)}
     for position, constraint in enumerate(constraints):
         here = f"{path}[{position}]"
-        errors += _spread_basics_errors(constraint, here)
+        errors += _validate_spread_basics(constraint, here)
         if last_of_kind[kinds[position]] > position:
             key, action = kinds[position]
             errors.append(fe.duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        errors += _min_domain_errors(constraint, here)
+        errors += _validate_min_domain(constraint, here)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(name, "Honor") not in ("Honor", "Ignore"):
                 errors.append(fe.not_supported(f"{here}.{name}", constraint[name], ("Honor", "Ignore")))
-        errors += _spread_key_errors(constraint, here)
+        errors += _validate_spread_key(constraint, here)
         errors += label_selector_errors(constraint.get("labelSelector"), f"{here}.labelSelector")
     return errors
 
 
-def _spread_basics_errors(constraint: Json, path: str) -> list[FieldError]:
+def _validate_spread_basics(constraint: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     skew, action = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", "")
     if skew <= 0:
@@ -216,7 +216,7 @@ def _spread_basics_errors(constraint: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _min_domain_errors(constraint: Json, path: str) -> list[FieldError]:
+def _validate_min_domain(constraint: Json, path: str) -> list[FieldError]:
     domains, action = constraint.get("minDomains"), constraint.get("whenUnsatisfiable", "")
     if domains is None:
         return []
@@ -227,30 +227,30 @@ def _min_domain_errors(constraint: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _spread_key_errors(constraint: Json, path: str) -> list[FieldError]:
+def _validate_spread_key(constraint: Json, path: str) -> list[FieldError]:
     keys, selector = constraint.get("matchLabelKeys", []), constraint.get("labelSelector")
     errors = [fe.forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)] if keys and selector is None else []
     selected = set((selector or {}).get("matchLabels", {}))
     selected.update(expression.get("key", "") for expression in (selector or {}).get("matchExpressions", []))
     for position, key in enumerate(keys):
         here = f"{path}.matchLabelKeys[{position}]"
-        errors += invalid_each(here, key, find_qualified_name_problems)
+        errors += list_invalid(here, key, find_qualified_name_problems)
         if key in selected:
             errors.append(fe.invalid(here, key, _IN_BOTH))
     return errors
 
 
-def toleration_errors(tolerations: list[Json], path: str) -> list[FieldError]:
+def validate_tolerations(tolerations: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, toleration in enumerate(tolerations):
-        errors += _one_toleration_errors(toleration, f"{path}[{position}]")
+        errors += _validate_toleration(toleration, f"{path}[{position}]")
     return errors
 
 
-def _one_toleration_errors(toleration: Json, path: str) -> list[FieldError]:
+def _validate_toleration(toleration: Json, path: str) -> list[FieldError]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
-    errors = invalid_each(f"{path}.key", key, find_qualified_name_problems) if key else []
+    errors = list_invalid(f"{path}.key", key, find_qualified_name_problems) if key else []
     if not key and operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         errors.append(fe.invalid(f"{path}.operator", operator, detail))
@@ -272,13 +272,13 @@ def _one_toleration_errors(toleration: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def taint_errors(taints: list[Json], path: str) -> list[FieldError]:
+def validate_taints(taints: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[tuple[str, str]] = set()
     for position, taint in enumerate(taints):
         here, key = f"{path}[{position}]", taint.get("key", "")
         value, effect = taint.get("value", ""), taint.get("effect", "")
-        errors += invalid_each(f"{here}.key", key, find_qualified_name_problems)
+        errors += list_invalid(f"{here}.key", key, find_qualified_name_problems)
         problems = find_label_value_problems(value)
         if problems:
             errors.append(fe.invalid(f"{here}.value", value, ";".join(problems)))

@@ -8,7 +8,7 @@ from plimsoll.core.names import find_dns1123_label_problems, find_subdomain_prob
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -23,26 +23,26 @@ def claim_spec_errors(spec: Json, path: str) -> list[FieldError]:
     modes = spec.get("accessModes", [])
     errors = [] if modes else [fe.required(f"{path}.accessModes", "at least 1 access mode is required")]
     errors += label_selector_errors(spec.get("selector"), f"{path}.selector")
-    errors += access_mode_errors(modes, f"{path}.accessModes")
-    errors += _storage_errors(
+    errors += validate_access_modes(modes, f"{path}.accessModes")
+    errors += _validate_storage(
         spec.get("resources", {}).get("requests", {}).get("storage"), f"{path}.resources[storage]"
     )
     if spec.get("storageClassName"):
-        errors += invalid_each(f"{path}.storageClassName", spec["storageClassName"], find_subdomain_problems)
+        errors += list_invalid(f"{path}.storageClassName", spec["storageClassName"], find_subdomain_problems)
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
         errors.append(fe.not_supported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES))
     for name in ("dataSource", "dataSourceRef"):
         if name in spec:
-            errors += _source_errors(spec[name], f"{path}.{name}")
-    errors += _both_sources_errors(spec, path)
+            errors += _validate_source(spec[name], f"{path}.{name}")
+    errors += _validate_both_sources(spec, path)
     if spec.get("volumeAttributesClassName"):
-        errors += invalid_each(
+        errors += list_invalid(
             f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"], find_subdomain_problems
         )
     return errors
 
 
-def access_mode_errors(modes: list[str], path: str) -> list[FieldError]:
+def validate_access_modes(modes: list[str], path: str) -> list[FieldError]:
     errors = [fe.not_supported(path, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     others = [mode for mode in modes if mode in ACCESS_MODES and mode != "ReadWriteOncePod"]
     if "ReadWriteOncePod" in modes and others:
@@ -50,26 +50,26 @@ def access_mode_errors(modes: list[str], path: str) -> list[FieldError]:
     return errors
 
 
-def _storage_errors(amount: str | None, path: str) -> list[FieldError]:
+def _validate_storage(amount: str | None, path: str) -> list[FieldError]:
     if amount is None:
         return [fe.required(path)]
     return [fe.invalid(path, amount, "must be greater than zero")] if Quantity.parse(amount).nano <= 0 else []
 
 
-def _source_errors(source: Json, path: str) -> list[FieldError]:
+def _validate_source(source: Json, path: str) -> list[FieldError]:
     errors = [fe.required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     group, kind = source.get("apiGroup", ""), source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         errors.append(fe.invalid(path, kind, detail))
     if group:
-        errors += invalid_each(f"{path}.apiGroup", group, find_subdomain_problems)
+        errors += list_invalid(f"{path}.apiGroup", group, find_subdomain_problems)
     if source.get("namespace"):
-        errors += invalid_each(f"{path}.namespace", source["namespace"], find_dns1123_label_problems)
+        errors += list_invalid(f"{path}.namespace", source["namespace"], find_dns1123_label_problems)
     return errors
 
 
-def _both_sources_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_both_sources(spec: Json, path: str) -> list[FieldError]:
     source, ref = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is None or ref is None:
         return []

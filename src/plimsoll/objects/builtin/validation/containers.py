@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import build_prefix_rule, find_dns1123_label_problems, find_subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.builtin.validation import probes, references, resources, security
-from plimsoll.objects.builtin.validation.syntax import env_name_problems, port_name_problems, port_number_problems
+from plimsoll.objects.builtin.validation.syntax import (
+    find_env_name_problems,
+    find_port_name_problems,
+    find_port_number_problems,
+)
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -63,21 +67,21 @@ class PodContext(Value):
     host_users: bool
 
 
-def container_list_errors(containers: list[Json], path: str, context: PodContext) -> list[FieldError]:
+def validate_container_list(containers: list[Json], path: str, context: PodContext) -> list[FieldError]:
     if not containers:
         return [fe.required(path)]
     errors: list[FieldError] = []
     names: set[str] = set()
     for position, container in enumerate(containers):
         here, name = f"{path}[{position}]", container.get("name", "")
-        errors += _common_errors(container, here, context)
+        errors += _validate_common(container, here, context)
         if name in names:
             errors.append(fe.duplicate(f"{here}.name", name))
         names.add(name)
-        errors += probes.container_probe_errors(container, here, grace_period_s=context.grace_period_s)
+        errors += probes.validate_container_probes(container, here, grace_period_s=context.grace_period_s)
         if "restartPolicy" in container:
             errors.append(fe.forbidden(f"{here}.restartPolicy", "may not be set for non-init containers"))
-    return [*errors, *_host_port_errors(containers, path)]
+    return [*errors, *_validate_host_ports(containers, path)]
 
 
 def init_container_errors(
@@ -87,7 +91,7 @@ def init_container_errors(
     names = {container.get("name", "") for container in regular}
     for position, container in enumerate(containers):
         here, name = f"{path}[{position}]", container.get("name", "")
-        errors += _common_errors(container, here, context)
+        errors += _validate_common(container, here, context)
         policy = container.get("restartPolicy")
         if policy not in (None, "Always"):
             errors.append(fe.not_supported(f"{here}.restartPolicy", policy, ("Always",)))
@@ -96,9 +100,9 @@ def init_container_errors(
         elif name:
             names.add(name)
         # Kubernetes validates each init container as if it were the only one, with index 0.
-        errors += _host_port_errors([container], path)
+        errors += _validate_host_ports([container], path)
         if policy == "Always":
-            errors += probes.container_probe_errors(container, here, grace_period_s=context.grace_period_s)
+            errors += probes.validate_container_probes(container, here, grace_period_s=context.grace_period_s)
             continue
         errors += [
             fe.forbidden(f"{here}.{field}", "may not be set for init containers without restartPolicy=Always")
@@ -108,7 +112,7 @@ def init_container_errors(
     return errors
 
 
-def ephemeral_container_errors(
+def validate_ephemeral_containers(
     containers: list[Json], path: str, context: PodContext, *, others: list[Json]
 ) -> list[FieldError]:
     errors: list[FieldError] = []
@@ -116,8 +120,8 @@ def ephemeral_container_errors(
     names = set(targets)
     for position, container in enumerate(containers):
         here, name = f"{path}[{position}]", container.get("name", "")
-        errors += _common_errors(container, here, context)
-        errors += image_padding_errors(container, here)
+        errors += _validate_common(container, here, context)
+        errors += validate_image_padding(container, here)
         if name in names:
             errors.append(fe.duplicate(f"{here}.name", name))
         names.add(name)
@@ -132,7 +136,7 @@ def ephemeral_container_errors(
     return errors
 
 
-def image_padding_errors(container: Json, path: str) -> list[FieldError]:
+def validate_image_padding(container: Json, path: str) -> list[FieldError]:
     """Checked for pods only; Kubernetes has always accepted such templates."""
     image = container.get("image", "")
     if image == image.strip():
@@ -140,41 +144,41 @@ def image_padding_errors(container: Json, path: str) -> list[FieldError]:
     return [fe.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")]
 
 
-def _common_errors(container: Json, path: str, context: PodContext) -> list[FieldError]:
+def _validate_common(container: Json, path: str, context: PodContext) -> list[FieldError]:
     errors: list[FieldError] = []
     name = container.get("name", "")
-    errors += invalid_each(f"{path}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{path}.name")]
+    errors += list_invalid(f"{path}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{path}.name")]
     if not container.get("image"):
         errors.append(fe.required(f"{path}.image"))
-    errors += fe.choice_errors(
+    errors += fe.validate_choice(
         f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES
     )
-    errors += _port_errors(container.get("ports", []), f"{path}.ports")
-    errors += _env_errors(container.get("env", []), f"{path}.env")
-    errors += _env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
+    errors += _validate_port(container.get("ports", []), f"{path}.ports")
+    errors += _validate_env(container.get("env", []), f"{path}.env")
+    errors += _validate_env_from(container.get("envFrom", []), f"{path}.envFrom")
     errors += _mount_errors(container, f"{path}.volumeMounts", context)
-    errors += _device_errors(container, f"{path}.volumeDevices", context)
-    errors += fe.choice_errors(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES)
+    errors += _validate_devices(container, f"{path}.volumeDevices", context)
+    errors += fe.validate_choice(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES)
     requirements = container.get("resources", {})
-    errors += resources.requirement_errors(requirements, f"{path}.resources")
+    errors += resources.validate_requirements(requirements, f"{path}.resources")
     errors += resources.claim_errors(
         requirements.get("claims", []), f"{path}.resources.claims", pod_claims=context.claims
     )
     errors += _resize_errors(container.get("resizePolicy", []), f"{path}.resizePolicy", context.restart_policy)
     if "securityContext" in container:
-        errors += security.container_errors(
+        errors += security.validate_container(
             container["securityContext"], f"{path}.securityContext", host_users=context.host_users
         )
     return errors
 
 
-def _port_errors(ports: list[Json], path: str) -> list[FieldError]:
+def _validate_port(ports: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     names: set[str] = set()
     for position, port in enumerate(ports):
         here, name = f"{path}[{position}]", port.get("name", "")
         if name:
-            problems = invalid_each(f"{here}.name", name, port_name_problems)
+            problems = list_invalid(f"{here}.name", name, find_port_name_problems)
             if not problems and name in names:
                 problems = [fe.duplicate(f"{here}.name", name)]
             errors += problems
@@ -182,14 +186,16 @@ def _port_errors(ports: list[Json], path: str) -> list[FieldError]:
         for field in ("containerPort", "hostPort"):
             number = port.get(field, 0)
             if number:
-                errors += [fe.invalid(f"{here}.{field}", number, problem) for problem in port_number_problems(number)]
+                errors += [
+                    fe.invalid(f"{here}.{field}", number, problem) for problem in find_port_number_problems(number)
+                ]
             elif field == "containerPort":
                 errors.append(fe.required(f"{here}.{field}"))
-        errors += fe.choice_errors(f"{here}.protocol", port.get("protocol", ""), PROTOCOLS)
+        errors += fe.validate_choice(f"{here}.protocol", port.get("protocol", ""), PROTOCOLS)
     return errors
 
 
-def _host_port_errors(containers: list[Json], path: str) -> list[FieldError]:
+def _validate_host_ports(containers: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     taken: set[str] = set()
     for position, container in enumerate(containers):
@@ -203,28 +209,28 @@ def _host_port_errors(containers: list[Json], path: str) -> list[FieldError]:
     return errors
 
 
-def _env_errors(variables: list[Json], path: str) -> list[FieldError]:
+def _validate_env(variables: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, variable in enumerate(variables):
         here, name = f"{path}[{position}]", variable.get("name", "")
-        errors += invalid_each(f"{here}.name", name, env_name_problems) if name else [fe.required(f"{here}.name")]
+        errors += list_invalid(f"{here}.name", name, find_env_name_problems) if name else [fe.required(f"{here}.name")]
         if "valueFrom" in variable:
-            errors += _value_from_errors(variable, f"{here}.valueFrom")
+            errors += _validate_value_from(variable, f"{here}.valueFrom")
     return errors
 
 
-def _value_from_errors(variable: Json, path: str) -> list[FieldError]:
+def _validate_value_from(variable: Json, path: str) -> list[FieldError]:
     source = variable["valueFrom"]
     errors: list[FieldError] = []
     if "fieldRef" in source:
-        errors += references.field_ref_errors(source["fieldRef"], f"{path}.fieldRef", _ENV_FIELDS)
+        errors += references.validate_field_ref(source["fieldRef"], f"{path}.fieldRef", _ENV_FIELDS)
     if "resourceFieldRef" in source:
-        errors += references.resource_ref_errors(
+        errors += references.validate_resource_ref(
             source["resourceFieldRef"], f"{path}.resourceFieldRef", needs_container=False
         )
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
-            errors += references.key_ref_errors(source[name], f"{path}.{name}")
+            errors += references.validate_key_ref(source[name], f"{path}.{name}")
     given = sum(name in source for name in _ENV_SOURCES)
     if not given:
         detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
@@ -236,17 +242,17 @@ def _value_from_errors(variable: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _env_from_errors(sources: list[Json], path: str) -> list[FieldError]:
+def _validate_env_from(sources: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, source in enumerate(sources):
         here = f"{path}[{position}]"
         if source.get("prefix"):
-            errors += invalid_each(f"{here}.prefix", source["prefix"], env_name_problems)
+            errors += list_invalid(f"{here}.prefix", source["prefix"], find_env_name_problems)
         given = [name for name in ("configMapRef", "secretRef") if name in source]
         for kind in given:
             name = source[kind].get("name", "")
             rule = build_prefix_rule(find_subdomain_problems)
-            errors += invalid_each(f"{here}.{kind}.name", name, rule) if name else [fe.required(f"{here}.{kind}.name")]
+            errors += list_invalid(f"{here}.{kind}.name", name, rule) if name else [fe.required(f"{here}.{kind}.name")]
         if not given:
             errors.append(fe.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
@@ -276,24 +282,24 @@ def _mount_errors(container: Json, path: str, context: PodContext) -> list[Field
         if target in device_paths:
             detail = "must not already exist as a path in volumeDevices"
             errors.append(fe.invalid(f"{here}.mountPath", target, detail))
-        errors += _sub_path_errors(mount, path, index_path=here)
-        errors += _propagation_errors(mount, path, container=container)
+        errors += _validate_sub_path(mount, path, index_path=here)
+        errors += _validate_propagation(mount, path, container=container)
     return errors
 
 
-def _sub_path_errors(mount: Json, path: str, *, index_path: str) -> list[FieldError]:
+def _validate_sub_path(mount: Json, path: str, *, index_path: str) -> list[FieldError]:
     """The paths of these errors have no index, as in Kubernetes."""
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
-    errors = references.descending_path_errors(sub_path, f"{path}.subPath") if sub_path else []
+    errors = references.validate_descending_path(sub_path, f"{path}.subPath") if sub_path else []
     if expression:
         if sub_path:
             detail = "subPathExpr and subPath are mutually exclusive"
             errors.append(fe.invalid(f"{index_path}.subPathExpr", expression, detail))
-        errors += references.descending_path_errors(expression, f"{path}.subPathExpr")
+        errors += references.validate_descending_path(expression, f"{path}.subPathExpr")
     return errors
 
 
-def _propagation_errors(mount: Json, path: str, *, container: Json) -> list[FieldError]:
+def _validate_propagation(mount: Json, path: str, *, container: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     propagation, recursion = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     if propagation is not None and propagation not in _PROPAGATIONS:
@@ -313,7 +319,7 @@ def _propagation_errors(mount: Json, path: str, *, container: Json) -> list[Fiel
     return errors
 
 
-def _device_errors(container: Json, path: str, context: PodContext) -> list[FieldError]:
+def _validate_devices(container: Json, path: str, context: PodContext) -> list[FieldError]:
     errors: list[FieldError] = []
     mounts = {mount.get("name", ""): mount.get("mountPath", "") for mount in container.get("volumeMounts", [])}
     mount_paths = set(mounts.values())
@@ -357,8 +363,8 @@ def _resize_errors(policies: list[Json], path: str, restart_policy: str) -> list
         if name in named:
             errors.append(fe.duplicate(f"{path}[{position}]", name))
         named.add(name)
-        errors += fe.choice_errors(path, name, _RESIZABLE)
-        errors += fe.choice_errors(path, action, _RESIZE_POLICIES)
+        errors += fe.validate_choice(path, name, _RESIZABLE)
+        errors += fe.validate_choice(path, action, _RESIZE_POLICIES)
         if restart_policy == "Never" and action != "NotRequired":
             detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
             errors.append(fe.invalid(path, action, detail))

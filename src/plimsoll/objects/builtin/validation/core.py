@@ -8,11 +8,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import count_bytes
-from plimsoll.objects.builtin.validation.metadata import finalizer_name_errors, immutable_errors
-from plimsoll.objects.builtin.validation.syntax import config_key_problems
+from plimsoll.objects.builtin.validation.metadata import validate_finalizer_name, validate_unchanged
+from plimsoll.objects.builtin.validation.syntax import find_config_key_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.field_errors import list_invalid
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -30,41 +30,41 @@ _DOCKER_KEYS: Final = {
 }
 
 
-def config_map_errors(obj: Json) -> list[FieldError]:
+def validate_config_map(obj: Json) -> list[FieldError]:
     data, binary = obj.get("data", {}), obj.get("binaryData", {})
     errors: list[FieldError] = []
     for key in data:
-        errors += invalid_each(f"data[{key}]", key, config_key_problems)
+        errors += list_invalid(f"data[{key}]", key, find_config_key_problems)
         if key in binary:
             errors.append(fe.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binary:
-        errors += invalid_each(f"binaryData[{key}]", key, config_key_problems)
+        errors += list_invalid(f"binaryData[{key}]", key, find_config_key_problems)
     total = sum(map(count_bytes, data.values())) + sum(map(_compute_decoded_size, binary.values()))
     if total > MOST_BYTES:
         errors.append(fe.too_long(_WHOLE, MOST_BYTES))
     return errors
 
 
-def config_map_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_config_map_update(new: Json, old: Json) -> list[FieldError]:
     return _check_immutable(new, old, "data", "binaryData")
 
 
-def secret_errors(obj: Json) -> list[FieldError]:
+def validate_secret(obj: Json) -> list[FieldError]:
     data = obj.get("data", {})
-    errors = [error for key in data for error in invalid_each(f"data[{key}]", key, config_key_problems)]
+    errors = [error for key in data for error in list_invalid(f"data[{key}]", key, find_config_key_problems)]
     if sum(map(_compute_decoded_size, data.values())) > MOST_BYTES:
         errors.append(fe.too_long("data", MOST_BYTES))
-    return [*errors, *_secret_type_errors(obj, data)]
+    return [*errors, *_validate_secret_type(obj, data)]
 
 
-def _secret_type_errors(obj: Json, data: Json) -> list[FieldError]:
+def _validate_secret_type(obj: Json, data: Json) -> list[FieldError]:
     kind = obj.get("type", "")
     if kind == "kubernetes.io/service-account-token":
         if obj.get("metadata", {}).get("annotations", {}).get(_SERVICE_ACCOUNT_NAME):
             return []
         return [fe.required(f"metadata.annotations[{_SERVICE_ACCOUNT_NAME}]")]
     if kind in _DOCKER_KEYS:
-        return _docker_errors(data, _DOCKER_KEYS[kind])
+        return _validate_docker_config(data, _DOCKER_KEYS[kind])
     if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & data.keys():
         return [fe.required("data[username]"), fe.required("data[password]")]
     if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
@@ -74,7 +74,7 @@ def _secret_type_errors(obj: Json, data: Json) -> list[FieldError]:
     return []
 
 
-def _docker_errors(data: Json, key: str) -> list[FieldError]:
+def _validate_docker_config(data: Json, key: str) -> list[FieldError]:
     if key not in data:
         return [fe.required(f"data[{key}]")]
     try:
@@ -86,8 +86,8 @@ def _docker_errors(data: Json, key: str) -> list[FieldError]:
     return [fe.invalid(f"data[{key}]", "<secret contents redacted>", "must be a JSON object")]
 
 
-def secret_update_errors(new: Json, old: Json) -> list[FieldError]:
-    errors = immutable_errors("type", new.get("type", ""), old.get("type", ""))
+def validate_secret_update(new: Json, old: Json) -> list[FieldError]:
+    errors = validate_unchanged("type", new.get("type", ""), old.get("type", ""))
     return [*errors, *_check_immutable(new, old, "data")]
 
 
@@ -97,15 +97,15 @@ def _check_immutable(new: Json, old: Json, *fields: str) -> list[FieldError]:
     errors = [] if new.get("immutable") else [fe.forbidden("immutable", _FROZEN)]
     return [
         *errors,
-        *(fe.forbidden(field, _FROZEN) for field in fields if not same(new.get(field, {}), old.get(field, {}))),
+        *(fe.forbidden(field, _FROZEN) for field in fields if not is_same(new.get(field, {}), old.get(field, {}))),
     ]
 
 
-def namespace_errors(obj: Json) -> list[FieldError]:
+def validate_namespace(obj: Json) -> list[FieldError]:
     return [
         error
         for name in obj.get("spec", {}).get("finalizers", [])
-        for error in finalizer_name_errors(name, "spec.finalizers")
+        for error in validate_finalizer_name(name, "spec.finalizers")
     ]
 
 

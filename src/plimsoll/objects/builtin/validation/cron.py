@@ -39,13 +39,13 @@ def schedule_problem(schedule: str) -> str | None:
         return f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
     for field, part in zip(_FIELDS, parts, strict=True):
         for expression in part.split(","):
-            problem = _range_problem(expression, field)
+            problem = _find_range_problem(expression, field)
             if expression and problem:
                 return problem
     return None
 
 
-def _range_problem(expression: str, field: _Field) -> str | None:
+def _find_range_problem(expression: str, field: _Field) -> str | None:
     span, *steps = expression.split("/")
     ends = span.split("-")
     if len(steps) > 1:
@@ -55,7 +55,7 @@ def _range_problem(expression: str, field: _Field) -> str | None:
     else:
         if len(ends) > 2:
             return f"too many hyphens: {expression}"
-        numbers = [_number(text, field) for text in ends]
+        numbers = [_parse_number(text, field) for text in ends]
         for number in numbers:
             if isinstance(number, str):
                 return number
@@ -63,15 +63,15 @@ def _range_problem(expression: str, field: _Field) -> str | None:
         if len(ends) == 1 and steps:
             end = field.high
     if steps:
-        step = _number(steps[0], _Field(0, 0, {}))
+        step = _parse_number(steps[0], _Field(0, 0, {}))
         if isinstance(step, str):
             return step
         if step == 0:
             return f"step of range should be a positive number: {expression}"
-    return _bounds_problem(start, end, field=field, expression=expression)
+    return _find_bounds_problem(start, end, field=field, expression=expression)
 
 
-def _bounds_problem(start: int, end: int, *, field: _Field, expression: str) -> str | None:
+def _find_bounds_problem(start: int, end: int, *, field: _Field, expression: str) -> str | None:
     if start < field.low:
         return f"beginning of range ({start}) below minimum ({field.low}): {expression}"
     if end > field.high:
@@ -81,7 +81,7 @@ def _bounds_problem(start: int, end: int, *, field: _Field, expression: str) -> 
     return None
 
 
-def _number(text: str, field: _Field) -> int | str:
+def _parse_number(text: str, field: _Field) -> int | str:
     """The number, or what is wrong with it."""
     if text.lower() in field.names:
         return field.names[text.lower()]

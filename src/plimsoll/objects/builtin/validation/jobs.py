@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation import pods
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
-from plimsoll.objects.builtin.validation.amounts import not_negative_errors
+from plimsoll.objects.builtin.validation.amounts import validate_not_negative
 from plimsoll.objects.builtin.validation.cron import schedule_problem
-from plimsoll.objects.builtin.validation.metadata import immutable_errors
-from plimsoll.objects.builtin.validation.syntax import domain_prefixed_path_errors
+from plimsoll.objects.builtin.validation.metadata import validate_unchanged
+from plimsoll.objects.builtin.validation.syntax import validate_domain_prefixed_path
 from plimsoll.objects.builtin.validation.workloads import MISMATCH, matches
 from plimsoll.objects.schema import field_errors as fe
 
@@ -33,14 +33,14 @@ _IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex
 _SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
 
 
-def job_errors(obj: Json) -> list[FieldError]:
+def validate_job(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
     errors: list[FieldError] = []
     manual = spec.get("manualSelector", False)
     if not manual and selector is not None and not set(selector.get("matchLabels", {})) <= _GENERATED:
         errors.append(fe.invalid("spec.selector", selector, "`selector` not auto-generated"))
-    errors += _job_spec_errors(spec, "spec")
+    errors += _validate_job_spec(spec, "spec")
     if not manual:
         return errors
     if selector is None:
@@ -52,8 +52,8 @@ def job_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def _job_spec_errors(spec: Json, path: str) -> list[FieldError]:
-    errors = not_negative_errors(
+def _validate_job_spec(spec: Json, path: str) -> list[FieldError]:
+    errors = validate_not_negative(
         spec,
         path,
         "parallelism",
@@ -65,18 +65,18 @@ def _job_spec_errors(spec: Json, path: str) -> list[FieldError]:
         "maxFailedIndexes",
     )
     if "managedBy" in spec:
-        errors += domain_prefixed_path_errors(f"{path}.managedBy", spec["managedBy"])
+        errors += validate_domain_prefixed_path(f"{path}.managedBy", spec["managedBy"])
         if count_bytes(spec["managedBy"]) > 63:
             errors.append(fe.too_long(f"{path}.managedBy", 63))
-    errors += _completion_errors(spec, path)
+    errors += _validate_completions(spec, path)
     if spec.get("podReplacementPolicy", "Failed") not in ("TerminatingOrFailed", "Failed"):
         supported = ("TerminatingOrFailed", "Failed")
         errors.append(fe.not_supported(f"{path}.podReplacementPolicy", spec["podReplacementPolicy"], supported))
-    errors += pods.template_errors(spec.get("template", {}), f"{path}.template")
+    errors += pods.validate_template(spec.get("template", {}), f"{path}.template")
     return [*errors, *_restart_errors(spec, f"{path}.template.spec.restartPolicy")]
 
 
-def _completion_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_completions(spec: Json, path: str) -> list[FieldError]:
     mode = spec.get("completionMode", "NonIndexed")
     errors: list[FieldError] = []
     if mode not in ("NonIndexed", "Indexed"):
@@ -109,15 +109,15 @@ def _restart_errors(spec: Json, path: str) -> list[FieldError]:
     return []
 
 
-def job_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_job_update(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
     if not _is_elastic(spec, before):
-        errors += immutable_errors("spec.completions", spec.get("completions"), before.get("completions"))
-    errors += immutable_errors("spec.selector", spec.get("selector"), before.get("selector"))
-    errors += _template_update_errors(spec.get("template", {}), before.get("template", {}), waiting=_is_waiting(old))
+        errors += validate_unchanged("spec.completions", spec.get("completions"), before.get("completions"))
+    errors += validate_unchanged("spec.selector", spec.get("selector"), before.get("selector"))
+    errors += _validate_template_update(spec.get("template", {}), before.get("template", {}), waiting=_is_waiting(old))
     for field in _IMMUTABLE:
-        errors += immutable_errors(f"spec.{field}", spec.get(field), before.get(field))
+        errors += validate_unchanged(f"spec.{field}", spec.get(field), before.get(field))
     return errors
 
 
@@ -131,25 +131,25 @@ def _is_waiting(job: Json) -> bool:
     return bool(job["spec"].get("suspend")) and "startTime" not in job.get("status", {})
 
 
-def _template_update_errors(template: Json, before: Json, *, waiting: bool) -> list[FieldError]:
+def _validate_template_update(template: Json, before: Json, *, waiting: bool) -> list[FieldError]:
     if waiting:
         kept = {field: before["spec"][field] for field in _SCHEDULING if field in before.get("spec", {})}
         pod = {field: value for field, value in template.get("spec", {}).items() if field not in _SCHEDULING}
         comparable = {"metadata": before.get("metadata", {}), "spec": {**pod, **kept}}
         reference = {"metadata": before.get("metadata", {}), "spec": before.get("spec", {})}
-        return immutable_errors("spec.template", comparable, reference)
-    return immutable_errors("spec.template", template, before)
+        return validate_unchanged("spec.template", comparable, reference)
+    return validate_unchanged("spec.template", template, before)
 
 
-def cron_job_create_errors(obj: Json) -> list[FieldError]:
+def validate_cron_job_create(obj: Json) -> list[FieldError]:
     name = obj.get("metadata", {}).get("name", "")
-    errors = cron_job_errors(obj)
+    errors = validate_cron_job(obj)
     if count_bytes(name) > 52:
         errors.append(fe.invalid("metadata.name", name, "must be no more than 52 characters"))
     return errors
 
 
-def cron_job_errors(obj: Json) -> list[FieldError]:
+def validate_cron_job(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     schedule = spec.get("schedule", "")
     errors: list[FieldError] = []
@@ -159,17 +159,17 @@ def cron_job_errors(obj: Json) -> list[FieldError]:
         problem = schedule_problem(schedule)
         if problem:
             errors.append(fe.invalid("spec.schedule", schedule, problem))
-    errors += not_negative_errors(spec, "spec", "startingDeadlineSeconds")
-    errors += fe.choice_errors("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY)
-    errors += _job_template_errors(spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec")
-    errors += not_negative_errors(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    errors += validate_not_negative(spec, "spec", "startingDeadlineSeconds")
+    errors += fe.validate_choice("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY)
+    errors += _validate_job_template(spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec")
+    errors += validate_not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     if spec.get("timeZone") == "":
         errors.append(fe.invalid("spec.timeZone", "", "timeZone must be nil or non-empty string"))
     return errors
 
 
-def _job_template_errors(spec: Json, path: str) -> list[FieldError]:
-    errors = _job_spec_errors(spec, path)
+def _validate_job_template(spec: Json, path: str) -> list[FieldError]:
+    errors = _validate_job_spec(spec, path)
     if "selector" in spec:
         errors.append(fe.invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
     if spec.get("manualSelector"):

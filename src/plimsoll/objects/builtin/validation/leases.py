@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.names import find_qualified_name_problems
-from plimsoll.objects.builtin.validation.amounts import not_negative_errors
+from plimsoll.objects.builtin.validation.amounts import validate_not_negative
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def lease_errors(obj: Json) -> list[FieldError]:
+def validate_lease(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors: list[FieldError] = []
     duration, strategy = spec.get("leaseDurationSeconds"), spec.get("strategy")
     if duration is not None and duration <= 0:
         errors.append(fe.invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
-    errors += not_negative_errors(spec, "spec", "leaseTransitions")
+    errors += validate_not_negative(spec, "spec", "leaseTransitions")
     # Kubernetes' path names the strategy twice.
     if strategy is not None and "/" in strategy:
-        errors += invalid_each("spec.strategy.strategy", strategy, find_qualified_name_problems)
+        errors += list_invalid("spec.strategy.strategy", strategy, find_qualified_name_problems)
     elif strategy not in (None, "OldestEmulationVersion"):
         errors.append(fe.not_supported("spec.strategy.strategy", strategy, ("OldestEmulationVersion",)))
     if spec.get("preferredHolder") and not strategy:
@@ -32,7 +32,7 @@ def lease_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def lease_update_errors(new: Json, _old: Json) -> list[FieldError]:
+def validate_lease_update(new: Json, _old: Json) -> list[FieldError]:
     """Unlike most kinds, a Lease cannot be updated blindly."""
     version = new.get("metadata", {}).get("resourceVersion", "")
     return [] if version else [fe.invalid("metadata.resourceVersion", version, "must be specified for an update")]

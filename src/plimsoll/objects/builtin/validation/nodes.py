@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.builtin.validation.affinity import taint_errors
-from plimsoll.objects.builtin.validation.resources import amount_errors
-from plimsoll.objects.builtin.validation.syntax import cidr_errors
+from plimsoll.objects.builtin.validation.affinity import validate_taints
+from plimsoll.objects.builtin.validation.resources import validate_amount
+from plimsoll.objects.builtin.validation.syntax import validate_cidr
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ _PODS_CIDR_KEPT: Final = 'node updates may not change podCIDR except from "" to 
 _PROVIDER_KEPT: Final = 'node updates may not change providerID except from "" to valid'
 
 
-def node_errors(obj: Json) -> list[FieldError]:
+def validate_node(obj: Json) -> list[FieldError]:
     spec, status = obj.get("spec", {}), obj.get("status", {})
-    errors = taint_errors(spec.get("taints", []), "metadata.taints")
+    errors = validate_taints(spec.get("taints", []), "metadata.taints")
     for field in ("capacity", "allocatable"):
         for name, amount in status.get(field, {}).items():
-            errors += amount_errors(name, amount, f"status.{field}.{name}")
-    return [*errors, *_pod_cidr_errors(spec.get("podCIDRs", []))]
+            errors += validate_amount(name, amount, f"status.{field}.{name}")
+    return [*errors, *_validate_pod_cidrs(spec.get("podCIDRs", []))]
 
 
-def _pod_cidr_errors(cidrs: list[str]) -> list[FieldError]:
+def _validate_pod_cidrs(cidrs: list[str]) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, cidr in enumerate(cidrs):
-        errors += cidr_errors(f"spec.podCIDRs[{position}]", cidr)
+        errors += validate_cidr(f"spec.podCIDRs[{position}]", cidr)
     families = [":" in cidr for cidr in cidrs]
     if len(cidrs) > 1 and (len(cidrs) > 2 or families[0] == families[1]):
         detail = "may specify no more than one CIDR for each IP family"
@@ -43,7 +43,7 @@ def _pod_cidr_errors(cidrs: list[str]) -> list[FieldError]:
     return errors
 
 
-def node_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_node_update(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
     if before.get("podCIDRs") and spec.get("podCIDRs", []) != before["podCIDRs"]:

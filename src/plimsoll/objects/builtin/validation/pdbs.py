@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
-from plimsoll.objects.builtin.validation.amounts import count_or_percent_errors, over_all_errors
+from plimsoll.objects.builtin.validation.amounts import count_or_percent_errors, validate_not_over_all
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 _EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def budget_errors(obj: Json) -> list[FieldError]:
+def validate_budget(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors: list[FieldError] = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
@@ -26,7 +26,7 @@ def budget_errors(obj: Json) -> list[FieldError]:
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
             errors += count_or_percent_errors(spec[field], f"spec.{field}")
-            errors += over_all_errors(spec[field], f"spec.{field}")
+            errors += validate_not_over_all(spec[field], f"spec.{field}")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
         errors.append(fe.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import find_dns1123_label_problems, find_qualified_name_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import affinity, containers, resources, security, volumes
-from plimsoll.objects.builtin.validation.syntax import find_underscored_subdomain_problems, inclusive_range, ip_errors
+from plimsoll.objects.builtin.validation.syntax import (
+    find_underscored_subdomain_problems,
+    format_inclusive_range,
+    validate_ip,
+)
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission import metadata_checks
-from plimsoll.objects.schema.field_errors import invalid_each
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.field_errors import list_invalid
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -37,7 +41,7 @@ _UPDATABLE: Final = (
 
 def create_errors(pod: Json) -> list[FieldError]:
     spec = pod.get("spec", {})
-    errors = _pod_errors(pod)
+    errors = _validate_pod(pod)
     if spec.get("ephemeralContainers"):
         errors.append(fe.forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -45,34 +49,34 @@ def create_errors(pod: Json) -> list[FieldError]:
     return errors
 
 
-def _pod_errors(pod: Json) -> list[FieldError]:
+def _validate_pod(pod: Json) -> list[FieldError]:
     spec, meta = pod.get("spec", {}), pod.get("metadata", {})
-    errors = _annotation_errors(meta.get("annotations", {}), "metadata.annotations", spec=spec)
-    errors += spec_errors(spec, "spec", pod_name=meta.get("name", ""), is_pod=True)
+    errors = _validate_annotations(meta.get("annotations", {}), "metadata.annotations", spec=spec)
+    errors += validate_spec(spec, "spec", pod_name=meta.get("name", ""), is_pod=True)
     for name in ("containers", "initContainers"):
         for position, container in enumerate(spec.get(name, [])):
-            errors += containers.image_padding_errors(container, f"spec.{name}[{position}]")
+            errors += containers.validate_image_padding(container, f"spec.{name}[{position}]")
     return errors
 
 
-def template_errors(template: Json, path: str) -> list[FieldError]:
+def validate_template(template: Json, path: str) -> list[FieldError]:
     """A pod template. Kubernetes leaves `metadata` out of the paths of its labels and annotations."""
     spec, meta = template.get("spec", {}), template.get("metadata", {})
     errors = metadata_checks.label_errors(meta.get("labels", {}), f"{path}.labels")
-    errors += metadata_checks.annotation_errors(meta.get("annotations", {}), f"{path}.annotations")
-    errors += _annotation_errors(meta.get("annotations", {}), f"{path}.annotations", spec=spec)
-    errors += spec_errors(spec, f"{path}.spec")
+    errors += metadata_checks.validate_annotations(meta.get("annotations", {}), f"{path}.annotations")
+    errors += _validate_annotations(meta.get("annotations", {}), f"{path}.annotations", spec=spec)
+    errors += validate_spec(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         errors.append(fe.forbidden(f"{path}.spec.ephemeralContainers", detail))
     return errors
 
 
-def pod_template_create_errors(obj: Json) -> list[FieldError]:
-    return template_errors(obj.get("template", {}), "template")
+def validate_pod_template_create(obj: Json) -> list[FieldError]:
+    return validate_template(obj.get("template", {}), "template")
 
 
-def _annotation_errors(annotations: Json, path: str, *, spec: Json) -> list[FieldError]:
+def _validate_annotations(annotations: Json, path: str, *, spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if _MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -89,8 +93,8 @@ def _is_int32(text: str) -> bool:
     return canonical and len(digits) <= 10 and -(2**31) <= int(text) < 2**31
 
 
-def spec_errors(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = False) -> list[FieldError]:
-    usable, errors = volumes.volume_errors(spec.get("volumes", []), f"{path}.volumes", pod_name=pod_name)
+def validate_spec(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = False) -> list[FieldError]:
+    usable, errors = volumes.validate_volumes(spec.get("volumes", []), f"{path}.volumes", pod_name=pod_name)
     errors += _claim_list_errors(spec.get("resourceClaims", []), f"{path}.resourceClaims")
     context = containers.PodContext(
         volumes=usable,
@@ -100,25 +104,27 @@ def spec_errors(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = Fal
         host_users=spec.get("hostUsers", True),
     )
     regular, initial = spec.get("containers", []), spec.get("initContainers", [])
-    errors += containers.container_list_errors(regular, f"{path}.containers", context)
+    errors += containers.validate_container_list(regular, f"{path}.containers", context)
     errors += containers.init_container_errors(initial, f"{path}.initContainers", context, regular=regular)
-    errors += containers.ephemeral_container_errors(
+    errors += containers.validate_ephemeral_containers(
         spec.get("ephemeralContainers", []), f"{path}.ephemeralContainers", context, others=[*regular, *initial]
     )
-    errors += _pod_resource_errors(spec, f"{path}.resources")
+    errors += _validate_pod_resources(spec, f"{path}.resources")
     if spec.get("hostNetwork"):
-        errors += _host_network_errors(regular, f"{path}.containers", is_pod=is_pod)
-    errors += fe.choice_errors(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES)
-    errors += fe.choice_errors(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
+        errors += _validate_host_network(regular, f"{path}.containers", is_pod=is_pod)
+    errors += fe.validate_choice(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES)
+    errors += fe.validate_choice(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
     errors += metadata_checks.label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
-    errors += security.pod_errors(spec.get("securityContext", {}), f"{path}.securityContext", spec=spec)
-    errors += affinity.affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
-    errors += _dns_errors(spec, f"{path}.dnsConfig")
-    errors += _gate_errors(spec, path)
-    errors += affinity.spread_errors(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
+    errors += security.validate_pod(spec.get("securityContext", {}), f"{path}.securityContext", spec=spec)
+    errors += affinity.validate_affinity(spec.get("affinity", {}), f"{path}.affinity")
+    errors += _validate_dns(spec, f"{path}.dnsConfig")
+    errors += _validate_gates(spec, path)
+    errors += affinity.validate_spread_constraints(
+        spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints"
+    )
     if spec.get("hostUsers") is False:
-        errors += _host_user_errors(spec, path)
-    return [*errors, *_scalar_errors(spec, path)]
+        errors += _validate_host_users(spec, path)
+    return [*errors, *_validate_scalars(spec, path)]
 
 
 def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
@@ -131,7 +137,7 @@ def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
         elif name in names:
             errors.append(fe.duplicate(f"{here}.name", name))
         else:
-            errors += invalid_each(f"{here}.name", name, find_dns1123_label_problems)
+            errors += list_invalid(f"{here}.name", name, find_dns1123_label_problems)
             names.add(name)
         given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
         if len(given) > 1:
@@ -141,11 +147,11 @@ def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             errors.append(fe.invalid(here, claim, detail))
         for field in given:
-            errors += invalid_each(f"{here}.{field}", claim[field], find_subdomain_problems)
+            errors += list_invalid(f"{here}.{field}", claim[field], find_subdomain_problems)
     return errors
 
 
-def _pod_resource_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_pod_resources(spec: Json, path: str) -> list[FieldError]:
     """Requests and limits of the whole pod, and the containers' against them."""
     asked = spec.get("resources")
     if asked is None:
@@ -153,7 +159,7 @@ def _pod_resource_errors(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if asked.get("claims"):
         errors.append(fe.forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level"))
-    errors += resources.requirement_errors(asked, path, name_rule=resources.pod_name_errors)
+    errors += resources.validate_requirements(asked, path, name_rule=resources.validate_pod_name)
     totals: dict[str, Quantity] = {}
     for container in spec.get("containers", []):
         for name, amount in container.get("resources", {}).get("requests", {}).items():
@@ -172,7 +178,7 @@ def _pod_resource_errors(spec: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _host_network_errors(regular: list[Json], path: str, *, is_pod: bool) -> list[FieldError]:
+def _validate_host_network(regular: list[Json], path: str, *, is_pod: bool) -> list[FieldError]:
     return [
         fe.invalid(
             f"{path}[{position}].ports[{number}].hostPort",
@@ -185,7 +191,7 @@ def _host_network_errors(regular: list[Json], path: str, *, is_pod: bool) -> lis
     ]
 
 
-def _dns_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_dns(spec: Json, path: str) -> list[FieldError]:
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
         if config is None:
@@ -199,7 +205,7 @@ def _dns_errors(spec: Json, path: str) -> list[FieldError]:
     if len(servers) > 3:
         errors.append(fe.invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers"))
     for position, server in enumerate(servers):
-        errors += ip_errors(f"{path}.nameservers[{position}]", server)
+        errors += validate_ip(f"{path}.nameservers[{position}]", server)
     if len(searches) > 32:
         errors.append(fe.invalid(f"{path}.searches", searches, "must not have more than 32 search paths"))
     if len(" ".join(searches)) > 2048:
@@ -208,69 +214,69 @@ def _dns_errors(spec: Json, path: str) -> list[FieldError]:
     for position, search in enumerate(searches):
         if search != ".":
             name = search.removesuffix(".")
-            errors += invalid_each(f"{path}.searches[{position}]", name, find_underscored_subdomain_problems)
+            errors += list_invalid(f"{path}.searches[{position}]", name, find_underscored_subdomain_problems)
     for position, option in enumerate(config.get("options", [])):
         if not option.get("name"):
             errors.append(fe.required(f"{path}.options[{position}]", "must not be empty"))
     return errors
 
 
-def _gate_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_gates(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, gate in enumerate(spec.get("readinessGates", [])):
         here = f"{path}.readinessGates[{position}].conditionType"
-        errors += invalid_each(here, gate.get("conditionType", ""), find_qualified_name_problems)
+        errors += list_invalid(here, gate.get("conditionType", ""), find_qualified_name_problems)
     seen: set[str] = set()
     for position, gate in enumerate(spec.get("schedulingGates", [])):
         here, name = f"{path}.schedulingGates[{position}]", gate.get("name", "")
-        errors += invalid_each(here, name, find_qualified_name_problems)
+        errors += list_invalid(here, name, find_qualified_name_problems)
         if name in seen:
             errors.append(fe.duplicate(here, name))
         seen.add(name)
     return errors
 
 
-def _host_user_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_host_users(spec: Json, path: str) -> list[FieldError]:
     """The spelling of the paths is Kubernetes'."""
     named = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
     detail = "when `pod.Spec.HostUsers` is false"
     return [fe.forbidden(f"{path}.{shown}", detail) for field, shown in named if spec.get(field)]
 
 
-def _scalar_errors(spec: Json, path: str) -> list[FieldError]:
+def _validate_scalars(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("serviceAccountName", "nodeName"):
         if spec.get(field):
-            errors += invalid_each(f"{path}.{field}", spec[field], find_subdomain_problems)
+            errors += list_invalid(f"{path}.{field}", spec[field], find_subdomain_problems)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MAX_INT32:
-        errors.append(fe.invalid(f"{path}.activeDeadlineSeconds", deadline, inclusive_range(1, _MAX_INT32)))
+        errors.append(fe.invalid(f"{path}.activeDeadlineSeconds", deadline, format_inclusive_range(1, _MAX_INT32)))
     for field in ("hostname", "subdomain"):
         if spec.get(field):
-            errors += invalid_each(f"{path}.{field}", spec[field], find_dns1123_label_problems)
-    errors += affinity.toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
-    errors += _alias_errors(spec.get("hostAliases", []), f"{path}.hostAliases")
+            errors += list_invalid(f"{path}.{field}", spec[field], find_dns1123_label_problems)
+    errors += affinity.validate_tolerations(spec.get("tolerations", []), f"{path}.tolerations")
+    errors += _validate_aliases(spec.get("hostAliases", []), f"{path}.hostAliases")
     if spec.get("priorityClassName"):
-        errors += invalid_each(f"{path}.priorityClassName", spec["priorityClassName"], find_subdomain_problems)
+        errors += list_invalid(f"{path}.priorityClassName", spec["priorityClassName"], find_subdomain_problems)
     if "runtimeClassName" in spec:
-        errors += invalid_each(f"{path}.runtimeClassName", spec["runtimeClassName"], find_subdomain_problems)
+        errors += list_invalid(f"{path}.runtimeClassName", spec["runtimeClassName"], find_subdomain_problems)
     if "preemptionPolicy" in spec:
-        errors += fe.choice_errors(f"{path}.preemptionPolicy", spec["preemptionPolicy"], PREEMPTION_POLICIES)
+        errors += fe.validate_choice(f"{path}.preemptionPolicy", spec["preemptionPolicy"], PREEMPTION_POLICIES)
     if "overhead" in spec:
-        errors += resources.requirement_errors({"limits": spec["overhead"]}, f"{path}.overhead")
-    return [*errors, *(_os_errors(spec["os"], f"{path}.os") if "os" in spec else [])]
+        errors += resources.validate_requirements({"limits": spec["overhead"]}, f"{path}.overhead")
+    return [*errors, *(_validate_os(spec["os"], f"{path}.os") if "os" in spec else [])]
 
 
-def _alias_errors(aliases: list[Json], path: str) -> list[FieldError]:
+def _validate_aliases(aliases: list[Json], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, alias in enumerate(aliases):
-        errors += ip_errors(f"{path}[{position}].ip", alias.get("ip", ""))
+        errors += validate_ip(f"{path}[{position}].ip", alias.get("ip", ""))
         for number, name in enumerate(alias.get("hostnames", [])):
-            errors += invalid_each(f"{path}[{position}].hostnames[{number}]", name, find_subdomain_problems)
+            errors += list_invalid(f"{path}[{position}].hostnames[{number}]", name, find_subdomain_problems)
     return errors
 
 
-def _os_errors(system: Json, path: str) -> list[FieldError]:
+def _validate_os(system: Json, path: str) -> list[FieldError]:
     name = system.get("name", "")
     if not name:
         return [fe.required(f"{path}.name", "cannot be empty")]
@@ -280,7 +286,7 @@ def _os_errors(system: Json, path: str) -> list[FieldError]:
 def update_errors(pod: Json, old: Json) -> list[FieldError]:
     """Almost nothing of a pod may change. The difference Kubernetes prints after its sentence is left out."""
     spec, before = pod.get("spec", {}), old.get("spec", {})
-    errors = _pod_errors(pod)
+    errors = _validate_pod(pod)
     for name in ("containers", "initContainers"):
         if len(spec.get(name, [])) != len(before.get(name, [])):
             return [*errors, fe.forbidden(f"spec.{name}", "pod updates may not add or remove containers")]
@@ -296,19 +302,19 @@ def update_errors(pod: Json, old: Json) -> list[FieldError]:
         if gate.get("name") not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
             errors.append(fe.forbidden(f"spec.schedulingGates[{position}].name", detail))
-    if not same(_extract_immutable_part(spec, before), _extract_immutable_part(before, before)):
+    if not is_same(_extract_immutable_part(spec, before), _extract_immutable_part(before, before)):
         errors.append(fe.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}"))
     return errors
 
 
 def _check_kept_tolerations(tolerations: list[Json], before: list[Json]) -> list[FieldError]:
-    kept = {_without_seconds(toleration) for toleration in tolerations}
-    if all(_without_seconds(toleration) in kept for toleration in before):
+    kept = {_strip_seconds(toleration) for toleration in tolerations}
+    if all(_strip_seconds(toleration) in kept for toleration in before):
         return []
     return [fe.forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
 
 
-def _without_seconds(toleration: Json) -> tuple[str, ...]:
+def _strip_seconds(toleration: Json) -> tuple[str, ...]:
     return tuple(toleration.get(field, "") for field in ("key", "operator", "value", "effect"))
 
 

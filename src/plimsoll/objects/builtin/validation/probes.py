@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.builtin.validation.syntax import http_header_problems, port_problems
+from plimsoll.objects.builtin.validation.syntax import find_http_header_problems, find_port_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -17,12 +17,12 @@ _NUMBERS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "su
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 
 
-def container_probe_errors(container: Json, path: str, *, grace_period_s: int | None) -> list[FieldError]:
+def validate_container_probes(container: Json, path: str, *, grace_period_s: int | None) -> list[FieldError]:
     errors: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         if hook in container.get("lifecycle", {}):
             here = f"{path}.lifecycle.{hook}"
-            errors += _handler_errors(container["lifecycle"][hook], here, grace_period_s=grace_period_s)
+            errors += _validate_handler(container["lifecycle"][hook], here, grace_period_s=grace_period_s)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
             errors += _probe_errors(container[name], f"{path}.{name}", kind=name, grace_period_s=grace_period_s)
@@ -30,7 +30,7 @@ def container_probe_errors(container: Json, path: str, *, grace_period_s: int | 
 
 
 def _probe_errors(probe: Json, path: str, *, kind: str, grace_period_s: int | None) -> list[FieldError]:
-    errors = _handler_errors(probe, path, grace_period_s=grace_period_s)
+    errors = _validate_handler(probe, path, grace_period_s=grace_period_s)
     errors += [
         fe.invalid(f"{path}.{field}", probe[field], _NOT_NEGATIVE) for field in _NUMBERS if probe.get(field, 0) < 0
     ]
@@ -46,7 +46,7 @@ def _probe_errors(probe: Json, path: str, *, kind: str, grace_period_s: int | No
     return errors
 
 
-def _handler_errors(handler: Json, path: str, *, grace_period_s: int | None) -> list[FieldError]:
+def _validate_handler(handler: Json, path: str, *, grace_period_s: int | None) -> list[FieldError]:
     errors: list[FieldError] = []
     found = False
     for name, check in _HANDLERS.items():
@@ -65,23 +65,23 @@ def _handler_errors(handler: Json, path: str, *, grace_period_s: int | None) -> 
     return errors if found else [fe.required(path, "must specify a handler type")]
 
 
-def _exec(action: Json, path: str) -> list[FieldError]:
+def _validate_exec(action: Json, path: str) -> list[FieldError]:
     return [] if action.get("command") else [fe.required(f"{path}.command")]
 
 
-def _http_get(action: Json, path: str) -> list[FieldError]:
+def _validate_http_get(action: Json, path: str) -> list[FieldError]:
     errors = [] if action.get("path") else [fe.required(f"{path}.path")]
-    errors += _port(action, path)
+    errors += _validate_port(action, path)
     if action.get("scheme") not in ("HTTP", "HTTPS"):
         errors.append(fe.not_supported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
     for header in action.get("httpHeaders", []):
-        errors += invalid_each(f"{path}.httpHeaders", header.get("name", ""), http_header_problems)
+        errors += list_invalid(f"{path}.httpHeaders", header.get("name", ""), find_http_header_problems)
     return errors
 
 
-def _port(action: Json, path: str) -> list[FieldError]:
+def _validate_port(action: Json, path: str) -> list[FieldError]:
     port = action.get("port", 0)
-    return [fe.invalid(f"{path}.port", port, problem) for problem in port_problems(port)]
+    return [fe.invalid(f"{path}.port", port, problem) for problem in find_port_problems(port)]
 
 
 def _sleep_errors(action: Json, path: str, grace_period_s: int | None) -> list[FieldError]:
@@ -92,4 +92,9 @@ def _sleep_errors(action: Json, path: str, grace_period_s: int | None) -> list[F
     return [fe.invalid(path, seconds, detail)]
 
 
-_HANDLERS: Final = {"exec": _exec, "httpGet": _http_get, "tcpSocket": _port, "grpc": _port}
+_HANDLERS: Final = {
+    "exec": _validate_exec,
+    "httpGet": _validate_http_get,
+    "tcpSocket": _validate_port,
+    "grpc": _validate_port,
+}

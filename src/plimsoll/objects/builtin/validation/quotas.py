@@ -9,7 +9,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import resources
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission.metadata_checks import IMMUTABLE
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -64,7 +64,7 @@ def limit_range_errors(obj: Json) -> list[FieldError]:
     kinds: set[str] = set()
     for position, limit in enumerate(obj.get("spec", {}).get("limits", [])):
         path, kind = f"spec.limits[{position}]", limit.get("type", "")
-        found = invalid_each(f"{path}.type", kind, find_qualified_name_problems)
+        found = list_invalid(f"{path}.type", kind, find_qualified_name_problems)
         if not found and "/" not in kind and kind not in _LIMIT_TYPES:
             found = [fe.invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified")]
         errors += found
@@ -77,7 +77,7 @@ def limit_range_errors(obj: Json) -> list[FieldError]:
 
 def _limit_errors(limit: Json, path: str) -> list[FieldError]:
     kind = limit.get("type", "")
-    rule = resources.container_name_errors if kind in ("Pod", "Container") else resources.name_errors
+    rule = resources.validate_container_name if kind in ("Pod", "Container") else resources.validate_name
     errors: list[FieldError] = []
     for field in ("max", "min", "default", "defaultRequest"):
         if kind == "Pod" and field.startswith("default"):
@@ -127,13 +127,13 @@ def _order_errors(limit: Json, name: str, path: str) -> list[FieldError]:
     return errors
 
 
-def quota_errors(obj: Json) -> list[FieldError]:
+def validate_quota(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     errors: list[FieldError] = []
     for name, amount in spec.get("hard", {}).items():
         path = f"spec.hard[{name}]"
-        errors += resources.quota_name_errors(name, path)
-        errors += resources.amount_errors(name, amount, path)
+        errors += resources.validate_quota_name(name, path)
+        errors += resources.validate_amount(name, amount, path)
     scopes = spec.get("scopes", [])
     # Each of these errors shows all scopes; a list of thousands gets one.
     unsupported = [scope for scope in scopes if scope not in _SCOPES]
@@ -145,6 +145,6 @@ def quota_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def quota_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_quota_update(new: Json, old: Json) -> list[FieldError]:
     scopes, before = new["spec"].get("scopes", []), old["spec"].get("scopes", [])
     return [] if set(scopes) == set(before) else [fe.invalid("spec.scopes", scopes, IMMUTABLE)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import find_path_segment_problems, find_subdomain_problems
 from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 from plimsoll.objects.schema.go_text import GoStruct
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ Json = dict[str, Any]
 GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def role_errors(obj: Json) -> list[FieldError]:
-    return _rule_list_errors(obj.get("rules", []), namespaced=True)
+def validate_role(obj: Json) -> list[FieldError]:
+    return _validate_rule_list(obj.get("rules", []), namespaced=True)
 
 
-def cluster_role_errors(obj: Json) -> list[FieldError]:
-    errors = _rule_list_errors(obj.get("rules", []), namespaced=False)
+def validate_cluster_role(obj: Json) -> list[FieldError]:
+    errors = _validate_rule_list(obj.get("rules", []), namespaced=False)
     if "aggregationRule" in obj:
         selectors = obj["aggregationRule"].get("clusterRoleSelectors", [])
         if not selectors:
@@ -34,15 +34,15 @@ def cluster_role_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def _rule_list_errors(rules: list[Json], *, namespaced: bool) -> list[FieldError]:
+def _validate_rule_list(rules: list[Json], *, namespaced: bool) -> list[FieldError]:
     return [
         error
         for position, rule in enumerate(rules)
-        for error in _rule_errors(rule, f"rules[{position}]", namespaced=namespaced)
+        for error in _validate_rule(rule, f"rules[{position}]", namespaced=namespaced)
     ]
 
 
-def _rule_errors(rule: Json, path: str, *, namespaced: bool) -> list[FieldError]:
+def _validate_rule(rule: Json, path: str, *, namespaced: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if not rule.get("verbs"):
         errors.append(fe.required(f"{path}.verbs", "verbs must contain at least one value"))
@@ -62,15 +62,15 @@ def _rule_errors(rule: Json, path: str, *, namespaced: bool) -> list[FieldError]
     return errors
 
 
-def role_binding_errors(obj: Json) -> list[FieldError]:
-    return _binding_errors(obj, kinds=("Role", "ClusterRole"))
+def validate_role_binding(obj: Json) -> list[FieldError]:
+    return _validate_binding(obj, kinds=("Role", "ClusterRole"))
 
 
-def cluster_role_binding_errors(obj: Json) -> list[FieldError]:
-    return _binding_errors(obj, kinds=("ClusterRole",))
+def validate_cluster_role_binding(obj: Json) -> list[FieldError]:
+    return _validate_binding(obj, kinds=("ClusterRole",))
 
 
-def _binding_errors(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
+def _validate_binding(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
     ref = obj.get("roleRef", {})
     group, kind, name = ref.get("apiGroup", ""), ref.get("kind", ""), ref.get("name", "")
     errors: list[FieldError] = []
@@ -78,19 +78,19 @@ def _binding_errors(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
         errors.append(fe.not_supported("roleRef.apiGroup", group, (GROUP,)))
     if kind not in kinds:
         errors.append(fe.not_supported("roleRef.kind", kind, kinds))
-    errors += invalid_each("roleRef.name", name, find_path_segment_problems) if name else [fe.required("roleRef.name")]
+    errors += list_invalid("roleRef.name", name, find_path_segment_problems) if name else [fe.required("roleRef.name")]
     namespaced = len(kinds) > 1
     for position, subject in enumerate(obj.get("subjects", [])):
-        errors += _subject_errors(subject, f"subjects[{position}]", namespaced=namespaced)
+        errors += _validate_subject(subject, f"subjects[{position}]", namespaced=namespaced)
     return errors
 
 
-def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[FieldError]:
+def _validate_subject(subject: Json, path: str, *, namespaced: bool) -> list[FieldError]:
     kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
     errors = [] if name else [fe.required(f"{path}.name")]
     if kind == "ServiceAccount":
         if name:
-            errors += invalid_each(f"{path}.name", name, find_subdomain_problems)
+            errors += list_invalid(f"{path}.name", name, find_subdomain_problems)
         if group:
             errors.append(fe.not_supported(f"{path}.apiGroup", group, ("",)))
         if not namespaced and not subject.get("namespace"):
@@ -105,7 +105,7 @@ def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[Field
     return errors
 
 
-def binding_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_binding_update(new: Json, old: Json) -> list[FieldError]:
     shown = [_print_ref(binding.get("roleRef", {})) for binding in (new, old)]
     return [] if shown[0].fields == shown[1].fields else [fe.invalid("roleRef", shown[0], "cannot change roleRef")]
 

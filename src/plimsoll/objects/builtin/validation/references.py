@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import find_qualified_name_problems, find_subdomain_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.validation.syntax import config_key_problems
+from plimsoll.objects.builtin.validation.syntax import find_config_key_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,24 +48,24 @@ _HUGE_PAGES: Final = ("limits.hugepages-", "requests.hugepages-")
 _DIVISORS: Final = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 
 
-def backstep_errors(target: str, path: str) -> list[FieldError]:
+def validate_no_backsteps(target: str, path: str) -> list[FieldError]:
     return [fe.invalid(path, target, "must not contain '..'")] if ".." in target.split("/") else []
 
 
-def descending_path_errors(target: str, path: str) -> list[FieldError]:
+def validate_descending_path(target: str, path: str) -> list[FieldError]:
     errors = [fe.invalid(path, target, "must be a relative path")] if target.startswith("/") else []
-    return [*errors, *backstep_errors(target, path)]
+    return [*errors, *validate_no_backsteps(target, path)]
 
 
-def non_reserved_path_errors(target: str, path: str) -> list[FieldError]:
+def validate_non_reserved_path(target: str, path: str) -> list[FieldError]:
     """A file in a volume: below its root, and not one of the names that start with two dots."""
-    errors = descending_path_errors(target, path)
+    errors = validate_descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(fe.invalid(path, target, "must not start with '..'"))
     return errors
 
 
-def field_ref_errors(selector: Json, path: str, supported: Sequence[str]) -> list[FieldError]:
+def validate_field_ref(selector: Json, path: str, supported: Sequence[str]) -> list[FieldError]:
     """A field of the pod itself, in a file or a variable."""
     field, version = selector.get("fieldPath", ""), selector.get("apiVersion", "")
     for name in ("apiVersion", "fieldPath"):
@@ -78,9 +78,9 @@ def field_ref_errors(selector: Json, path: str, supported: Sequence[str]) -> lis
     if subscript is None:
         return [] if name in supported else [fe.not_supported(f"{path}.fieldPath", name, supported)]
     if name == "metadata.annotations":
-        return invalid_each(path, subscript.lower(), find_qualified_name_problems)
+        return list_invalid(path, subscript.lower(), find_qualified_name_problems)
     if name == "metadata.labels":
-        return invalid_each(path, subscript, find_qualified_name_problems)
+        return list_invalid(path, subscript, find_qualified_name_problems)
     return [fe.invalid(path, name, "does not support subscript")]
 
 
@@ -92,7 +92,7 @@ def _split_subscript(field: str) -> tuple[str, str | None]:
     return (name, subscript) if name in _SUBSCRIPTED else (field, None)
 
 
-def resource_ref_errors(selector: Json, path: str, *, needs_container: bool) -> list[FieldError]:
+def validate_resource_ref(selector: Json, path: str, *, needs_container: bool) -> list[FieldError]:
     resource = selector.get("resource", "")
     errors: list[FieldError] = []
     if needs_container and not selector.get("containerName"):
@@ -101,10 +101,10 @@ def resource_ref_errors(selector: Json, path: str, *, needs_container: bool) -> 
         errors.append(fe.required(f"{path}.resource"))
     elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
         errors.append(fe.not_supported(f"{path}.resource", resource, _RESOURCES))
-    return [*errors, *_divisor_errors(resource, selector.get("divisor", "0"), f"{path}.divisor")]
+    return [*errors, *_validate_divisor(resource, selector.get("divisor", "0"), f"{path}.divisor")]
 
 
-def _divisor_errors(resource: str, divisor: str, path: str) -> list[FieldError]:
+def _validate_divisor(resource: str, divisor: str, path: str) -> list[FieldError]:
     if not Quantity.parse(divisor):
         return []
     kind = resource.partition(".")[2]
@@ -120,8 +120,11 @@ def _divisor_errors(resource: str, divisor: str, path: str) -> list[FieldError]:
     return [fe.invalid(path, resource, f"only divisor's values {listed} are supported with the {called} resource")]
 
 
-def key_ref_errors(selector: Json, path: str) -> list[FieldError]:
+def validate_key_ref(selector: Json, path: str) -> list[FieldError]:
     """One key of a ConfigMap or Secret."""
-    errors = invalid_each(f"{path}.name", selector.get("name", ""), find_subdomain_problems)
+    errors = list_invalid(f"{path}.name", selector.get("name", ""), find_subdomain_problems)
     key = selector.get("key", "")
-    return [*errors, *(invalid_each(f"{path}.key", key, config_key_problems) if key else [fe.required(f"{path}.key")])]
+    return [
+        *errors,
+        *(list_invalid(f"{path}.key", key, find_config_key_problems) if key else [fe.required(f"{path}.key")]),
+    ]

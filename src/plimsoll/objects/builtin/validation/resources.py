@@ -11,7 +11,7 @@ from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.names import find_qualified_name_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,16 +67,16 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
-def name_errors(name: str, path: str) -> list[FieldError]:
-    errors = invalid_each(path, name, find_qualified_name_problems)
+def validate_name(name: str, path: str) -> list[FieldError]:
+    errors = list_invalid(path, name, find_qualified_name_problems)
     quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
     if not errors and "/" not in name and name not in _STANDARD and not quota_page:
         errors.append(fe.invalid(path, name, "must be a standard resource type or fully qualified"))
     return errors
 
 
-def container_name_errors(name: str, path: str) -> list[FieldError]:
-    errors = name_errors(name, path)
+def validate_container_name(name: str, path: str) -> list[FieldError]:
+    errors = validate_name(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not is_huge_page(name):
             errors.append(fe.invalid(path, name, "must be a standard resource for containers"))
@@ -85,22 +85,22 @@ def container_name_errors(name: str, path: str) -> list[FieldError]:
     return errors
 
 
-def pod_name_errors(name: str, path: str) -> list[FieldError]:
-    errors = name_errors(name, path)
+def validate_pod_name(name: str, path: str) -> list[FieldError]:
+    errors = validate_name(name, path)
     if not errors and name not in _POD_LEVEL and not is_huge_page(name):
         errors.append(fe.not_supported(path, name, _POD_LEVEL))
     return errors
 
 
-def quota_name_errors(name: str, path: str) -> list[FieldError]:
-    errors = name_errors(name, path)
+def validate_quota_name(name: str, path: str) -> list[FieldError]:
+    errors = validate_name(name, path)
     quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
     if "/" not in name and name not in QUOTA_NAMES and not quota_page:
         errors.append(fe.invalid(path, name, "must be a standard resource for quota"))
     return errors
 
 
-def amount_errors(name: str, amount: str, path: str) -> list[FieldError]:
+def validate_amount(name: str, amount: str, path: str) -> list[FieldError]:
     value = Quantity.parse(amount)
     errors = [fe.invalid(path, amount, NOT_NEGATIVE)] if value.nano < 0 else []
     if (name in _COUNTED or is_extended(name)) and value.to_milli() % 1000:
@@ -108,8 +108,8 @@ def amount_errors(name: str, amount: str, path: str) -> list[FieldError]:
     return errors
 
 
-def requirement_errors(
-    resources: Json, path: str, *, name_rule: Callable[[str, str], list[FieldError]] = container_name_errors
+def validate_requirements(
+    resources: Json, path: str, *, name_rule: Callable[[str, str], list[FieldError]] = validate_container_name
 ) -> list[FieldError]:
     """Limits, then requests: each name and amount, and a request against its limit."""
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
@@ -119,9 +119,9 @@ def requirement_errors(
     for name, amount in requests.items():
         here = f"{path}.requests[{name}]"
         errors += name_rule(name, here)
-        errors += amount_errors(name, amount, here)
-        errors += _against_limit_errors(name, amount, limit=limits.get(name), path=path)
-        errors += _huge_page_errors(name, amount, here)
+        errors += validate_amount(name, amount, here)
+        errors += _validate_against_limit(name, amount, limit=limits.get(name), path=path)
+        errors += _validate_huge_page(name, amount, here)
     named = limits.keys() | requests.keys()
     if any(map(is_huge_page, named)) and not {"cpu", "memory"} & named:
         errors.append(fe.forbidden(path, "HugePages require cpu or memory"))
@@ -131,10 +131,10 @@ def requirement_errors(
 def _check_named_amount(
     name: str, amount: str, *, path: str, name_rule: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
-    return [*name_rule(name, path), *amount_errors(name, amount, path), *_huge_page_errors(name, amount, path)]
+    return [*name_rule(name, path), *validate_amount(name, amount, path), *_validate_huge_page(name, amount, path)]
 
 
-def _against_limit_errors(name: str, amount: str, *, limit: str | None, path: str) -> list[FieldError]:
+def _validate_against_limit(name: str, amount: str, *, limit: str | None, path: str) -> list[FieldError]:
     if limit is None:
         if may_overcommit(name):
             return []
@@ -147,7 +147,7 @@ def _against_limit_errors(name: str, amount: str, *, limit: str | None, path: st
     return []
 
 
-def _huge_page_errors(name: str, amount: str, path: str) -> list[FieldError]:
+def _validate_huge_page(name: str, amount: str, path: str) -> list[FieldError]:
     if not is_huge_page(name):
         return []
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import count_bytes
 from plimsoll.objects.builtin.validation import references
-from plimsoll.objects.builtin.validation.syntax import inclusive_range
+from plimsoll.objects.builtin.validation.syntax import format_inclusive_range
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
@@ -28,53 +28,53 @@ _SYSCTL_RULE: Final = (
 )
 
 
-def pod_errors(context: Json, path: str, *, spec: Json) -> list[FieldError]:
+def validate_pod(context: Json, path: str, *, spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
-        errors += _id_errors(context.get(field), f"{path}.{field}")
+        errors += _validate_user_id(context.get(field), f"{path}.{field}")
     for position, group in enumerate(context.get("supplementalGroups", [])):
-        errors += _id_errors(group, f"{path}.supplementalGroups[{position}]")
+        errors += _validate_user_id(group, f"{path}.supplementalGroups[{position}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(fe.invalid(f"{path}.shareProcessNamespace", True, detail))  # noqa: FBT003 a value, not a switch
-    errors += _sysctl_errors(context.get("sysctls", []), f"{path}.sysctls", spec=spec)
-    errors += _word_errors(context, path, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
-    errors += _profile_errors(context.get("seccompProfile"), f"{path}.seccompProfile", called="seccomp")
-    errors += _profile_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile", called="AppArmor")
-    errors += _word_errors(context, path, "supplementalGroupsPolicy", ("Merge", "Strict"))
-    return [*errors, *_word_errors(context, path, "seLinuxChangePolicy", ("MountOption", "Recursive"))]
+    errors += _validate_sysctls(context.get("sysctls", []), f"{path}.sysctls", spec=spec)
+    errors += _validate_word(context, path, "fsGroupChangePolicy", ("Always", "OnRootMismatch"))
+    errors += _validate_profile(context.get("seccompProfile"), f"{path}.seccompProfile", called="seccomp")
+    errors += _validate_profile(context.get("appArmorProfile"), f"{path}.appArmorProfile", called="AppArmor")
+    errors += _validate_word(context, path, "supplementalGroupsPolicy", ("Merge", "Strict"))
+    return [*errors, *_validate_word(context, path, "seLinuxChangePolicy", ("MountOption", "Recursive"))]
 
 
-def container_errors(context: Json, path: str, *, host_users: bool) -> list[FieldError]:
+def validate_container(context: Json, path: str, *, host_users: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("runAsUser", "runAsGroup"):
-        errors += _id_errors(context.get(field), f"{path}.{field}")
-    errors += _word_errors(context, path, "procMount", _PROC_MOUNTS)
+        errors += _validate_user_id(context.get(field), f"{path}.{field}")
+    errors += _validate_word(context, path, "procMount", _PROC_MOUNTS)
     if host_users and context.get("procMount") == "Unmasked":
         detail = "`hostUsers` must be false to use `Unmasked`"
         errors.append(fe.invalid(f"{path}.procMount", "Unmasked", detail))
-    errors += _profile_errors(context.get("seccompProfile"), f"{path}.seccompProfile", called="seccomp")
+    errors += _validate_profile(context.get("seccompProfile"), f"{path}.seccompProfile", called="seccomp")
     if context.get("allowPrivilegeEscalation") is False:
         before = "cannot set `allowPrivilegeEscalation` to false and"
         if context.get("privileged"):
             errors.append(fe.invalid(path, context, f"{before} `privileged` to true"))
         if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", []):
             errors.append(fe.invalid(path, context, f"{before} `capabilities.Add` CAP_SYS_ADMIN"))
-    return [*errors, *_profile_errors(context.get("appArmorProfile"), f"{path}.appArmorProfile", called="AppArmor")]
+    return [*errors, *_validate_profile(context.get("appArmorProfile"), f"{path}.appArmorProfile", called="AppArmor")]
 
 
-def _id_errors(number: int | None, path: str) -> list[FieldError]:
+def _validate_user_id(number: int | None, path: str) -> list[FieldError]:
     if number is None or number in _IDS:
         return []
-    return [fe.invalid(path, number, inclusive_range(0, 2**32 - 1))]
+    return [fe.invalid(path, number, format_inclusive_range(0, 2**32 - 1))]
 
 
-def _word_errors(context: Json, path: str, field: str, supported: tuple[str, ...]) -> list[FieldError]:
+def _validate_word(context: Json, path: str, field: str, supported: tuple[str, ...]) -> list[FieldError]:
     word = context.get(field)
     return [] if word is None or word in supported else [fe.not_supported(f"{path}.{field}", word, supported)]
 
 
-def _sysctl_errors(sysctls: list[Json], path: str, *, spec: Json) -> list[FieldError]:
+def _validate_sysctls(sysctls: list[Json], path: str, *, spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for position, sysctl in enumerate(sysctls):
@@ -99,7 +99,7 @@ def _is_sysctl(name: str) -> bool:
     return count_bytes(name) <= 253 and all(_SYSCTL_PART.fullmatch(part) and part[-1] not in "-_" for part in parts)
 
 
-def _profile_errors(profile: Json | None, path: str, *, called: str) -> list[FieldError]:
+def _validate_profile(profile: Json | None, path: str, *, called: str) -> list[FieldError]:
     if profile is None:
         return []
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
@@ -110,7 +110,7 @@ def _profile_errors(profile: Json | None, path: str, *, called: str) -> list[Fie
     elif kind not in _PROFILE_TYPES:
         errors.append(fe.not_supported(f"{path}.type", kind, _PROFILE_TYPES))
     if kind == "Localhost":
-        return [*errors, *_localhost_errors(local, f"{path}.localhostProfile", called=called)]
+        return [*errors, *_validate_localhost(local, f"{path}.localhostProfile", called=called)]
     if local is not None and (called == "seccomp" or kind in _PROFILE_TYPES):
         shown = profile if called == "seccomp" else local
         detail = f"can only be set when {called} type is Localhost"
@@ -118,11 +118,11 @@ def _profile_errors(profile: Json | None, path: str, *, called: str) -> list[Fie
     return errors
 
 
-def _localhost_errors(local: str | None, path: str, *, called: str) -> list[FieldError]:
+def _validate_localhost(local: str | None, path: str, *, called: str) -> list[FieldError]:
     if local is None:
         return [fe.required(path, f"must be set when {called} type is Localhost")]
     if called == "seccomp":
-        return references.descending_path_errors(local, path)
+        return references.validate_descending_path(local, path)
     if local != local.strip():
         errors = [fe.invalid(path, local, "must not be padded with whitespace")]
     else:

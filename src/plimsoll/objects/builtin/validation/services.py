@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import find_dns1123_label_problems, find_qualified_name_problems, find_subdomain_problems
 from plimsoll.objects.builtin.validation.containers import PROTOCOLS
 from plimsoll.objects.builtin.validation.syntax import (
-    cidr_errors,
-    ip_errors,
+    find_port_number_problems,
+    find_port_problems,
     parse_ip,
-    port_number_problems,
-    port_problems,
+    validate_cidr,
+    validate_ip,
 )
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission.metadata_checks import label_errors
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 from plimsoll.objects.schema.go_text import GoStruct
 
 if TYPE_CHECKING:
@@ -45,29 +45,29 @@ def is_external(spec: Json) -> bool:
     return spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs"))
 
 
-def service_errors(obj: Json) -> list[FieldError]:
+def validate_service(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     ports = spec.get("ports", [])
     errors: list[FieldError] = []
     if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
         errors.append(fe.required("spec.ports"))
-    errors += _type_errors(spec)
+    errors += _validate_type(spec)
     names: set[str] = set()
     for position, port in enumerate(ports):
-        errors += _port_errors(port, f"spec.ports[{position}]", named=len(ports) > 1, names=names)
+        errors += _validate_port(port, f"spec.ports[{position}]", named=len(ports) > 1, names=names)
     errors += label_errors(spec.get("selector", {}), "spec.selector")
-    errors += _affinity_errors(spec)
-    errors += _address_errors(spec)
+    errors += _validate_affinity(spec)
+    errors += _validate_addresses(spec)
     for position, address in enumerate(spec.get("externalIPs", [])):
         path = f"spec.externalIPs[{position}]"
-        errors += ip_errors(path, address) or _special_ip_errors(address, path)
-    errors += fe.choice_errors("spec.type", spec.get("type", ""), _TYPES)
-    errors += _node_port_errors(spec)
-    errors += _balancer_errors(spec)
-    return [*errors, *_traffic_errors(spec)]
+        errors += validate_ip(path, address) or _validate_special_ip(address, path)
+    errors += fe.validate_choice("spec.type", spec.get("type", ""), _TYPES)
+    errors += _validate_node_ports(spec)
+    errors += _validate_load_balancer(spec)
+    return [*errors, *_validate_traffic(spec)]
 
 
-def _type_errors(spec: Json) -> list[FieldError]:
+def _validate_type(spec: Json) -> list[FieldError]:
     kind = spec.get("type")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
         return [fe.invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")]
@@ -81,31 +81,31 @@ def _type_errors(spec: Json) -> list[FieldError]:
     name = spec.get("externalName", "").removesuffix(".")
     if not name:
         return [*errors, fe.required("spec.externalName")]
-    return [*errors, *invalid_each("spec.externalName", name, find_subdomain_problems)]
+    return [*errors, *list_invalid("spec.externalName", name, find_subdomain_problems)]
 
 
-def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list[FieldError]:
+def _validate_port(port: Json, path: str, *, named: bool, names: set[str]) -> list[FieldError]:
     name, number = port.get("name", ""), port.get("port", 0)
     errors: list[FieldError] = []
     if named and not name:
         errors.append(fe.required(f"{path}.name"))
     elif name:
-        errors += invalid_each(f"{path}.name", name, find_dns1123_label_problems)
+        errors += list_invalid(f"{path}.name", name, find_dns1123_label_problems)
         if name in names:
             errors.append(fe.duplicate(f"{path}.name", name))
         names.add(name)
-    errors += [fe.invalid(f"{path}.port", number, problem) for problem in port_number_problems(number)]
-    errors += fe.choice_errors(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
+    errors += [fe.invalid(f"{path}.port", number, problem) for problem in find_port_number_problems(number)]
+    errors += fe.validate_choice(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
     target = port.get("targetPort", 0)
-    errors += [fe.invalid(f"{path}.targetPort", target, problem) for problem in port_problems(target)]
+    errors += [fe.invalid(f"{path}.targetPort", target, problem) for problem in find_port_problems(target)]
     if "appProtocol" in port:
-        errors += invalid_each(f"{path}.appProtocol", port["appProtocol"], find_qualified_name_problems)
+        errors += list_invalid(f"{path}.appProtocol", port["appProtocol"], find_qualified_name_problems)
     return errors
 
 
-def _affinity_errors(spec: Json) -> list[FieldError]:
+def _validate_affinity(spec: Json) -> list[FieldError]:
     affinity, path = spec.get("sessionAffinity", ""), "spec.sessionAffinityConfig"
-    errors = fe.choice_errors("spec.sessionAffinity", affinity, ("ClientIP", "None"))
+    errors = fe.validate_choice("spec.sessionAffinity", affinity, ("ClientIP", "None"))
     if affinity == "ClientIP":
         seconds = spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds")
         if seconds is None:
@@ -118,7 +118,7 @@ def _affinity_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-def _address_errors(spec: Json) -> list[FieldError]:
+def _validate_addresses(spec: Json) -> list[FieldError]:
     """clusterIP, clusterIPs and the families they belong to."""
     if spec.get("type") == "ExternalName":
         return []
@@ -141,17 +141,17 @@ def _address_errors(spec: Json) -> list[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _FAMILY_POLICIES:
         errors.append(fe.not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES))
-    return [*errors, *_cluster_ip_errors(addresses, families, path)]
+    return [*errors, *_validate_cluster_ips(addresses, families, path)]
 
 
-def _cluster_ip_errors(addresses: list[str], families: list[str], path: str) -> list[FieldError]:
+def _validate_cluster_ips(addresses: list[str], families: list[str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, address in enumerate(addresses):
         if position == 0 and address == "None":
             if len(addresses) > 1:
                 errors.append(fe.invalid(path, addresses, "'None' must be the first and only value"))
             continue
-        errors += ip_errors(f"{path}[{position}]", address)
+        errors += validate_ip(f"{path}[{position}]", address)
     broken = bool(errors)
     if len(addresses) > 2:
         errors.append(fe.invalid(path, addresses, "may only hold up to 2 values"))
@@ -167,7 +167,7 @@ def _cluster_ip_errors(addresses: list[str], families: list[str], path: str) -> 
     return errors
 
 
-def _special_ip_errors(address: str, path: str) -> list[FieldError]:
+def _validate_special_ip(address: str, path: str) -> list[FieldError]:
     parsed = parse_ip(address)
     if parsed is None:
         return []
@@ -181,7 +181,7 @@ def _special_ip_errors(address: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _node_port_errors(spec: Json) -> list[FieldError]:
+def _validate_node_ports(spec: Json) -> list[FieldError]:
     ports = spec.get("ports", [])
     errors: list[FieldError] = []
     if spec.get("type") == "ClusterIP":
@@ -219,30 +219,30 @@ def _print_port(protocol: str, number: int) -> GoStruct:
     )
 
 
-def _balancer_errors(spec: Json) -> list[FieldError]:
+def _validate_load_balancer(spec: Json) -> list[FieldError]:
     balanced = spec.get("type") == "LoadBalancer"
     errors: list[FieldError] = []
     ranges = spec.get("loadBalancerSourceRanges", [])
     if ranges and not balanced:
         errors.append(fe.forbidden("spec.LoadBalancerSourceRanges", _BALANCER_ONLY))
     for position, block in enumerate(ranges):
-        errors += cidr_errors(f"spec.LoadBalancerSourceRanges[{position}]", block.strip())
+        errors += validate_cidr(f"spec.LoadBalancerSourceRanges[{position}]", block.strip())
     if "allocateLoadBalancerNodePorts" in spec and not balanced:
         errors.append(fe.forbidden("spec.allocateLoadBalancerNodePorts", _BALANCER_ONLY))
     if "loadBalancerClass" in spec:
         if balanced:
-            errors += invalid_each("spec.loadBalancerClass", spec["loadBalancerClass"], find_qualified_name_problems)
+            errors += list_invalid("spec.loadBalancerClass", spec["loadBalancerClass"], find_qualified_name_problems)
         else:
             errors.append(fe.forbidden("spec.loadBalancerClass", _BALANCER_ONLY))
     return errors
 
 
-def _traffic_errors(spec: Json) -> list[FieldError]:
+def _validate_traffic(spec: Json) -> list[FieldError]:
     """A missing healthCheckNodePort is not an error: the API server allocates one first."""
     errors: list[FieldError] = []
     outer, inner = spec.get("externalTrafficPolicy", ""), spec.get("internalTrafficPolicy")
     if is_external(spec):
-        errors += fe.choice_errors("spec.externalTrafficPolicy", outer, _POLICIES)
+        errors += fe.validate_choice("spec.externalTrafficPolicy", outer, _POLICIES)
     elif outer:
         detail = "may only be set for externally-accessible services"
         errors.append(fe.invalid("spec.externalTrafficPolicy", outer, detail))
@@ -252,7 +252,9 @@ def _traffic_errors(spec: Json) -> list[FieldError]:
             detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
             errors.append(fe.invalid("spec.healthCheckNodePort", health, detail))
     elif health:
-        errors += [fe.invalid("spec.healthCheckNodePort", health, problem) for problem in port_number_problems(health)]
+        errors += [
+            fe.invalid("spec.healthCheckNodePort", health, problem) for problem in find_port_number_problems(health)
+        ]
     if inner is not None and inner not in _POLICIES:
         errors.append(fe.not_supported("spec.internalTrafficPolicy", inner, _POLICIES))
     distribution = spec.get("trafficDistribution")
@@ -261,7 +263,7 @@ def _traffic_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-def service_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_service_update(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     if "ExternalName" in (spec.get("type"), before.get("type")):
         return []

@@ -12,12 +12,12 @@ from plimsoll.core.names import (
 )
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references, volumes
-from plimsoll.objects.builtin.validation.affinity import node_selector_errors
-from plimsoll.objects.builtin.validation.claims import VOLUME_MODES, access_mode_errors, claim_spec_errors
-from plimsoll.objects.builtin.validation.metadata import immutable_errors
+from plimsoll.objects.builtin.validation.affinity import validate_node_selector
+from plimsoll.objects.builtin.validation.claims import VOLUME_MODES, claim_spec_errors, validate_access_modes
+from plimsoll.objects.builtin.validation.metadata import validate_unchanged
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.field_errors import list_invalid
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -43,7 +43,7 @@ def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     bound = new.get("status", {}).get("phase") == "Bound"
     errors: list[FieldError] = []
-    if not same(
+    if not is_same(
         _extract_immutable_claim(spec, before, bound=bound), _extract_immutable_claim(before, before, bound=bound)
     ):
         errors.append(fe.forbidden("spec", _CLAIM_FROZEN))
@@ -55,7 +55,7 @@ def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
     if sizes[0] < sizes[1] and sizes[0] <= capacity:
         detail = "field can not be less than status.capacity"
         errors.append(fe.forbidden("spec.resources.requests.storage", detail))
-    return [*errors, *immutable_errors("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))]
+    return [*errors, *validate_unchanged("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))]
 
 
 def _extract_immutable_claim(spec: Json, before: Json, *, bound: bool) -> Json:
@@ -70,12 +70,12 @@ def _extract_immutable_claim(spec: Json, before: Json, *, bound: bool) -> Json:
     return frozen
 
 
-def volume_errors(obj: Json) -> list[FieldError]:
+def validate_volume(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     modes = spec.get("accessModes", [])
     errors = [] if modes else [fe.required("spec.accessModes")]
-    errors += access_mode_errors(modes, "spec.accessModes")
-    errors += _capacity_errors(spec.get("capacity", {}))
+    errors += validate_access_modes(modes, "spec.accessModes")
+    errors += _validate_capacity(spec.get("capacity", {}))
     policy = spec.get("persistentVolumeReclaimPolicy", "")
     if policy and policy not in _RECLAIM_POLICIES:
         errors.append(fe.not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES))
@@ -85,16 +85,16 @@ def volume_errors(obj: Json) -> list[FieldError]:
             detail = "must specify required node constraints"
             errors.append(fe.required("spec.nodeAffinity.required", detail))
         else:
-            errors += node_selector_errors(required, "spec.nodeAffinity.required")
-    errors += _volume_source_errors(spec)
+            errors += validate_node_selector(required, "spec.nodeAffinity.required")
+    errors += _validate_volume_source(spec)
     if spec.get("storageClassName"):
-        errors += invalid_each("spec.storageClassName", spec["storageClassName"], find_subdomain_problems)
+        errors += list_invalid("spec.storageClassName", spec["storageClassName"], find_subdomain_problems)
     if spec.get("volumeMode", "Block") not in VOLUME_MODES:
         errors.append(fe.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
     return errors
 
 
-def _capacity_errors(capacity: Json) -> list[FieldError]:
+def _validate_capacity(capacity: Json) -> list[FieldError]:
     errors = [] if capacity else [fe.required("spec.capacity")]
     if "storage" not in capacity or len(capacity) > 1:
         # A nil map is shown as null.
@@ -108,7 +108,7 @@ def _capacity_errors(capacity: Json) -> list[FieldError]:
     return errors
 
 
-def _volume_source_errors(spec: Json) -> list[FieldError]:
+def _validate_volume_source(spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     found = False
     for name, shown, check in _SOURCES:
@@ -131,14 +131,14 @@ def _volume_source_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-def _local(source: Json, path: str) -> list[FieldError]:
+def _validate_local(source: Json, path: str) -> list[FieldError]:
     if not source.get("path"):
         return [fe.required(f"{path}.path")]
-    return references.backstep_errors(source["path"], f"{path}.path")
+    return references.validate_no_backsteps(source["path"], f"{path}.path")
 
 
-def _csi(source: Json, path: str) -> list[FieldError]:
-    errors = volumes.csi_driver_errors(source.get("driver", ""), f"{path}.driver")
+def _validate_csi(source: Json, path: str) -> list[FieldError]:
+    errors = volumes.validate_csi_driver(source.get("driver", ""), f"{path}.driver")
     errors += volumes.needs("volumeHandle")(source, path)
     for field in (
         "controllerPublishSecretRef",
@@ -147,58 +147,58 @@ def _csi(source: Json, path: str) -> list[FieldError]:
         "nodeExpandSecretRef",
     ):
         if field in source:
-            errors += _secret_ref_errors(source[field], f"{path}.{field}")
+            errors += _validate_secret_ref(source[field], f"{path}.{field}")
     return errors
 
 
-def _secret_ref_errors(ref: Json, path: str) -> list[FieldError]:
+def _validate_secret_ref(ref: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for field, rule in (("name", find_subdomain_problems), ("namespace", find_dns1123_label_problems)):
         value = ref.get(field, "")
-        errors += invalid_each(f"{path}.{field}", value, rule) if value else [fe.required(f"{path}.{field}")]
+        errors += list_invalid(f"{path}.{field}", value, rule) if value else [fe.required(f"{path}.{field}")]
     return errors
 
 
 _SOURCES: Final = (
-    ("hostPath", "hostPath", volumes.host_path),
-    ("gcePersistentDisk", "persistentDisk", volumes.disk("pdName")),
-    ("awsElasticBlockStore", "awsElasticBlockStore", volumes.disk("volumeID")),
+    ("hostPath", "hostPath", volumes.validate_host_path),
+    ("gcePersistentDisk", "persistentDisk", volumes.build_disk_validator("pdName")),
+    ("awsElasticBlockStore", "awsElasticBlockStore", volumes.build_disk_validator("volumeID")),
     ("glusterfs", "glusterfs", volumes.needs("endpoints", "path")),
-    ("flocker", "flocker", volumes.flocker),
-    ("nfs", "nfs", volumes.nfs),
+    ("flocker", "flocker", volumes.validate_flocker),
+    ("nfs", "nfs", volumes.validate_nfs),
     ("rbd", "rbd", volumes.needs("monitors", "image")),
     ("quobyte", "quobyte", volumes.needs("registry", "volume")),
     ("cephfs", "cephfs", volumes.needs("monitors")),
     ("iscsi", "iscsi", volumes.needs("targetPortal", "iqn")),
     ("cinder", "cinder", volumes.needs("volumeID")),
-    ("fc", "fc", volumes.fibre_channel),
-    ("flexVolume", "flexVolume", volumes.flex),
+    ("fc", "fc", volumes.validate_fibre_channel),
+    ("flexVolume", "flexVolume", volumes.validate_flex),
     ("azureFile", "azureFile", volumes.needs("secretName", "shareName")),
     ("vsphereVolume", "vsphereVolume", volumes.needs("volumePath")),
     ("photonPersistentDisk", "photonPersistentDisk", volumes.needs("pdID")),
     ("portworxVolume", "portworxVolume", volumes.needs("volumeID")),
     ("azureDisk", "azureDisk", volumes.needs("diskName", "diskURI")),
     ("scaleIO", "scaleIO", volumes.needs("gateway", "system", "volumeName")),
-    ("local", "local", _local),
+    ("local", "local", _validate_local),
     ("storageos", "storageos", volumes.needs("volumeName")),
-    ("csi", "csi", _csi),
+    ("csi", "csi", _validate_csi),
 )
 
 
-def volume_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_volume_update(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
     errors: list[FieldError] = []
-    if any(not same(spec.get(name), before.get(name)) for name, _, _ in _SOURCES):
+    if any(not is_same(spec.get(name), before.get(name)) for name, _, _ in _SOURCES):
         detail = "spec.persistentvolumesource is immutable after creation"
         errors.append(fe.forbidden("spec.persistentvolumesource", detail))
-    errors += immutable_errors("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
-    if "nodeAffinity" in before and not same(spec.get("nodeAffinity"), before["nodeAffinity"]):
+    errors += validate_unchanged("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+    if "nodeAffinity" in before and not is_same(spec.get("nodeAffinity"), before["nodeAffinity"]):
         detail = "field is immutable, except for updating from beta label to GA"
         errors.append(fe.invalid("nodeAffinity", spec.get("nodeAffinity"), detail))
     return errors
 
 
-def class_errors(obj: Json) -> list[FieldError]:
+def validate_class(obj: Json) -> list[FieldError]:
     provisioner = obj.get("provisioner", "")
     errors = [] if provisioner else [fe.required("provisioner")]
     errors += [
@@ -206,7 +206,7 @@ def class_errors(obj: Json) -> list[FieldError]:
         for problem in find_qualified_name_problems(provisioner.lower())
         if provisioner
     ]
-    errors += _parameter_errors(obj.get("parameters", {}))
+    errors += _validate_parameters(obj.get("parameters", {}))
     if obj.get("reclaimPolicy", "Delete") not in _RECLAIM_POLICIES:
         errors.append(fe.not_supported("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain")))
     mode = obj.get("volumeBindingMode", "Immediate")
@@ -215,7 +215,7 @@ def class_errors(obj: Json) -> list[FieldError]:
     return errors
 
 
-def _parameter_errors(parameters: Json) -> list[FieldError]:
+def _validate_parameters(parameters: Json) -> list[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
         return [fe.too_long("parameters", _MOST_PARAMETERS)]
     errors = [fe.invalid("parameters", "", "field can not be empty.")] if "" in parameters else []
@@ -224,22 +224,25 @@ def _parameter_errors(parameters: Json) -> list[FieldError]:
     return errors
 
 
-def class_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_class_update(new: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     if new.get("parameters", {}) != old.get("parameters", {}):
         errors.append(fe.forbidden("parameters", "updates to parameters are forbidden."))
     if new.get("provisioner") != old.get("provisioner"):
         errors.append(fe.forbidden("provisioner", "updates to provisioner are forbidden."))
-    errors += immutable_errors("reclaimPolicy", new.get("reclaimPolicy"), old.get("reclaimPolicy"))
-    return [*errors, *immutable_errors("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))]
+    errors += validate_unchanged("reclaimPolicy", new.get("reclaimPolicy"), old.get("reclaimPolicy"))
+    return [
+        *errors,
+        *validate_unchanged("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode")),
+    ]
 
 
-def csi_node_errors(obj: Json) -> list[FieldError]:
+def validate_csi_node(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     names: set[str] = set()
     for position, driver in enumerate(obj.get("spec", {}).get("drivers", [])):
         here, name = f"spec.drivers[{position}]", driver.get("name", "")
-        errors += volumes.csi_driver_errors(name, f"{here}.name")
+        errors += volumes.validate_csi_driver(name, f"{here}.name")
         if not driver.get("nodeID"):
             errors.append(fe.required(f"{here}.nodeID"))
         count = driver.get("allocatable", {}).get("count", 0)
@@ -250,6 +253,6 @@ def csi_node_errors(obj: Json) -> list[FieldError]:
         names.add(name)
         for key in driver.get("topologyKeys", []):
             errors += (
-                invalid_each(f"{here}.topologyKeys", key, find_qualified_name_problems) if key else [fe.required(here)]
+                list_invalid(f"{here}.topologyKeys", key, find_qualified_name_problems) if key else [fe.required(here)]
             )
     return errors

@@ -52,11 +52,11 @@ def find_underscored_subdomain_problems(value: str) -> list[str]:
     return problems
 
 
-def port_number_problems(value: int) -> list[str]:
+def find_port_number_problems(value: int) -> list[str]:
     return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
 
 
-def port_name_problems(value: str) -> list[str]:
+def find_port_name_problems(value: str) -> list[str]:
     problems = ["must be no more than 15 characters"] if count_bytes(value) > 15 else []
     if not _PORT_NAME.fullmatch(value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -69,17 +69,17 @@ def port_name_problems(value: str) -> list[str]:
     return problems
 
 
-def port_problems(value: int | str) -> list[str]:
-    return port_name_problems(value) if isinstance(value, str) else port_number_problems(value)
+def find_port_problems(value: int | str) -> list[str]:
+    return find_port_name_problems(value) if isinstance(value, str) else find_port_number_problems(value)
 
 
-def env_name_problems(value: str) -> list[str]:
+def find_env_name_problems(value: str) -> list[str]:
     if all(" " <= character <= "~" and character != "=" for character in value):
         return []
     return [_ENV_NAME_RULE]
 
 
-def config_key_problems(value: str) -> list[str]:
+def find_config_key_problems(value: str) -> list[str]:
     problems = ["must be no more than 253 characters"] if count_bytes(value) > 253 else []
     if not _CONFIG_KEY.fullmatch(value):
         problems.append(_CONFIG_KEY_RULE)
@@ -92,33 +92,33 @@ def config_key_problems(value: str) -> list[str]:
     return problems
 
 
-def percent_problems(value: str) -> list[str]:
+def find_percent_problems(value: str) -> list[str]:
     return [] if _PERCENT.fullmatch(value) else [_PERCENT_RULE]
 
 
-def http_header_problems(value: str) -> list[str]:
+def find_http_header_problems(value: str) -> list[str]:
     return [] if _HTTP_HEADER.fullmatch(value) else [_HTTP_HEADER_RULE]
 
 
-def domain_prefixed_path_errors(path: str, value: str) -> list[fe.FieldError]:
+def validate_domain_prefixed_path(path: str, value: str) -> list[fe.FieldError]:
     """`example.com/name`: the name of the controller that manages a Job."""
     if not value:
         return [fe.required(path)]
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [fe.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = fe.invalid_each(path, host, find_subdomain_problems)
+    errors = fe.list_invalid(path, host, find_subdomain_problems)
     if not _HTTP_PATH.fullmatch(rest):
         rule = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
         errors.append(fe.invalid(path, rest, rule))
     return errors
 
 
-def ip_errors(path: str, value: str) -> list[fe.FieldError]:
+def validate_ip(path: str, value: str) -> list[fe.FieldError]:
     return [] if parse_ip(value) else [fe.invalid(path, value, _IP_RULE)]
 
 
-def cidr_errors(path: str, value: str) -> list[fe.FieldError]:
+def validate_cidr(path: str, value: str) -> list[fe.FieldError]:
     address, slash, bits = value.partition("/")
     parsed = parse_ip(address)
     fits = (
@@ -138,5 +138,5 @@ def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
         return None
 
 
-def inclusive_range(low: int, high: int) -> str:
+def format_inclusive_range(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"

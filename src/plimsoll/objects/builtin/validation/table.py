@@ -41,11 +41,11 @@ NOT_OURS: Final = frozenset({("apiextensions.k8s.io/v1", "CustomResourceDefiniti
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 
 
-def _nothing(_obj: Json) -> list[FieldError]:
+def _accept_object(_obj: Json) -> list[FieldError]:
     return []
 
 
-def _anything_may_change(_new: Json, _old: Json) -> list[FieldError]:
+def _accept_update(_new: Json, _old: Json) -> list[FieldError]:
     return []
 
 
@@ -58,9 +58,9 @@ class KindRules(Value):
 
     namespaced: bool = True
     name_rule: Callable[[str], list[str]] = find_subdomain_problems
-    valid: Callable[[Json], list[FieldError]] = _nothing
+    valid: Callable[[Json], list[FieldError]] = _accept_object
     create: Callable[[Json], list[FieldError]] | None = None
-    update: Callable[[Json, Json], list[FieldError]] = _anything_may_change
+    update: Callable[[Json, Json], list[FieldError]] = _accept_update
     spec_first: bool = False
     # A pod's update rules ask for a valid pod themselves, in their own order.
     update_is_all: bool = False
@@ -68,63 +68,67 @@ class KindRules(Value):
 
 _RULES: Final[dict[tuple[str, str], KindRules]] = {
     ("v1", "Pod"): KindRules(valid=pods.create_errors, update=pods.update_errors, update_is_all=True),
-    ("v1", "PodTemplate"): KindRules(valid=pods.pod_template_create_errors),
-    ("v1", "ReplicationController"): KindRules(valid=workloads.controller_errors),
-    ("apps/v1", "Deployment"): KindRules(valid=workloads.deployment_errors, update=workloads.selector_update_errors),
-    ("apps/v1", "ReplicaSet"): KindRules(valid=workloads.replica_set_errors, update=workloads.selector_update_errors),
-    ("apps/v1", "DaemonSet"): KindRules(valid=workloads.daemon_set_errors, update=workloads.selector_update_errors),
+    ("v1", "PodTemplate"): KindRules(valid=pods.validate_pod_template_create),
+    ("v1", "ReplicationController"): KindRules(valid=workloads.validate_controller),
+    ("apps/v1", "Deployment"): KindRules(
+        valid=workloads.validate_deployment, update=workloads.validate_selector_update
+    ),
+    ("apps/v1", "ReplicaSet"): KindRules(
+        valid=workloads.validate_replica_set, update=workloads.validate_selector_update
+    ),
+    ("apps/v1", "DaemonSet"): KindRules(valid=workloads.validate_daemon_set, update=workloads.validate_selector_update),
     ("apps/v1", "StatefulSet"): KindRules(
         name_rule=find_dns1123_label_problems,
-        valid=workloads.stateful_set_errors,
-        update=workloads.stateful_set_update_errors,
+        valid=workloads.validate_stateful_set,
+        update=workloads.validate_stateful_set_update,
     ),
     ("apps/v1", "ControllerRevision"): KindRules(
-        valid=workloads.revision_errors, update=workloads.revision_update_errors
+        valid=workloads.validate_revision, update=workloads.validate_revision_update
     ),
-    ("batch/v1", "Job"): KindRules(valid=jobs.job_errors, update=jobs.job_update_errors),
-    ("batch/v1", "CronJob"): KindRules(valid=jobs.cron_job_errors, create=jobs.cron_job_create_errors),
+    ("batch/v1", "Job"): KindRules(valid=jobs.validate_job, update=jobs.validate_job_update),
+    ("batch/v1", "CronJob"): KindRules(valid=jobs.validate_cron_job, create=jobs.validate_cron_job_create),
     ("v1", "Service"): KindRules(
-        name_rule=find_dns1035_label_problems, valid=services.service_errors, update=services.service_update_errors
+        name_rule=find_dns1035_label_problems, valid=services.validate_service, update=services.validate_service_update
     ),
-    ("v1", "ConfigMap"): KindRules(valid=core.config_map_errors, update=core.config_map_update_errors),
-    ("v1", "Secret"): KindRules(valid=core.secret_errors, update=core.secret_update_errors),
+    ("v1", "ConfigMap"): KindRules(valid=core.validate_config_map, update=core.validate_config_map_update),
+    ("v1", "Secret"): KindRules(valid=core.validate_secret, update=core.validate_secret_update),
     ("v1", "Namespace"): KindRules(
-        namespaced=False, name_rule=find_dns1123_label_problems, create=core.namespace_errors
+        namespaced=False, name_rule=find_dns1123_label_problems, create=core.validate_namespace
     ),
-    ("v1", "Node"): KindRules(namespaced=False, valid=nodes.node_errors, update=nodes.node_update_errors),
+    ("v1", "Node"): KindRules(namespaced=False, valid=nodes.validate_node, update=nodes.validate_node_update),
     ("v1", "PersistentVolume"): KindRules(
-        namespaced=False, valid=storage.volume_errors, update=storage.volume_update_errors
+        namespaced=False, valid=storage.validate_volume, update=storage.validate_volume_update
     ),
     ("v1", "PersistentVolumeClaim"): KindRules(valid=storage.claim_errors, update=storage.claim_update_errors),
     ("v1", "LimitRange"): KindRules(valid=quotas.limit_range_errors),
-    ("v1", "ResourceQuota"): KindRules(valid=quotas.quota_errors, update=quotas.quota_update_errors),
+    ("v1", "ResourceQuota"): KindRules(valid=quotas.validate_quota, update=quotas.validate_quota_update),
     ("storage.k8s.io/v1", "StorageClass"): KindRules(
-        namespaced=False, valid=storage.class_errors, update=storage.class_update_errors
+        namespaced=False, valid=storage.validate_class, update=storage.validate_class_update
     ),
-    ("storage.k8s.io/v1", "CSINode"): KindRules(namespaced=False, valid=storage.csi_node_errors),
+    ("storage.k8s.io/v1", "CSINode"): KindRules(namespaced=False, valid=storage.validate_csi_node),
     ("storage.k8s.io/v1", "CSIDriver"): KindRules(namespaced=False),
     ("storage.k8s.io/v1", "VolumeAttachment"): KindRules(namespaced=False),
     ("scheduling.k8s.io/v1", "PriorityClass"): KindRules(
         namespaced=False,
-        valid=priority_classes.priority_class_errors,
-        update=priority_classes.priority_class_update_errors,
+        valid=priority_classes.validate_priority_class,
+        update=priority_classes.validate_priority_class_update,
     ),
     ("policy/v1", "PodDisruptionBudget"): KindRules(
-        name_rule=find_path_segment_problems, valid=pdbs.budget_errors, spec_first=True
+        name_rule=find_path_segment_problems, valid=pdbs.validate_budget, spec_first=True
     ),
-    ("coordination.k8s.io/v1", "Lease"): KindRules(valid=leases.lease_errors, update=leases.lease_update_errors),
-    (_RBAC, "Role"): KindRules(name_rule=find_path_segment_problems, valid=rbac.role_errors),
+    ("coordination.k8s.io/v1", "Lease"): KindRules(valid=leases.validate_lease, update=leases.validate_lease_update),
+    (_RBAC, "Role"): KindRules(name_rule=find_path_segment_problems, valid=rbac.validate_role),
     (_RBAC, "ClusterRole"): KindRules(
-        namespaced=False, name_rule=find_path_segment_problems, valid=rbac.cluster_role_errors
+        namespaced=False, name_rule=find_path_segment_problems, valid=rbac.validate_cluster_role
     ),
     (_RBAC, "RoleBinding"): KindRules(
-        name_rule=find_path_segment_problems, valid=rbac.role_binding_errors, update=rbac.binding_update_errors
+        name_rule=find_path_segment_problems, valid=rbac.validate_role_binding, update=rbac.validate_binding_update
     ),
     (_RBAC, "ClusterRoleBinding"): KindRules(
         namespaced=False,
         name_rule=find_path_segment_problems,
-        valid=rbac.cluster_role_binding_errors,
-        update=rbac.binding_update_errors,
+        valid=rbac.validate_cluster_role_binding,
+        update=rbac.validate_binding_update,
     ),
     ("v1", "Event"): KindRules(name_rule=find_path_segment_problems),
     ("events.k8s.io/v1", "Event"): KindRules(name_rule=find_path_segment_problems),
@@ -146,5 +150,5 @@ REVIEWS: Final = frozenset(
 )
 
 
-def rules_for(api_version: str, kind: str) -> KindRules:
+def find_rules(api_version: str, kind: str) -> KindRules:
     return _RULES.get((api_version, kind), KindRules())

@@ -12,10 +12,10 @@ from plimsoll.core.names import count_bytes, find_dns1123_label_problems, find_s
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.validation import references
 from plimsoll.objects.builtin.validation.claims import claim_spec_errors
-from plimsoll.objects.builtin.validation.syntax import inclusive_range
+from plimsoll.objects.builtin.validation.syntax import format_inclusive_range
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.admission import metadata_checks
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ _DOWNWARD_FIELDS: Final = (
 )
 
 
-def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tuple[dict[str, Json], list[FieldError]]:
+def validate_volumes(volumes: list[Json], path: str, *, pod_name: str = "") -> tuple[dict[str, Json], list[FieldError]]:
     """The usable volumes by name, and what is wrong with the others."""
     usable: dict[str, Json] = {}
     errors: list[FieldError] = []
@@ -69,9 +69,9 @@ def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tupl
     )
     for position, volume in enumerate(volumes):
         here, name = f"{path}[{position}]", volume.get("name", "")
-        found = _source_errors(volume, here, pod_name=pod_name)
+        found = _validate_source(volume, here, pod_name=pod_name)
         found += (
-            invalid_each(f"{here}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{here}.name")]
+            list_invalid(f"{here}.name", name, find_dns1123_label_problems) if name else [fe.required(f"{here}.name")]
         )
         if name in usable:
             found.append(fe.duplicate(f"{here}.name", name))
@@ -85,7 +85,7 @@ def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tupl
     return usable, errors
 
 
-def _source_errors(volume: Json, path: str, *, pod_name: str) -> list[FieldError]:
+def _validate_source(volume: Json, path: str, *, pod_name: str) -> list[FieldError]:
     errors: list[FieldError] = []
     found = False
     for name, shown, check in _SOURCES:
@@ -119,96 +119,96 @@ def needs(*fields: str) -> Callable[[Json, str], list[FieldError]]:
     return check
 
 
-def _empty_dir(source: Json, path: str) -> list[FieldError]:
+def _validate_empty_dir(source: Json, path: str) -> list[FieldError]:
     if Quantity.parse(source.get("sizeLimit", "0")).nano < 0:
         return [fe.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
 
 
-def host_path(source: Json, path: str) -> list[FieldError]:
+def validate_host_path(source: Json, path: str) -> list[FieldError]:
     if not source.get("path"):
         return [fe.required(f"{path}.path")]
-    errors = references.backstep_errors(source["path"], f"{path}.path")
+    errors = references.validate_no_backsteps(source["path"], f"{path}.path")
     if source.get("type", "") not in _HOST_PATH_TYPES:
         errors.append(fe.not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES))
     return errors
 
 
-def _git_repo(source: Json, path: str) -> list[FieldError]:
+def _validate_git_repo(source: Json, path: str) -> list[FieldError]:
     errors = needs("repository")(source, path)
-    return [*errors, *references.descending_path_errors(source.get("directory", ""), f"{path}.directory")]
+    return [*errors, *references.validate_descending_path(source.get("directory", ""), f"{path}.directory")]
 
 
-def disk(id_field: str) -> Callable[[Json, str], list[FieldError]]:
+def build_disk_validator(id_field: str) -> Callable[[Json, str], list[FieldError]]:
     """A cloud's disk with partitions."""
 
     def check(source: Json, path: str) -> list[FieldError]:
         errors = needs(id_field)(source, path)
         partition = source.get("partition", 0)
         if not 0 <= partition <= 255:
-            errors.append(fe.invalid(f"{path}.partition", partition, inclusive_range(1, 255)))
+            errors.append(fe.invalid(f"{path}.partition", partition, format_inclusive_range(1, 255)))
         return errors
 
     return check
 
 
-def nfs(source: Json, path: str) -> list[FieldError]:
+def validate_nfs(source: Json, path: str) -> list[FieldError]:
     errors = needs("server", "path")(source, path)
     if not source.get("path", "").startswith("/"):
         errors.append(fe.invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
     return errors
 
 
-def _mode_errors(source: Json, path: str, field: str = "defaultMode") -> list[FieldError]:
+def _validate_mode(source: Json, path: str, field: str = "defaultMode") -> list[FieldError]:
     mode = source.get(field, 0)
     return [] if 0 <= mode <= 0o777 else [fe.invalid(f"{path}.{field}", mode, _MODE_RULE)]
 
 
-def _files_from(name_field: str) -> Callable[[Json, str], list[FieldError]]:
+def _build_files_validator(name_field: str) -> Callable[[Json, str], list[FieldError]]:
     """A Secret or ConfigMap as files."""
 
     def check(source: Json, path: str) -> list[FieldError]:
-        errors = [*needs(name_field)(source, path), *_mode_errors(source, path)]
+        errors = [*needs(name_field)(source, path), *_validate_mode(source, path)]
         for position, item in enumerate(source.get("items", [])):
-            errors += _key_to_path_errors(item, f"{path}.items[{position}]")
+            errors += _validate_key_to_path(item, f"{path}.items[{position}]")
         return errors
 
     return check
 
 
-def _key_to_path_errors(item: Json, path: str) -> list[FieldError]:
+def _validate_key_to_path(item: Json, path: str) -> list[FieldError]:
     errors = needs("key", "path")(item, path)
-    errors += references.non_reserved_path_errors(item.get("path", ""), f"{path}.path")
-    return [*errors, *_mode_errors(item, path, "mode")]
+    errors += references.validate_non_reserved_path(item.get("path", ""), f"{path}.path")
+    return [*errors, *_validate_mode(item, path, "mode")]
 
 
-def _downward(source: Json, path: str) -> list[FieldError]:
-    errors = _mode_errors(source, path)
+def _validate_downward(source: Json, path: str) -> list[FieldError]:
+    errors = _validate_mode(source, path)
     for item in source.get("items", []):
-        errors += _downward_file_errors(item, path)
+        errors += _validate_downward_file(item, path)
     return errors
 
 
-def _downward_file_errors(item: Json, path: str) -> list[FieldError]:
+def _validate_downward_file(item: Json, path: str) -> list[FieldError]:
     """The path has no index, as in Kubernetes."""
     errors = needs("path")(item, path)
-    errors += references.non_reserved_path_errors(item.get("path", ""), f"{path}.path")
+    errors += references.validate_non_reserved_path(item.get("path", ""), f"{path}.path")
     if "fieldRef" in item:
-        errors += references.field_ref_errors(item["fieldRef"], f"{path}.fieldRef", _DOWNWARD_FIELDS)
+        errors += references.validate_field_ref(item["fieldRef"], f"{path}.fieldRef", _DOWNWARD_FIELDS)
         if "resourceFieldRef" in item:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
             errors.append(fe.invalid(path, "resource", detail))
     elif "resourceFieldRef" in item:
-        errors += references.resource_ref_errors(
+        errors += references.validate_resource_ref(
             item["resourceFieldRef"], f"{path}.resourceFieldRef", needs_container=True
         )
     else:
         errors.append(fe.required(path, "one of fieldRef and resourceFieldRef is required"))
-    return [*errors, *_mode_errors(item, path, "mode")]
+    return [*errors, *_validate_mode(item, path, "mode")]
 
 
 def _check_projected(source: Json, path: str) -> list[FieldError]:
-    errors = _mode_errors(source, path)
+    errors = _validate_mode(source, path)
     taken: set[str] = set()
     for position, projection in enumerate(source.get("sources", [])):
         here = f"{path}.sources[{position}]"
@@ -216,10 +216,10 @@ def _check_projected(source: Json, path: str) -> list[FieldError]:
             if name in projection:
                 errors += _check_projected_keys(projection[name], f"{here}.{name}", root=path, taken=taken)
         for item in projection.get("downwardAPI", {}).get("items", []):
-            errors += _downward_file_errors(item, f"{here}.downwardAPI")
+            errors += _validate_downward_file(item, f"{here}.downwardAPI")
             errors += _check_taken_paths(item.get("path", ""), item.get("path", ""), root=path, taken=taken)
         if "serviceAccountToken" in projection:
-            errors += _token_errors(projection["serviceAccountToken"], f"{here}.serviceAccountToken", root=path)
+            errors += _validate_token(projection["serviceAccountToken"], f"{here}.serviceAccountToken", root=path)
         if len(projection) > 1:
             errors.append(fe.forbidden(here, "may not specify more than 1 volume type per source"))
     return errors
@@ -228,7 +228,7 @@ def _check_projected(source: Json, path: str) -> list[FieldError]:
 def _check_projected_keys(source: Json, path: str, *, root: str, taken: set[str]) -> list[FieldError]:
     errors = needs("name")(source, path)
     for position, item in enumerate(source.get("items", [])):
-        errors += _key_to_path_errors(item, f"{path}.items[{position}]")
+        errors += _validate_key_to_path(item, f"{path}.items[{position}]")
         errors += _check_taken_paths(item.get("path", ""), source.get("name", ""), root=root, taken=taken)
     return errors
 
@@ -240,7 +240,7 @@ def _check_taken_paths(file: str, shown: str, *, root: str, taken: set[str]) -> 
     return []
 
 
-def _token_errors(source: Json, path: str, *, root: str) -> list[FieldError]:
+def _validate_token(source: Json, path: str, *, root: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seconds = source.get("expirationSeconds", 0)
     if seconds < 600:
@@ -252,27 +252,27 @@ def _token_errors(source: Json, path: str, *, root: str) -> list[FieldError]:
         errors.append(fe.invalid(f"{path}.expirationSeconds", seconds, detail))
     if not source.get("path"):
         return [*errors, fe.required(f"{root}.path")]
-    return [*errors, *references.non_reserved_path_errors(source["path"], f"{root}.path")]
+    return [*errors, *references.validate_non_reserved_path(source["path"], f"{root}.path")]
 
 
-def csi_driver_errors(driver: str, path: str) -> list[FieldError]:
+def validate_csi_driver(driver: str, path: str) -> list[FieldError]:
     errors = [] if driver else [fe.required(path)]
     if count_bytes(driver) > 63:
         errors.append(fe.too_long(path, 63))
     return [*errors, *(fe.invalid(path, driver, problem) for problem in find_subdomain_problems(driver.lower()))]
 
 
-def _csi(source: Json, path: str) -> list[FieldError]:
-    errors = csi_driver_errors(source.get("driver", ""), f"{path}.driver")
+def _validate_csi(source: Json, path: str) -> list[FieldError]:
+    errors = validate_csi_driver(source.get("driver", ""), f"{path}.driver")
     if "nodePublishSecretRef" in source:
         name = source["nodePublishSecretRef"].get("name", "")
         if not name:
             return [*errors, fe.required(f"{path}.nodePublishSecretRef.name")]
-        errors += invalid_each(f"{path}.name", name, find_subdomain_problems)
+        errors += list_invalid(f"{path}.name", name, find_subdomain_problems)
     return errors
 
 
-def flocker(source: Json, path: str) -> list[FieldError]:
+def validate_flocker(source: Json, path: str) -> list[FieldError]:
     name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
     errors: list[FieldError] = []
     if not name and not uuid:
@@ -285,12 +285,12 @@ def flocker(source: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _ephemeral(source: Json, path: str) -> list[FieldError]:
+def _validate_ephemeral(source: Json, path: str) -> list[FieldError]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [fe.required(f"{path}.volumeClaimTemplate")]
     here, meta = f"{path}.volumeClaimTemplate", template.get("metadata", {})
-    errors = metadata_checks.annotation_errors(meta.get("annotations", {}), f"{here}.metadata.annotations")
+    errors = metadata_checks.validate_annotations(meta.get("annotations", {}), f"{here}.metadata.annotations")
     errors += metadata_checks.label_errors(meta.get("labels", {}), f"{here}.metadata.labels")
     errors += [
         fe.forbidden(f"{here}.metadata.{field}", "cannot be set")
@@ -300,7 +300,7 @@ def _ephemeral(source: Json, path: str) -> list[FieldError]:
     return [*errors, *claim_spec_errors(template.get("spec", {}), f"{here}.spec")]
 
 
-def flex(source: Json, path: str) -> list[FieldError]:
+def validate_flex(source: Json, path: str) -> list[FieldError]:
     errors = needs("driver")(source, path)
     for option in source.get("options", {}):
         prefix = f".{option.partition('/')[0].lower()}"
@@ -310,7 +310,7 @@ def flex(source: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def fibre_channel(source: Json, path: str) -> list[FieldError]:
+def validate_fibre_channel(source: Json, path: str) -> list[FieldError]:
     targets, ids, lun = source.get("targetWWNs", []), source.get("wwids", []), source.get("lun")
     errors: list[FieldError] = []
     if not targets and not ids:
@@ -322,36 +322,36 @@ def fibre_channel(source: Json, path: str) -> list[FieldError]:
     if targets and lun is None:
         errors.append(fe.required(f"{path}.lun", "lun is required if targetWWNs is specified"))
     elif targets and not 0 <= (lun or 0) <= 255:
-        errors.append(fe.invalid(f"{path}.lun", lun, inclusive_range(0, 255)))
+        errors.append(fe.invalid(f"{path}.lun", lun, format_inclusive_range(0, 255)))
     return errors
 
 
-def anything(_source: Json, _path: str) -> list[FieldError]:
+def accept_source(_source: Json, _path: str) -> list[FieldError]:
     """A source whose inner rules are not checked here; `docs/reference/built-in-validation.md` lists them."""
     return []
 
 
 # (field, name in the path of its errors, rule), in the order of Kubernetes; the first that is set counts.
 _SOURCES: Final = (
-    ("emptyDir", "emptyDir", _empty_dir),
-    ("hostPath", "hostPath", host_path),
-    ("gitRepo", "gitRepo", _git_repo),
-    ("gcePersistentDisk", "persistentDisk", disk("pdName")),
-    ("awsElasticBlockStore", "awsElasticBlockStore", disk("volumeID")),
-    ("secret", "secret", _files_from("secretName")),
-    ("nfs", "nfs", nfs),
+    ("emptyDir", "emptyDir", _validate_empty_dir),
+    ("hostPath", "hostPath", validate_host_path),
+    ("gitRepo", "gitRepo", _validate_git_repo),
+    ("gcePersistentDisk", "persistentDisk", build_disk_validator("pdName")),
+    ("awsElasticBlockStore", "awsElasticBlockStore", build_disk_validator("volumeID")),
+    ("secret", "secret", _build_files_validator("secretName")),
+    ("nfs", "nfs", validate_nfs),
     ("iscsi", "iscsi", needs("targetPortal", "iqn")),
     ("glusterfs", "glusterfs", needs("endpoints", "path")),
-    ("flocker", "flocker", flocker),
+    ("flocker", "flocker", validate_flocker),
     ("persistentVolumeClaim", "persistentVolumeClaim", needs("claimName")),
     ("rbd", "rbd", needs("monitors", "image")),
     ("cinder", "cinder", needs("volumeID")),
     ("cephfs", "cephfs", needs("monitors")),
     ("quobyte", "quobyte", needs("registry", "volume")),
-    ("downwardAPI", "downwardAPI", _downward),
-    ("fc", "fc", fibre_channel),
-    ("flexVolume", "flexVolume", flex),
-    ("configMap", "configMap", _files_from("name")),
+    ("downwardAPI", "downwardAPI", _validate_downward),
+    ("fc", "fc", validate_fibre_channel),
+    ("flexVolume", "flexVolume", validate_flex),
+    ("configMap", "configMap", _build_files_validator("name")),
     ("azureFile", "azureFile", needs("secretName", "shareName")),
     ("vsphereVolume", "vsphereVolume", needs("volumePath")),
     ("photonPersistentDisk", "photonPersistentDisk", needs("pdID")),
@@ -360,9 +360,9 @@ _SOURCES: Final = (
     ("storageos", "storageos", needs("volumeName")),
     ("projected", "projected", _check_projected),
     ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
-    ("csi", "csi", _csi),
-    ("ephemeral", "ephemeral", _ephemeral),
-    ("image", "image", anything),
+    ("csi", "csi", _validate_csi),
+    ("ephemeral", "ephemeral", _validate_ephemeral),
+    ("image", "image", accept_source),
 )
 # Where Kubernetes misspells the field it forbids.
 _FORBIDDEN_AS: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}

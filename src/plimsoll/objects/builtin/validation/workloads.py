@@ -15,14 +15,14 @@ from plimsoll.objects.builtin.validation.affinity import label_selector_errors
 from plimsoll.objects.builtin.validation.amounts import (
     count_or_percent_errors,
     is_zero,
-    not_negative_errors,
-    over_all_errors,
+    validate_not_negative,
+    validate_not_over_all,
 )
-from plimsoll.objects.builtin.validation.metadata import immutable_errors
+from plimsoll.objects.builtin.validation.metadata import validate_unchanged
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.field_errors import list_invalid
 from plimsoll.objects.schema.go_text import GoStruct
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -63,21 +63,21 @@ def is_empty(selector: Json) -> bool:
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
-def deployment_errors(obj: Json) -> list[FieldError]:
+def validate_deployment(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
-    errors = not_negative_errors(spec, "spec", "replicas")
+    errors = validate_not_negative(spec, "spec", "replicas")
     errors += _check_selected_template(spec, empty="empty selector is invalid for deployment")
-    errors += _deployment_strategy_errors(spec.get("strategy", {}), "spec.strategy")
-    errors += not_negative_errors(spec, "spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+    errors += _validate_deployment_strategy(spec.get("strategy", {}), "spec.strategy")
+    errors += validate_not_negative(spec, "spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         errors.append(fe.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
     return errors
 
 
-def replica_set_errors(obj: Json) -> list[FieldError]:
+def validate_replica_set(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
-    errors = not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
+    errors = validate_not_negative(spec, "spec", "replicas", "minReadySeconds")
     # Kubernetes prints "deployment" for a ReplicaSet, too.
     return [*errors, *_check_selected_template(spec, empty="empty selector is invalid for deployment")]
 
@@ -97,11 +97,11 @@ def _check_selected_template(spec: Json, *, empty: str) -> list[FieldError]:
         return [*errors, fe.invalid("spec.selector", selector, "invalid label selector")]
     if not selected:
         errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
-    errors += pods.template_errors(template, "spec.template")
-    return [*errors, *_long_running_errors(template.get("spec", {}), kind="ReplicaSet")]
+    errors += pods.validate_template(template, "spec.template")
+    return [*errors, *_validate_long_running(template.get("spec", {}), kind="ReplicaSet")]
 
 
-def _long_running_errors(spec: Json, *, kind: str) -> list[FieldError]:
+def _validate_long_running(spec: Json, *, kind: str) -> list[FieldError]:
     """Pods of these kinds always have the restart policy Always."""
     errors: list[FieldError] = []
     if spec.get("restartPolicy") != "Always":
@@ -113,7 +113,7 @@ def _long_running_errors(spec: Json, *, kind: str) -> list[FieldError]:
     return errors
 
 
-def _deployment_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
+def _validate_deployment_strategy(strategy: Json, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is None:
@@ -128,14 +128,14 @@ def _deployment_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
     errors += count_or_percent_errors(surge, f"{here}.maxSurge")
     if is_zero(unavailable) and is_zero(surge):
         errors.append(fe.invalid(f"{here}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return [*errors, *over_all_errors(unavailable, f"{here}.maxUnavailable")]
+    return [*errors, *validate_not_over_all(unavailable, f"{here}.maxUnavailable")]
 
 
 def _print_strategy(strategy: Json) -> GoStruct:
     return GoStruct(fields={"Type": strategy.get("type", ""), "RollingUpdate": strategy.get("rollingUpdate")})
 
 
-def daemon_set_errors(obj: Json) -> list[FieldError]:
+def validate_daemon_set(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
     errors = label_selector_errors(selector, "spec.selector")
@@ -144,14 +144,14 @@ def daemon_set_errors(obj: Json) -> list[FieldError]:
         errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
     if selector is not None and is_empty(selector):
         errors.append(fe.invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
-    errors += pods.template_errors(template, "spec.template")
-    errors += _long_running_errors(template.get("spec", {}), kind="DaemonSet")
-    errors += not_negative_errors(spec, "spec", "minReadySeconds")
-    errors += _daemon_strategy_errors(spec.get("updateStrategy", {}), "spec.updateStrategy")
-    return [*errors, *not_negative_errors(spec, "spec", "revisionHistoryLimit")]
+    errors += pods.validate_template(template, "spec.template")
+    errors += _validate_long_running(template.get("spec", {}), kind="DaemonSet")
+    errors += validate_not_negative(spec, "spec", "minReadySeconds")
+    errors += _validate_daemon_strategy(spec.get("updateStrategy", {}), "spec.updateStrategy")
+    return [*errors, *validate_not_negative(spec, "spec", "revisionHistoryLimit")]
 
 
-def _daemon_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
+def _validate_daemon_strategy(strategy: Json, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
@@ -163,7 +163,7 @@ def _daemon_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
     for field in ("maxUnavailable", "maxSurge"):
         here = f"{path}.rollingUpdate.{field}"
         errors += count_or_percent_errors(rolling.get(field, 0), here)
-        errors += over_all_errors(rolling.get(field, 0), here)
+        errors += validate_not_over_all(rolling.get(field, 0), here)
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     if not is_zero(unavailable) and not is_zero(surge):
         detail = "may not be set when maxUnavailable is non-zero"
@@ -173,14 +173,14 @@ def _daemon_strategy_errors(strategy: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def stateful_set_errors(obj: Json) -> list[FieldError]:
+def validate_stateful_set(obj: Json) -> list[FieldError]:
     spec = obj.get("spec", {})
-    errors = _stateful_policy_errors(spec)
-    errors += not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
-    errors += not_negative_errors(spec.get("ordinals", {}), "spec.ordinals", "start")
+    errors = _validate_stateful_policy(spec)
+    errors += validate_not_negative(spec, "spec", "replicas", "minReadySeconds")
+    errors += validate_not_negative(spec.get("ordinals", {}), "spec.ordinals", "start")
     if spec.get("serviceName"):
-        errors += invalid_each("spec.serviceName", spec["serviceName"], find_dns1123_label_problems)
-    selector, template = spec.get("selector"), _with_claimed_volumes(spec)
+        errors += list_invalid("spec.serviceName", spec["serviceName"], find_dns1123_label_problems)
+    selector, template = spec.get("selector"), _add_claimed_volumes(spec)
     if selector is None:
         errors.append(fe.required("spec.selector"))
     else:
@@ -194,11 +194,11 @@ def stateful_set_errors(obj: Json) -> list[FieldError]:
     else:
         if not selected:
             errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
-        errors += pods.template_errors(template, "spec.template")
-    return [*errors, *_long_running_errors(template.get("spec", {}), kind="StatefulSet")]
+        errors += pods.validate_template(template, "spec.template")
+    return [*errors, *_validate_long_running(template.get("spec", {}), kind="StatefulSet")]
 
 
-def _stateful_policy_errors(spec: Json) -> list[FieldError]:
+def _validate_stateful_policy(spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     management, strategy = spec.get("podManagementPolicy", ""), spec.get("updateStrategy", {})
     if management not in ("OrderedReady", "Parallel"):
@@ -210,7 +210,7 @@ def _stateful_policy_errors(spec: Json) -> list[FieldError]:
             detail = "only allowed for updateStrategy 'RollingUpdate'"
             errors.append(fe.invalid("spec.updateStrategy.rollingUpdate", rolling, detail))
     elif kind == "RollingUpdate":
-        errors += not_negative_errors(rolling or {}, "spec.updateStrategy.rollingUpdate", "partition")
+        errors += validate_not_negative(rolling or {}, "spec.updateStrategy.rollingUpdate", "partition")
     else:
         detail = "must be 'RollingUpdate' or 'OnDelete'"
         errors.append(fe.invalid("spec.updateStrategy", _print_strategy(strategy), detail))
@@ -222,7 +222,7 @@ def _stateful_policy_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-def _with_claimed_volumes(spec: Json) -> Json:
+def _add_claimed_volumes(spec: Json) -> Json:
     """The template as its pods will be: each claim template becomes a volume of its name."""
     template = spec.get("template", {})
     claims = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates", [])]
@@ -236,39 +236,39 @@ def _with_claimed_volumes(spec: Json) -> Json:
     return {**template, "spec": {**pod, "volumes": [*pod.get("volumes", []), *added]}}
 
 
-def controller_errors(obj: Json) -> list[FieldError]:
+def validate_controller(obj: Json) -> list[FieldError]:
     """A ReplicationController: its selector is a plain map."""
     spec = obj.get("spec", {})
-    errors = not_negative_errors(spec, "spec", "minReadySeconds")
+    errors = validate_not_negative(spec, "spec", "minReadySeconds")
     selector, template = spec.get("selector", {}), spec.get("template")
     if not selector:
         errors.append(fe.required("spec.selector"))
-    errors += not_negative_errors(spec, "spec", "replicas")
+    errors += validate_not_negative(spec, "spec", "replicas")
     if template is None:
         return [*errors, fe.required("spec.template")]
     labels = template.get("metadata", {}).get("labels")
     if any((labels or {}).get(key) != value for key, value in selector.items()):
         errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
-    errors += pods.template_errors(template, "spec.template")
-    return [*errors, *_long_running_errors(template.get("spec", {}), kind="ReplicationController")]
+    errors += pods.validate_template(template, "spec.template")
+    return [*errors, *_validate_long_running(template.get("spec", {}), kind="ReplicationController")]
 
 
-def revision_errors(obj: Json) -> list[FieldError]:
+def validate_revision(obj: Json) -> list[FieldError]:
     errors = [] if "data" in obj else [fe.required("data", "data is mandatory")]
-    return [*errors, *not_negative_errors(obj, "", "revision")]
+    return [*errors, *validate_not_negative(obj, "", "revision")]
 
 
-def selector_update_errors(new: Json, old: Json) -> list[FieldError]:
-    return immutable_errors("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+def validate_selector_update(new: Json, old: Json) -> list[FieldError]:
+    return validate_unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
 
 
-def stateful_set_update_errors(new: Json, old: Json) -> list[FieldError]:
+def validate_stateful_set_update(new: Json, old: Json) -> list[FieldError]:
     frozen = [
         {field: value for field, value in version.get("spec", {}).items() if field not in _STATEFUL_MUTABLE}
         for version in (new, old)
     ]
-    return [] if same(*frozen) else [fe.forbidden("spec", _STATEFUL_FORBIDDEN)]
+    return [] if is_same(*frozen) else [fe.forbidden("spec", _STATEFUL_FORBIDDEN)]
 
 
-def revision_update_errors(new: Json, old: Json) -> list[FieldError]:
-    return immutable_errors("data", new.get("data"), old.get("data"))
+def validate_revision_update(new: Json, old: Json) -> list[FieldError]:
+    return validate_unchanged("data", new.get("data"), old.get("data"))

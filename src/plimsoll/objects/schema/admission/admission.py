@@ -18,7 +18,7 @@ from plimsoll.objects.schema.admission.embedded_resources import check_embedded_
 from plimsoll.objects.schema.admission.list_types import list_errors
 from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from plimsoll.objects.schema.admission.validation import ValueValidator
-from plimsoll.objects.schema.json_values import Refused, copy, same, take_over
+from plimsoll.objects.schema.json_values import Refused, copy, is_same, take_over
 from plimsoll.objects.schema.rules.correlation import Correlation
 from plimsoll.objects.schema.structural import has_rules
 
@@ -77,7 +77,7 @@ class Admission(Value):
         metadata = self.object.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         kind = self.object.get("kind")
-        return fields.invalid_status(
+        return fields.build_invalid_status(
             kind=kind if isinstance(kind, str) else "",
             group=self.group,
             name=name if isinstance(name, str) else "",
@@ -115,9 +115,9 @@ class CompiledVersion:
     def _rules(self) -> RuleTree | None:
         if not has_rules(self.schema):
             return None
-        from plimsoll.objects.schema.rules.rules import rule_tree  # noqa: PLC0415 - most schemas need no CEL
+        from plimsoll.objects.schema.rules.rules import build_rule_tree  # noqa: PLC0415 - most schemas need no CEL
 
-        return rule_tree(self.schema)
+        return build_rule_tree(self.schema)
 
     def present(self, stored: dict[str, Any]) -> dict[str, Any]:
         """A stored object as this version shows it: its apiVersion, without unknown fields, with defaults."""
@@ -135,7 +135,7 @@ class CompiledVersion:
         if self.has_status:
             created.pop("status", None)
         created["metadata"]["generation"] = 1
-        return self._judge(created, None, decoded=decoded)
+        return self._validate(created, None, decoded=decoded)
 
     def admit_update(
         self,
@@ -149,17 +149,17 @@ class CompiledVersion:
         decoded = self._decode(resource, field_validation)
         if not decoded.admitted:
             return decoded
-        stored = _object_of(old)
-        problem = stored.text if isinstance(stored, fields.FieldError) else _metadata_problem(stored)
+        stored = _require_object(old)
+        problem = stored.text if isinstance(stored, fields.FieldError) else _find_metadata_problem(stored)
         if problem is not None or isinstance(stored, fields.FieldError):
             message = f"the object to be replaced cannot be read: {problem}"
             return Admission(object=decoded.object, group=self.names.group, bad_request=message)
         before = self.present(stored)
         if subresource == "status":
-            return self._judge(_with_new_status(before, decoded.object), before, decoded=decoded, only_status=True)
+            return self._validate(_take_new_status(before, decoded.object), before, decoded=decoded, only_status=True)
         updated = decoded.object
         self._prepare_update(updated, before)
-        return self._judge(updated, before, decoded=decoded)
+        return self._validate(updated, before, decoded=decoded)
 
     def _prepare_update(self, updated: dict[str, Any], before: dict[str, Any]) -> None:
         if self.has_status:
@@ -172,15 +172,15 @@ class CompiledVersion:
             if name not in metadata and name in old_metadata:
                 metadata[name] = old_metadata[name]
         generation = old_metadata.get("generation") or 0
-        changed = not same(_without_metadata(updated), _without_metadata(before))
+        changed = not is_same(_strip_metadata(updated), _strip_metadata(before))
         metadata["generation"] = generation + 1 if changed else generation
 
     def _decode(self, resource: Any, field_validation: FieldValidation) -> Admission:
         """Take the object over and coerce it; the answer has warnings already, and errors if it cannot go on."""
-        taken = _object_of(resource)
+        taken = _require_object(resource)
         if isinstance(taken, fields.FieldError):
             return Admission(object={}, group=self.names.group, errors=(taken,))
-        problem = _metadata_problem(taken)
+        problem = _find_metadata_problem(taken)
         if problem is not None:
             return Admission(object=taken, group=self.names.group, bad_request=self._cannot_be_handled(problem))
         unknown = self._coerce(taken)
@@ -216,7 +216,7 @@ class CompiledVersion:
         apply_defaults(resource, self.schema)
         return unknown
 
-    def _judge(
+    def _validate(
         self,
         resource: dict[str, Any],
         before: dict[str, Any] | None,
@@ -225,11 +225,11 @@ class CompiledVersion:
         only_status: bool = False,
     ) -> Admission:
         warnings = list(decoded.warnings)
-        errors = self._type_errors(resource)
+        errors = self._validate_type(resource)
         if not errors:
             correlation = None if before is None else Correlation(resource, before, self.schema)
-            errors = self._value_errors(resource, before, correlation, only_status=only_status)
-            errors += self._rule_errors(resource, before, correlation, (errors, warnings))
+            errors = self._validate_values(resource, before, correlation, only_status=only_status)
+            errors += self._validate_rules(resource, before, correlation, (errors, warnings))
         return Admission(
             object=resource,
             group=self.names.group,
@@ -238,7 +238,7 @@ class CompiledVersion:
             unknown_fields=decoded.unknown_fields,
         )
 
-    def _type_errors(self, resource: dict[str, Any]) -> list[FieldError]:
+    def _validate_type(self, resource: dict[str, Any]) -> list[FieldError]:
         expected = {"kind": self.names.kind, "apiVersion": self.api_version}
         return [
             fields.invalid(name, resource.get(name) or "", f"must be {text}")
@@ -246,7 +246,7 @@ class CompiledVersion:
             if resource.get(name) != text
         ]
 
-    def _value_errors(
+    def _validate_values(
         self,
         resource: dict[str, Any],
         before: dict[str, Any] | None,
@@ -265,24 +265,24 @@ class CompiledVersion:
         else:
             errors = metadata_checks.update_errors(metadata, before["metadata"], "metadata")
         if only_status:
-            errors += self._status_errors(resource, correlation)
+            errors += self._validate_status(resource, correlation)
         else:
             errors += self._validator.validate(resource, correlation=correlation)
-            errors += scale.spec_errors(resource, self.scale) if self.scale else []
-        errors += scale.status_errors(resource, self.scale) if self.scale else []
+            errors += scale.validate_spec(resource, self.scale) if self.scale else []
+        errors += scale.validate_status(resource, self.scale) if self.scale else []
         errors += check_embedded_resources(resource, self.schema)
         # Duplicates that were there before are tolerated, and with them every other one.
         if before is None or not list_errors(before, self.schema):
             errors += list_errors(resource, self.schema)
         return errors
 
-    def _status_errors(self, resource: dict[str, Any], correlation: Correlation | None) -> list[FieldError]:
+    def _validate_status(self, resource: dict[str, Any], correlation: Correlation | None) -> list[FieldError]:
         if self._status_validator is None or "status" not in resource:
             return []
         of_status = correlation.key("status") if correlation else None
         return self._status_validator.validate(resource["status"], path="status", correlation=of_status)
 
-    def _rule_errors(
+    def _validate_rules(
         self,
         resource: dict[str, Any],
         before: dict[str, Any] | None,
@@ -299,7 +299,7 @@ class CompiledVersion:
         errors, warnings = so_far
         if any(error.type in BLOCKING for error in errors):
             return [NOT_CHECKED]
-        judgement = self._rules.judge(resource, before, correlation=correlation)
+        judgement = self._rules.validate(resource, before, correlation=correlation)
         warnings += judgement.warnings
         return judgement.errors
 
@@ -314,7 +314,7 @@ def _scale_paths(declared: dict[str, Any] | None) -> scale.ScalePaths | None:
     )
 
 
-def _object_of(resource: Any) -> dict[str, Any] | FieldError:
+def _require_object(resource: Any) -> dict[str, Any] | FieldError:
     taken = take_over(resource)
     if isinstance(taken, Refused):
         return fields.invalid(taken.path, fields.OMITTED, taken.problem)
@@ -323,12 +323,12 @@ def _object_of(resource: Any) -> dict[str, Any] | FieldError:
     return taken
 
 
-def _metadata_problem(resource: dict[str, Any]) -> str | None:
+def _find_metadata_problem(resource: dict[str, Any]) -> str | None:
     metadata = resource.get("metadata")
     return None if metadata is None else object_metadata.decode_problem(metadata)
 
 
-def _with_new_status(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def _take_new_status(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Restrict an update of the status subresource to the status and managedFields."""
     updated: dict[str, Any] = copy(before)
     managed = new["metadata"].get("managedFields")
@@ -340,5 +340,5 @@ def _with_new_status(before: dict[str, Any], new: dict[str, Any]) -> dict[str, A
     return updated
 
 
-def _without_metadata(resource: dict[str, Any]) -> dict[str, Any]:
+def _strip_metadata(resource: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in resource.items() if name != "metadata"}

@@ -48,12 +48,12 @@ def check_embedded_resources(value: Any, schema: StructuralSchema, path: str = "
     """The errors in the identity of embedded resources."""
     errors = []
     for place, resource in find_embedded_resources(value, schema, path):
-        errors += resource_errors(resource, place)
+        errors += validate_resource(resource, place)
     return errors
 
 
-def resource_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
-    errors = _identity_errors(resource, "apiVersion", path) + _identity_errors(resource, "kind", path)
+def validate_resource(resource: dict[str, Any], path: str) -> list[FieldError]:
+    errors = _validate_identity(resource, "apiVersion", path) + _validate_identity(resource, "kind", path)
     if resource.get("metadata") is not None:
         metadata_path = child(path, "metadata")
         problem = object_metadata.decode_problem(resource["metadata"])
@@ -67,7 +67,7 @@ def resource_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
     return errors
 
 
-def _identity_errors(resource: dict[str, Any], name: str, path: str) -> list[FieldError]:
+def _validate_identity(resource: dict[str, Any], name: str, path: str) -> list[FieldError]:
     place = child(path, name)
     if name not in resource:
         return [fields.required(place)]

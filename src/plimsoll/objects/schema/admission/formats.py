@@ -53,12 +53,12 @@ _CREDIT_CARD = re.compile(
 )
 
 
-def checker_of(format_: str) -> Callable[[str], bool] | None:
+def find_checker(format_: str) -> Callable[[str], bool] | None:
     """The check of a format, or None if the format is not enforced."""
     return _CHECKERS.get(format_.replace("-", ""))
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
+def _build_matcher(pattern: str) -> Callable[[str], bool]:
     # Compiled on first use and cached by `re`: most processes need few of the formats.
     return lambda text: re.fullmatch(pattern, text, re.IGNORECASE | re.ASCII) is not None
 
@@ -160,7 +160,7 @@ def is_credit_card(text: str) -> bool:
 
 
 _CHECKERS: dict[str, Callable[[str], bool]] = {
-    **{name: _matcher(pattern) for name, pattern in _PATTERNS.items()},
+    **{name: _build_matcher(pattern) for name, pattern in _PATTERNS.items()},
     "uri": is_uri,
     "email": is_email,
     "hostname": is_hostname,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
-from plimsoll.objects.schema.json_values import identity
+from plimsoll.objects.schema.json_values import build_identity
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema
@@ -48,7 +48,7 @@ def _find_repeated(values: list[Any]) -> list[int]:
     times: dict[tuple[str, Any], int] = {}
     repeated = []
     for position, value in enumerate(values):
-        marker = identity(value)
+        marker = build_identity(value)
         times[marker] = times.get(marker, 0) + 1
         if times[marker] == 2:
             repeated.append(position)

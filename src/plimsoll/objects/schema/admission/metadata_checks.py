@@ -18,8 +18,8 @@ from plimsoll.core.names import (
 )
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text
-from plimsoll.objects.schema.field_errors import FieldError, child, index, invalid_each
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.field_errors import FieldError, child, index, list_invalid
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.core.names import NameRule
@@ -37,17 +37,17 @@ def create_errors(metadata: Json, path: str, *, namespaced: bool, name_rule: Nam
     errors: list[FieldError] = []
     prefix, name = metadata.get("generateName") or "", metadata.get("name") or ""
     if prefix:
-        errors += invalid_each(child(path, "generateName"), prefix, build_prefix_rule(name_rule))
+        errors += list_invalid(child(path, "generateName"), prefix, build_prefix_rule(name_rule))
     if name:
-        errors += invalid_each(child(path, "name"), name, name_rule)
+        errors += list_invalid(child(path, "name"), name, name_rule)
     elif not prefix:
         errors.append(fields.required(child(path, "name"), "name or generateName is required"))
     namespace = metadata.get("namespace") or ""
     if namespace and not namespaced:
         errors.append(fields.forbidden(child(path, "namespace"), "not allowed on this type"))
     elif namespace:
-        errors += invalid_each(child(path, "namespace"), namespace, find_dns1123_label_problems)
-    return errors + _common_errors(metadata, path)
+        errors += list_invalid(child(path, "namespace"), namespace, find_dns1123_label_problems)
+    return errors + _validate_common(metadata, path)
 
 
 def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
@@ -55,27 +55,27 @@ def update_errors(new: Json, old: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = set(new.get("finalizers") or ()) - set(old.get("finalizers") or ())
-        errors += _new_finalizer_errors(sorted(added), child(path, "finalizers"))
+        errors += _validate_new_finalizers(sorted(added), child(path, "finalizers"))
     generation = new.get("generation")
     if generation is not None and generation < (old.get("generation") or 0):
         errors.append(fields.invalid(child(path, "generation"), generation, "must not be decremented"))
     errors += [
         fields.invalid(child(path, name), new[name], IMMUTABLE)
         for name in _IDENTITY
-        if new.get(name) is not None and not same(new[name], old.get(name))
+        if new.get(name) is not None and not is_same(new[name], old.get(name))
     ]
-    return errors + _common_errors(new, path)
+    return errors + _validate_common(new, path)
 
 
 def label_errors(labels: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
-        errors += invalid_each(path, key, find_qualified_name_problems)
-        errors += invalid_each(path, value or "", find_label_value_problems)
+        errors += list_invalid(path, key, find_qualified_name_problems)
+        errors += list_invalid(path, value or "", find_label_value_problems)
     return errors
 
 
-def annotation_errors(annotations: Json, path: str) -> list[FieldError]:
+def validate_annotations(annotations: Json, path: str) -> list[FieldError]:
     errors = [
         fields.invalid(path, key, problem)
         for key in annotations
@@ -87,19 +87,19 @@ def annotation_errors(annotations: Json, path: str) -> list[FieldError]:
     return errors
 
 
-def _common_errors(metadata: Json, path: str) -> list[FieldError]:
+def _validate_common(metadata: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     generation = metadata.get("generation") or 0
     if generation < 0:
         errors.append(fields.invalid(child(path, "generation"), generation, "must be greater than or equal to 0"))
     errors += label_errors(metadata.get("labels") or {}, child(path, "labels"))
-    errors += annotation_errors(metadata.get("annotations") or {}, child(path, "annotations"))
-    errors += _owner_errors(metadata.get("ownerReferences") or [], child(path, "ownerReferences"))
-    errors += _finalizer_errors(metadata.get("finalizers") or [], child(path, "finalizers"))
+    errors += validate_annotations(metadata.get("annotations") or {}, child(path, "annotations"))
+    errors += _validate_owners(metadata.get("ownerReferences") or [], child(path, "ownerReferences"))
+    errors += _validate_finalizers(metadata.get("finalizers") or [], child(path, "finalizers"))
     return errors + _check_managed_fields(metadata.get("managedFields") or [], child(path, "managedFields"))
 
 
-def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
+def _validate_owners(owners: list[Json], path: str) -> list[FieldError]:
     """The paths have no index, as in Kubernetes."""
     errors: list[FieldError] = []
     controllers: list[str] = []
@@ -123,14 +123,14 @@ def _owner_errors(owners: list[Json], path: str) -> list[FieldError]:
     return errors
 
 
-def _finalizer_errors(finalizers: list[str], path: str) -> list[FieldError]:
-    errors = [error for name in finalizers for error in invalid_each(path, name or "", find_qualified_name_problems)]
+def _validate_finalizers(finalizers: list[str], path: str) -> list[FieldError]:
+    errors = [error for name in finalizers for error in list_invalid(path, name or "", find_qualified_name_problems)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         errors.append(fields.invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
     return errors
 
 
-def _new_finalizer_errors(added: list[str], path: str) -> list[FieldError]:
+def _validate_new_finalizers(added: list[str], path: str) -> list[FieldError]:
     if not added:
         return []
     listed = ", ".join(map(go_text.quote, added))

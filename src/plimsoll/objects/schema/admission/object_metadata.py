@@ -60,14 +60,14 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 def decode_problem(metadata: Any) -> str | None:
     """The message of Go's decoder about metadata of wrong types; empty if there is none."""
     if not isinstance(metadata, dict):
-        return f"json: cannot unmarshal {_json_name(metadata)} into Go value of type v1.ObjectMeta"
+        return f"json: cannot unmarshal {_get_json_type_name(metadata)} into Go value of type v1.ObjectMeta"
     for name, (expected, go_type) in _GO_TYPES.items():
         value = metadata.get(name)
         if value is None:
             continue
         if not isinstance(value, expected) or isinstance(value, bool):
             return _cannot_unmarshal(value, name, go_type)
-        wrong = _wrong_inside(name, value)
+        wrong = _find_wrong_entry(name, value)
         if wrong is not None:
             inner_type = go_type.removeprefix("[]") if name in _GO_STRUCTS else "string"
             return _cannot_unmarshal(wrong, name, inner_type)
@@ -86,7 +86,7 @@ def _find_struct_problem(name: str, entries: Any) -> str | None:
     return None
 
 
-def _wrong_inside(name: str, value: Any) -> Any | None:
+def _find_wrong_entry(name: str, value: Any) -> Any | None:
     """The first entry of a map or list that has the wrong type."""
     entries: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     expected = dict if name in _GO_STRUCTS else str
@@ -94,10 +94,10 @@ def _wrong_inside(name: str, value: Any) -> Any | None:
 
 
 def _cannot_unmarshal(value: Any, name: str, go_type: str, *, struct: str = "ObjectMeta") -> str:
-    return f"json: cannot unmarshal {_json_name(value)} into Go struct field {struct}.{name} of type {go_type}"
+    return f"json: cannot unmarshal {_get_json_type_name(value)} into Go struct field {struct}.{name} of type {go_type}"
 
 
-def _json_name(value: Any) -> str:
+def _get_json_type_name(value: Any) -> str:
     names = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
     return names.get(type(value), "null")
 

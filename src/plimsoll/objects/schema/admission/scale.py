@@ -28,12 +28,12 @@ class UnreadableScale(Value):
     problem: str
 
 
-def spec_errors(resource: dict[str, Any], paths: ScalePaths) -> list[FieldError]:
-    return _replicas_errors(resource, paths.spec_replicas)
+def validate_spec(resource: dict[str, Any], paths: ScalePaths) -> list[FieldError]:
+    return _validate_replicas(resource, paths.spec_replicas)
 
 
-def status_errors(resource: dict[str, Any], paths: ScalePaths) -> list[FieldError]:
-    errors = _replicas_errors(resource, paths.status_replicas)
+def validate_status(resource: dict[str, Any], paths: ScalePaths) -> list[FieldError]:
+    errors = _validate_replicas(resource, paths.status_replicas)
     if paths.label_selector:
         selector = read(resource, paths.label_selector, str)
         if isinstance(selector, UnreadableScale):
@@ -41,7 +41,7 @@ def status_errors(resource: dict[str, Any], paths: ScalePaths) -> list[FieldErro
     return errors
 
 
-def _replicas_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
+def _validate_replicas(resource: dict[str, Any], path: str) -> list[FieldError]:
     replicas = read(resource, path, int)
     if isinstance(replicas, UnreadableScale):
         return [fields.invalid(path, 0, replicas.problem)]
@@ -70,6 +70,6 @@ def read(resource: dict[str, Any], path: str, wanted: type) -> Any | UnreadableS
 
 
 def _accessor_error(steps: list[str], value: Any, expected: str) -> UnreadableScale:
-    shown, type_ = go_text.plain(value), go_text.type_name(value)
+    shown, type_ = go_text.format_plain(value), go_text.get_type_name(value)
     problem = f".{'.'.join(steps)} accessor error: {shown} is of the type {type_}, expected {expected}"
     return UnreadableScale(problem=problem)

@@ -16,7 +16,7 @@ from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema import go_text, regular_expressions
 from plimsoll.objects.schema.admission import formats
 from plimsoll.objects.schema.field_errors import FieldError, child
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.rules.correlation import Correlation
@@ -78,7 +78,7 @@ class ValueValidator:
         self._schema = schema
         self._types = ("integer", "string") if schema.int_or_string else (schema.type,) if schema.type else ()
         self._format = _find_enforced_format(schema)
-        self._has_format = formats.checker_of(self._format) if self._format else None
+        self._has_format = formats.find_checker(self._format) if self._format else None
         self._properties = {
             name: ValueValidator(structural_schema) for name, structural_schema in schema.properties.items()
         }
@@ -106,7 +106,7 @@ class ValueValidator:
     def inspect(self, value: Any, place: _Place) -> _Findings:
         found = _Findings()
         if self._types or self._format:
-            problem = self._type_problem(value, place)
+            problem = self._find_type_problem(value, place)
             found.matches += 1 if problem else 2
             found.errors += [problem] if problem else []
         if value is None:
@@ -127,7 +127,7 @@ class ValueValidator:
         found.matches += 2
         return found
 
-    def _type_problem(self, value: Any, place: _Place) -> FieldError | None:
+    def _find_type_problem(self, value: Any, place: _Place) -> FieldError | None:
         if value is None:
             if self._types and not self._schema.nullable:
                 return _wrong_type(place, ",".join(self._types), "null")
@@ -163,7 +163,7 @@ class ValueValidator:
         fitting = next((result for result in results if not result.errors), None)
         if fitting is None:
             found.errors.append(_of_whole(place, "must validate at least one schema (anyOf)"))
-        found.merge(fitting or _closest(results))
+        found.merge(fitting or _choose_closest(results))
 
     @staticmethod
     def _check_one_of(results: list[_Findings], place: _Place, found: _Findings) -> None:
@@ -174,7 +174,7 @@ class ValueValidator:
         count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
         found.errors.append(_of_whole(place, f"must validate one and only one schema (oneOf). {count}"))
         if not fitting:
-            found.merge(_closest(results))
+            found.merge(_choose_closest(results))
 
     def _check_string(self, value: str, place: _Place, found: _Findings) -> None:
         schema = self._schema
@@ -189,18 +189,18 @@ class ValueValidator:
 
     def _check_number(self, value: Number, place: _Place, found: _Findings) -> None:
         schema = self._schema
-        if schema.multiple_of is not None and (error := _multiple_error(value, schema.multiple_of, place)):
+        if schema.multiple_of is not None and (error := _find_multiple_error(value, schema.multiple_of, place)):
             found.errors.append(error)
         if schema.maximum is not None:
             limit = _convert_limit(schema.maximum, value)
             if value > limit or (schema.exclusive_maximum and value == limit):
                 words = "should be less than" if schema.exclusive_maximum else "should be less than or equal to"
-                found.errors.append(_invalid(place, value, f"{words} {go_text.number(limit)}"))
+                found.errors.append(_invalid(place, value, f"{words} {go_text.format_number(limit)}"))
         if schema.minimum is not None:
             limit = _convert_limit(schema.minimum, value)
             if value < limit or (schema.exclusive_minimum and value == limit):
                 words = "should be greater than" if schema.exclusive_minimum else "should be greater than or equal to"
-                found.errors.append(_invalid(place, value, f"{words} {go_text.number(limit)}"))
+                found.errors.append(_invalid(place, value, f"{words} {go_text.format_number(limit)}"))
 
     def _check_list(self, value: list[Any], place: _Place, found: _Findings) -> None:
         schema = self._schema
@@ -214,7 +214,7 @@ class ValueValidator:
 
     def _check_enum(self, value: Any, place: _Place, found: _Findings) -> None:
         allowed = self._schema.enum
-        if not allowed or (value is not None and any(same(value, choice) for choice in allowed)):
+        if not allowed or (value is not None and any(is_same(value, choice) for choice in allowed)):
             return
         texts = [choice if isinstance(choice, str) else go_text.as_json(choice) for choice in allowed]
         found.errors.append(fields.not_supported(place.field, value, texts))
@@ -241,7 +241,7 @@ def _find_enforced_format(schema: StructuralSchema) -> str:
     if schema.int_or_string or not schema.format:
         return ""
     if schema.type in {"", "string"}:
-        return schema.format if formats.checker_of(schema.format) else ""
+        return schema.format if formats.find_checker(schema.format) else ""
     return schema.format if schema.format in _NUMERIC_FORMATS.get(schema.type, ()) else ""
 
 
@@ -279,17 +279,17 @@ def _convert_limit(limit: Number, value: Number) -> Number:
     return int(limit) if isinstance(value, int) else float(limit)
 
 
-def _multiple_error(value: Number, factor: Number, place: _Place) -> FieldError | None:
+def _find_multiple_error(value: Number, factor: Number, place: _Place) -> FieldError | None:
     """An integer is compared with the factor's integer part, which is 0 for 0.5; the message then blames the schema."""
     shown = int(factor) if isinstance(value, int) else float(factor)
     if shown <= 0:
-        detail = f"factor MultipleOf declared for {place.name} must be positive: {go_text.number(shown)}"
+        detail = f"factor MultipleOf declared for {place.name} must be positive: {go_text.format_number(shown)}"
         return fields.invalid(place.field, shown, detail)
     if isinstance(value, int):
         fits = value % shown == 0
     else:
         fits = _is_json_integer(1 / shown * value if shown < 1 else value / shown)
-    return None if fits else _invalid(place, value, f"should be a multiple of {go_text.number(shown)}")
+    return None if fits else _invalid(place, value, f"should be a multiple of {go_text.format_number(shown)}")
 
 
 def _matches(pattern: str, value: str) -> bool:
@@ -299,5 +299,5 @@ def _matches(pattern: str, value: str) -> bool:
         return False
 
 
-def _closest(results: list[_Findings]) -> _Findings:
+def _choose_closest(results: list[_Findings]) -> _Findings:
     return max(results, key=lambda result: result.matches)

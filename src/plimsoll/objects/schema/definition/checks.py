@@ -16,11 +16,11 @@ from plimsoll.objects.schema.admission import metadata_checks, object_metadata
 from plimsoll.objects.schema.definition import parts
 from plimsoll.objects.schema.definition.default_checks import is_unpruned
 from plimsoll.objects.schema.definition.defaults import prepare
-from plimsoll.objects.schema.definition.list_type_checks import list_key_errors, non_atomic_set_items
-from plimsoll.objects.schema.definition.schema_checks import KNOWN_TYPES, Strictness, schema_errors
+from plimsoll.objects.schema.definition.list_type_checks import find_non_atomic_set_items, list_key_errors
+from plimsoll.objects.schema.definition.schema_checks import KNOWN_TYPES, Strictness, validate_schema
 from plimsoll.objects.schema.definition.spec import DefinitionSpec, VersionSpec, read_spec
 from plimsoll.objects.schema.field_errors import FieldError, child, index
-from plimsoll.objects.schema.json_values import Refused, same, take_over
+from plimsoll.objects.schema.json_values import Refused, is_same, take_over
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema
@@ -43,40 +43,40 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
         old_spec = None if old is None else read_spec(old.get("spec"))
     except InvalidInput as error:
         return [fields.type_invalid(error.path, fields.OMITTED, error.problem)]
-    errors = _metadata_errors(metadata, spec, old)
-    errors += _spec_errors(spec, old_spec)
+    errors = _validate_metadata(metadata, spec, old)
+    errors += _validate_spec(spec, old_spec)
     if old is not None and old_spec is not None:
-        errors += _immutable_errors(spec, old_spec, established=_is_established(old))
+        errors += _validate_immutable_fields(spec, old_spec, established=_is_established(old))
     status = definition["status"]
-    errors += parts.name_errors(_read_accepted_names(status), "status.acceptedNames")
+    errors += parts.validate_names(_read_accepted_names(status), "status.acceptedNames")
     errors += _check_stored_versions(status.get("storedVersions"), spec)
-    errors += parts.approval_errors(metadata, spec.group, old)
-    return errors + parts.preserving_errors(definition.get("spec") or {}, old)
+    errors += parts.validate_approval(metadata, spec.group, old)
+    return errors + parts.validate_preserve_unknown_fields(definition.get("spec") or {}, old)
 
 
-def _metadata_errors(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[str, Any] | None) -> list[FieldError]:
+def _validate_metadata(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[str, Any] | None) -> list[FieldError]:
     if old is not None:
         return metadata_checks.update_errors(metadata, old.get("metadata") or {}, "metadata")
 
-    def name_rule(name: str) -> list[str]:
+    def check_name(name: str) -> list[str]:
         problems = find_subdomain_problems(name)
         expected = f"{spec.names.plural}.{spec.group}"
         return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
 
-    return metadata_checks.create_errors(metadata, "metadata", namespaced=False, name_rule=name_rule)
+    return metadata_checks.create_errors(metadata, "metadata", namespaced=False, name_rule=check_name)
 
 
-def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
+def _validate_spec(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
     errors = _group_errors(spec.group)
-    errors += fields.choice_errors("spec.scope", spec.scope, ("Cluster", "Namespaced"))
+    errors += fields.validate_choice("spec.scope", spec.scope, ("Cluster", "Namespaced"))
     if spec.shared_schema is None:
         for position, version in enumerate(spec.versions):
             if version.schema is None:
                 errors.append(fields.required(f"spec.versions[{position}].schema.openAPIV3Schema"))
-    relaxed = _strictness(old)
+    relaxed = _determine_strictness(old)
     for position, version in enumerate(spec.versions):
-        errors += _version_errors(version, position, spec=spec, old=old, relaxed=relaxed)
-    errors += _version_list_errors(spec)
+        errors += _validate_version(version, position, spec=spec, old=old, relaxed=relaxed)
+    errors += _validate_version_list(spec)
     names = spec.names
     required = (
         ("plural", names.plural),
@@ -85,17 +85,17 @@ def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[Field
         ("listKind", names.list_kind),
     )
     errors += [fields.required(f"spec.names.{field}") for field, text in required if not text]
-    errors += parts.name_errors(names, "spec.names")
+    errors += parts.validate_names(names, "spec.names")
     if spec.shared_schema is not None:
         first = spec.versions[0]
-        errors += _schema_errors(first, "spec.validation", has_status=spec.any_status, old=old, relaxed=relaxed)
+        errors += _validate_schema(first, "spec.validation", has_status=spec.any_status, old=old, relaxed=relaxed)
     if spec.shares_subresources:
-        errors += parts.subresource_errors(spec.versions[0].scale, "spec.subresources")
+        errors += parts.validate_subresource(spec.versions[0].scale, "spec.subresources")
     if spec.shares_columns:
-        errors += parts.column_errors(spec.versions[0].columns, "spec.additionalPrinterColumns")
+        errors += parts.validate_columns(spec.versions[0].columns, "spec.additionalPrinterColumns")
     if spec.shares_selectable_fields:
-        errors += parts.selectable_field_errors(spec.versions[0], "spec.selectableFields")
-    return errors + parts.conversion_errors(spec.conversion, "spec.conversion")
+        errors += parts.validate_selectable_fields(spec.versions[0], "spec.selectableFields")
+    return errors + parts.validate_conversion(spec.conversion, "spec.conversion")
 
 
 def _group_errors(group: str) -> list[FieldError]:
@@ -109,7 +109,7 @@ def _group_errors(group: str) -> list[FieldError]:
     return []
 
 
-def _version_errors(
+def _validate_version(
     version: VersionSpec, position: int, *, spec: DefinitionSpec, old: DefinitionSpec | None, relaxed: Strictness
 ) -> list[FieldError]:
     path = index("spec.versions", position)
@@ -118,21 +118,21 @@ def _version_errors(
     if problems:
         errors.append(fields.invalid(child(path, "name"), version.name, ",".join(problems)))
     warning = version.deprecation_warning
-    problems = parts.deprecation_problems(warning, deprecated=version.deprecated)
+    problems = parts.find_deprecation_problems(warning, deprecated=version.deprecated)
     errors += [fields.invalid(child(path, "deprecationWarning"), warning, problem) for problem in problems]
     if spec.shared_schema is None and version.schema is not None:
         place = child(path, "schema")
-        errors += _schema_errors(version, place, has_status=version.has_status, old=old, relaxed=relaxed)
+        errors += _validate_schema(version, place, has_status=version.has_status, old=old, relaxed=relaxed)
     if not spec.shares_subresources:
-        errors += parts.subresource_errors(version.scale, child(path, "subresources"))
+        errors += parts.validate_subresource(version.scale, child(path, "subresources"))
     if not spec.shares_columns:
-        errors += parts.column_errors(version.columns, child(path, "additionalPrinterColumns"))
+        errors += parts.validate_columns(version.columns, child(path, "additionalPrinterColumns"))
     if not spec.shares_selectable_fields:
-        errors += parts.selectable_field_errors(version, child(path, "selectableFields"))
+        errors += parts.validate_selectable_fields(version, child(path, "selectableFields"))
     return errors
 
 
-def _schema_errors(
+def _validate_schema(
     version: VersionSpec, path: str, *, has_status: bool, old: DefinitionSpec | None, relaxed: Strictness
 ) -> list[FieldError]:
     assert version.schema is not None
@@ -141,7 +141,7 @@ def _schema_errors(
         if old
         else None
     )
-    unchanged = before is not None and same(before.raw_schema, version.raw_schema)
+    unchanged = before is not None and is_same(before.raw_schema, version.raw_schema)
     strictness = Strictness(
         known_types=relaxed.known_types,
         pruned_defaults=relaxed.pruned_defaults,
@@ -150,11 +150,11 @@ def _schema_errors(
         cost_per_expression=not unchanged,
     )
     place = child(path, "openAPIV3Schema")
-    errors = parts.root_errors(version.raw_schema, place) if has_status else []
-    return errors + schema_errors(version.schema, place, strictness=strictness)
+    errors = parts.validate_root(version.raw_schema, place) if has_status else []
+    return errors + validate_schema(version.schema, place, strictness=strictness)
 
 
-def _strictness(old: DefinitionSpec | None) -> Strictness:
+def _determine_strictness(old: DefinitionSpec | None) -> Strictness:
     """The requirements of an update: errors that the old definition had already are tolerated."""
     nodes: list[StructuralSchema] = []
     for version in old.versions if old else ():
@@ -162,12 +162,12 @@ def _strictness(old: DefinitionSpec | None) -> Strictness:
     return Strictness(
         known_types=all(not node.type or node.type in KNOWN_TYPES for node in nodes),
         pruned_defaults=not any(node.default is not None and is_unpruned(node) for node in nodes),
-        atomic_sets=not any(non_atomic_set_items(node) for node in nodes),
+        atomic_sets=not any(find_non_atomic_set_items(node) for node in nodes),
         list_keys=not any(list_key_errors(node, "") for node in nodes),
     )
 
 
-def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
+def _validate_version_list(spec: DefinitionSpec) -> list[FieldError]:
     errors = []
     names = [version.name for version in spec.versions]
     shown = [version.print_version(spec) for version in spec.versions]
@@ -181,7 +181,7 @@ def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
     return errors
 
 
-def _immutable_errors(spec: DefinitionSpec, old: DefinitionSpec, *, established: bool) -> list[FieldError]:
+def _validate_immutable_fields(spec: DefinitionSpec, old: DefinitionSpec, *, established: bool) -> list[FieldError]:
     watched = []
     if established:
         watched += [
@@ -218,13 +218,13 @@ def _check_stored_versions(stored: list[str] | None, spec: DefinitionSpec) -> li
         if version.storage and version.name not in stored
     ]
     return errors + [
-        fields.invalid(index(path, position), name, _still_stored(name))
+        fields.invalid(index(path, position), name, _format_still_stored(name))
         for position, name in enumerate(stored)
         if name not in names
     ]
 
 
-def _still_stored(name: str) -> str:
+def _format_still_stored(name: str) -> str:
     return (
         f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
         f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

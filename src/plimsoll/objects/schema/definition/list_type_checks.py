@@ -17,7 +17,7 @@ _MAP_TYPES = ("atomic", "granular")
 def map_type_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
     if schema.map_type is None:
         return []
-    errors = _type_errors(schema, path, wanted="object", extension="x-kubernetes-map-type")
+    errors = _validate_type(schema, path, wanted="object", extension="x-kubernetes-map-type")
     if schema.map_type not in _MAP_TYPES:
         errors.append(fields.not_supported(child(path, "x-kubernetes-map-type"), schema.map_type, _MAP_TYPES))
     return errors
@@ -27,8 +27,8 @@ def list_type_errors(schema: StructuralSchema, path: str, *, atomic_sets: bool) 
     errors = []
     type_path, keys_path = child(path, "x-kubernetes-list-type"), child(path, "x-kubernetes-list-map-keys")
     if schema.list_type is not None and schema.type != "array":
-        errors += _type_errors(schema, path, wanted="array", extension="x-kubernetes-list-type")
-    elif atomic_sets and (where := non_atomic_set_items(schema)):
+        errors += _validate_type(schema, path, wanted="array", extension="x-kubernetes-list-type")
+    elif atomic_sets and (where := find_non_atomic_set_items(schema)):
         detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
         value = schema.items.list_type if schema.items else None
         errors.append(fields.invalid(child(child(path, "items"), where), value, detail))
@@ -45,7 +45,7 @@ def list_type_errors(schema: StructuralSchema, path: str, *, atomic_sets: bool) 
     return errors
 
 
-def non_atomic_set_items(schema: StructuralSchema) -> str | None:
+def find_non_atomic_set_items(schema: StructuralSchema) -> str | None:
     """The extension of a set's items that should be atomic and is not."""
     items = schema.items
     if schema.list_type != "set" or items is None:
@@ -55,7 +55,7 @@ def non_atomic_set_items(schema: StructuralSchema) -> str | None:
     return "x-kubernetes-map-type" if items.type == "object" and items.map_type != "atomic" else None
 
 
-def _type_errors(schema: StructuralSchema, path: str, *, wanted: str, extension: str) -> list[FieldError]:
+def _validate_type(schema: StructuralSchema, path: str, *, wanted: str, extension: str) -> list[FieldError]:
     if schema.type == wanted:
         return []
     place, detail = child(path, "type"), f"must be {wanted} if {extension} is specified"

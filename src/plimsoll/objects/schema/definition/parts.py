@@ -67,7 +67,7 @@ def read_names(names: Any, path: str) -> DefinitionNames:
     return DefinitionNames(**texts)
 
 
-def name_errors(names: DefinitionNames, path: str) -> list[FieldError]:
+def validate_names(names: DefinitionNames, path: str) -> list[FieldError]:
     errors = []
     for field, text in (("plural", names.plural), ("singular", names.singular)):
         if text and (problems := find_dns1035_label_problems(text)):
@@ -76,14 +76,14 @@ def name_errors(names: DefinitionNames, path: str) -> list[FieldError]:
         if text and (problems := find_dns1035_label_problems(text.lower())):
             detail = "may have mixed case, but should otherwise match: " + ",".join(problems)
             errors.append(fields.invalid(child(path, field), text, detail))
-    errors += _each_label(names.short_names, child(path, "shortNames"))
+    errors += _validate_labels(names.short_names, child(path, "shortNames"))
     if names.kind and names.kind == names.list_kind:
         place = child(path, "listKind")
         errors.append(fields.invalid(place, names.list_kind, "kind and listKind may not be the same"))
-    return errors + _each_label(names.categories, child(path, "categories"))
+    return errors + _validate_labels(names.categories, child(path, "categories"))
 
 
-def _each_label(texts: Sequence[str], path: str) -> list[FieldError]:
+def _validate_labels(texts: Sequence[str], path: str) -> list[FieldError]:
     return [
         fields.invalid(index(path, position), text, ",".join(problems))
         for position, text in enumerate(texts)
@@ -91,7 +91,7 @@ def _each_label(texts: Sequence[str], path: str) -> list[FieldError]:
     ]
 
 
-def deprecation_problems(warning: str | None, *, deprecated: bool) -> list[str]:
+def find_deprecation_problems(warning: str | None, *, deprecated: bool) -> list[str]:
     if warning is None:
         return []
     if not deprecated:
@@ -110,7 +110,7 @@ def deprecation_problems(warning: str | None, *, deprecated: bool) -> list[str]:
     return problems
 
 
-def root_errors(raw_schema: dict[str, Any] | None, path: str) -> list[FieldError]:
+def validate_root(raw_schema: dict[str, Any] | None, path: str) -> list[FieldError]:
     """With a status subresource, the root of the schema may have little besides properties."""
     schema = raw_schema or {}
     if schema.get("type") not in {None, "", "object"}:
@@ -122,7 +122,7 @@ def root_errors(raw_schema: dict[str, Any] | None, path: str) -> list[FieldError
     return [fields.invalid(path, schema, f"only [{_ALLOWED_AT_ROOT}] {words}")]
 
 
-def column_errors(columns: list[dict[str, Any]], path: str) -> list[FieldError]:
+def validate_columns(columns: list[dict[str, Any]], path: str) -> list[FieldError]:
     errors = []
     for position, column in enumerate(columns):
         place = index(path, position)
@@ -139,17 +139,17 @@ def column_errors(columns: list[dict[str, Any]], path: str) -> list[FieldError]:
         if not column.get("jsonPath"):
             errors.append(fields.required(child(place, "JSONPath")))
         else:
-            errors += _path_errors(column["jsonPath"], child(place, "JSONPath"))
+            errors += _validate_path(column["jsonPath"], child(place, "JSONPath"))
     return errors
 
 
-def _path_errors(json_path: Any, path: str) -> list[FieldError]:
+def _validate_path(json_path: Any, path: str) -> list[FieldError]:
     if not isinstance(json_path, str) or not json_path.startswith("."):
         return [fields.invalid(path, json_path, "must be a simple json path starting with .")]
     return []
 
 
-def subresource_errors(scale: dict[str, Any] | None, path: str) -> list[FieldError]:
+def validate_subresource(scale: dict[str, Any] | None, path: str) -> list[FieldError]:
     if scale is None:
         return []
     errors = []
@@ -157,21 +157,21 @@ def subresource_errors(scale: dict[str, Any] | None, path: str) -> list[FieldErr
         place = child(path, f"scale.{name}")
         if not scale.get(name):
             errors.append(fields.required(place))
-        elif problems := _path_errors(scale[name], place):
+        elif problems := _validate_path(scale[name], place):
             errors += problems
         elif not scale[name].startswith(f"{root}."):
             errors.append(fields.invalid(place, scale[name], f"should be a json path under {root}"))
     selector = scale.get("labelSelectorPath")
     if selector:
         place = child(path, "scale.labelSelectorPath")
-        problems = _path_errors(selector, place)
+        problems = _validate_path(selector, place)
         errors += problems
         if not problems and not selector.startswith((".spec.", ".status.")):
             errors.append(fields.invalid(place, selector, "should be a json path under either .spec or .status"))
     return errors
 
 
-def selectable_field_errors(version: VersionSpec, path: str) -> list[FieldError]:
+def validate_selectable_fields(version: VersionSpec, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if not version.selectable_fields:
         return errors
@@ -205,8 +205,8 @@ def selectable_field_errors(version: VersionSpec, path: str) -> list[FieldError]
     return errors
 
 
-def conversion_errors(conversion: dict[str, Any], path: str) -> list[FieldError]:
-    errors = fields.choice_errors(child(path, "strategy"), conversion.get("strategy"), ("None", "Webhook"))
+def validate_conversion(conversion: dict[str, Any], path: str) -> list[FieldError]:
+    errors = fields.validate_choice(child(path, "strategy"), conversion.get("strategy"), ("None", "Webhook"))
     webhook = conversion.get("webhook")
     webhook = webhook if isinstance(webhook, dict) else {}
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
@@ -220,10 +220,10 @@ def conversion_errors(conversion: dict[str, Any], path: str) -> list[FieldError]
         errors.append(fields.required(client_path, "required when strategy is set to Webhook"))
     elif (client.get("url") is None) == (client.get("service") is None):
         errors.append(fields.required(client_path, "exactly one of url or service is required"))
-    return errors + _review_version_errors(reviews, reviews_path)
+    return errors + _validate_review_versions(reviews, reviews_path)
 
 
-def _review_version_errors(versions: Any, path: str) -> list[FieldError]:
+def _validate_review_versions(versions: Any, path: str) -> list[FieldError]:
     if not versions or not isinstance(versions, list):
         return [fields.required(path)]
     errors = []
@@ -238,7 +238,7 @@ def _review_version_errors(versions: Any, path: str) -> list[FieldError]:
     return errors
 
 
-def preserving_errors(spec: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
+def validate_preserve_unknown_fields(spec: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
     """The v1beta1 switch that preserved all unknown fields: only a definition that has it may retain it."""
     before = (old or {}).get("spec")
     if spec.get("preserveUnknownFields") is not True or (before or {}).get("preserveUnknownFields") is True:
@@ -247,7 +247,7 @@ def preserving_errors(spec: dict[str, Any], old: dict[str, Any] | None) -> list[
     return [fields.invalid("spec.preserveUnknownFields", value=True, detail=detail)]
 
 
-def approval_errors(metadata: dict[str, Any], group: str, old: dict[str, Any] | None) -> list[FieldError]:
+def validate_approval(metadata: dict[str, Any], group: str, old: dict[str, Any] | None) -> list[FieldError]:
     """API groups of the Kubernetes community need an approval, which an annotation names."""
     if not any(group == domain or group.endswith(f".{domain}") for domain in ("k8s.io", "kubernetes.io")):
         return []

@@ -12,7 +12,7 @@ from plimsoll.objects import cel
 from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.field_errors import FieldError, child, index
 from plimsoll.objects.schema.go_text import GoStruct
-from plimsoll.objects.schema.rules.declarations import Declared, declare, most_in_a_request
+from plimsoll.objects.schema.rules.declarations import Declared, compute_most_in_request, declare
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema, ValidationRule
@@ -46,7 +46,7 @@ class CostTally:
         subject = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         return [
             *(fields.forbidden(expensive, blame) for _, expensive in self._expensive),
-            fields.forbidden(path, _over_budget(subject, self._total, DEFINITION_LIMIT)),
+            fields.forbidden(path, _format_over_budget(subject, self._total, DEFINITION_LIMIT)),
         ]
 
 
@@ -61,7 +61,7 @@ class NodeContext:
         self.is_resource = is_resource
 
 
-def rule_errors(schema: StructuralSchema, path: str, *, context: NodeContext, tally: CostTally) -> list[FieldError]:
+def validate_rules(schema: StructuralSchema, path: str, *, context: NodeContext, tally: CostTally) -> list[FieldError]:
     """The errors of the rules of one node."""
     rules_path = child(path, "x-kubernetes-validations")
     declared = declare(schema, "self", is_resource=context.is_resource)
@@ -73,11 +73,11 @@ def rule_errors(schema: StructuralSchema, path: str, *, context: NodeContext, ta
         return [fields.internal_error(rules_path, detail)]
     errors = []
     for position, rule in enumerate(schema.rules):
-        errors += _of_rule(rule, index(rules_path, position), declared=declared, context=context, tally=tally)
+        errors += _validate_rule(rule, index(rules_path, position), declared=declared, context=context, tally=tally)
     return errors
 
 
-def _of_rule(
+def _validate_rule(
     rule: ValidationRule, path: str, *, declared: Declared, context: NodeContext, tally: CostTally
 ) -> list[FieldError]:
     old_type = cel.OptionalType(declared.type) if rule.optional_old_self else declared.type
@@ -91,10 +91,10 @@ def _of_rule(
     else:
         occurrences = context.occurrences
         if occurrences is None:
-            occurrences = most_in_a_request(declared.smallest_bytes)
+            occurrences = compute_most_in_request(declared.smallest_bytes)
         cost = min(program.estimate_cost() * occurrences, _MAX_UINT64)
-        errors += _cost_errors("estimated rule cost", cost, child(path, "rule"), tally)
-        errors += _message_errors(rule, path, variables=variables, tally=tally)
+        errors += _validate_cost("estimated rule cost", cost, child(path, "rule"), tally)
+        errors += _validate_message(rule, path, variables=variables, tally=tally)
     if program is not None and program.uses("oldSelf"):
         if context.uncorrelatable is not None:
             detail = (
@@ -107,7 +107,7 @@ def _of_rule(
     return errors
 
 
-def _message_errors(
+def _validate_message(
     rule: ValidationRule, path: str, *, variables: dict[str, cel.CelType], tally: CostTally
 ) -> list[FieldError]:
     if not rule.message_expression:
@@ -119,17 +119,17 @@ def _message_errors(
         problem = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
         detail = f"messageExpression {problem}"
         return [fields.invalid(place, _print_rule(rule), detail)]
-    return _cost_errors("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, tally)
+    return _validate_cost("estimated messageExpression cost", min(message.estimate_cost(), _MAX_UINT64), place, tally)
 
 
-def _cost_errors(subject: str, cost: int, path: str, tally: CostTally) -> list[FieldError]:
+def _validate_cost(subject: str, cost: int, path: str, tally: CostTally) -> list[FieldError]:
     tally.add(cost, path)
     if not tally.check_each or cost <= EXPRESSION_LIMIT:
         return []
-    return [fields.forbidden(path, _over_budget(subject, cost, EXPRESSION_LIMIT))]
+    return [fields.forbidden(path, _format_over_budget(subject, cost, EXPRESSION_LIMIT))]
 
 
-def _over_budget(subject: str, cost: int, limit: int) -> str:
+def _format_over_budget(subject: str, cost: int, limit: int) -> str:
     factor = cost / limit
     if factor > 100:
         shown = "more than 100x"

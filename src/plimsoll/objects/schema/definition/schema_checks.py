@@ -18,7 +18,7 @@ from plimsoll.objects.schema import field_errors as fields
 from plimsoll.objects.schema.admission.pruning import RESOURCE_FIELDS
 from plimsoll.objects.schema.definition import list_type_checks
 from plimsoll.objects.schema.definition.default_checks import default_errors
-from plimsoll.objects.schema.definition.structural_checks import structural_errors
+from plimsoll.objects.schema.definition.structural_checks import validate_structural
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
 from plimsoll.objects.schema.field_paths import BadPath, find_field
 from plimsoll.objects.schema.structural import StructuralSchema, has_rules
@@ -55,12 +55,12 @@ class _Node(Value):
     rules_count: bool = True
 
 
-def schema_errors(schema: StructuralSchema, path: str, *, strictness: Strictness) -> list[FieldError]:
+def validate_schema(schema: StructuralSchema, path: str, *, strictness: Strictness) -> list[FieldError]:
     """All errors of a schema; `path` ends in openAPIV3Schema."""
     errors = []
     if schema.nullable:
         errors.append(fields.forbidden(child(path, "nullable"), "nullable cannot be true at the root"))
-    structure = _structure_errors(schema, path, strictness)
+    structure = _validate_structure(schema, path, strictness)
     errors += structure or []
     check_rules = structure == [] and has_rules(schema)
     walk = _Walk(strictness, check_rules=check_rules)
@@ -71,11 +71,11 @@ def schema_errors(schema: StructuralSchema, path: str, *, strictness: Strictness
     return errors
 
 
-def _structure_errors(schema: StructuralSchema, path: str, strictness: Strictness) -> list[FieldError] | None:
+def _validate_structure(schema: StructuralSchema, path: str, strictness: Strictness) -> list[FieldError] | None:
     """None where a schema cannot be read as a structural one; what hinders it is reported node by node."""
     if any(node.unsupported or node.items_list for node in schema.walk()):
         return None
-    errors = structural_errors(schema, path)
+    errors = validate_structural(schema, path)
     return errors or default_errors(schema, path, require_pruned=strictness.pruned_defaults)
 
 
@@ -95,7 +95,7 @@ class _Walk:
     def visit(self, node: _Node) -> None:
         clean_until = len(self.errors)
         self.errors += self._own_errors(node)
-        for below in self._below(node):
+        for below in self._list_children(node):
             self.visit(below)
         schema, path = node.schema, node.path
         if schema.preserve_unknown_fields is False:
@@ -105,7 +105,7 @@ class _Walk:
         self.errors += list_type_checks.list_type_errors(schema, path, atomic_sets=self._strictness.atomic_sets)
         if self._strictness.list_keys:
             self.errors += list_type_checks.list_key_errors(schema, path)
-        self.errors += _rule_text_errors(schema, path)
+        self.errors += _validate_rule_texts(schema, path)
         is_clean = len(self.errors) == clean_until
         if schema.rules and is_clean and self.tally is not None and node.rules_count:
             self._check_rules(node, self.tally)
@@ -113,7 +113,7 @@ class _Walk:
     def _check_rules(self, node: _Node, tally: CostTally) -> None:
         from plimsoll.objects.schema.definition.rule_checks import (  # noqa: PLC0415 - as above
             NodeContext,
-            rule_errors,
+            validate_rules,
         )
 
         context = NodeContext(
@@ -121,7 +121,7 @@ class _Walk:
             uncorrelatable=node.uncorrelatable,
             is_resource=node.is_root or node.schema.embedded_resource,
         )
-        self.rule_errors += rule_errors(node.schema, node.path, context=context, tally=tally)
+        self.rule_errors += validate_rules(node.schema, node.path, context=context, tally=tally)
 
     def _own_errors(self, node: _Node) -> list[FieldError]:
         schema, path = node.schema, node.path
@@ -148,10 +148,10 @@ class _Walk:
             errors.append(fields.forbidden(child(path, "additionalProperties"), detail))
         return errors
 
-    def _below(self, node: _Node) -> list[_Node]:
+    def _list_children(self, node: _Node) -> list[_Node]:
         schema, path = node.schema, node.path
         inherit = partial(msgspec.structs.replace, node, is_root=False)
-        occurrences = _occurrences_below(schema, node.occurrences)
+        occurrences = _multiply_occurrences(schema, node.occurrences)
         below = []
         if schema.additional_properties is not None:
             reason = "inside additionalProperties applying to object metadata"
@@ -176,7 +176,7 @@ class _Walk:
             )
         below += [
             inherit(schema=structural_schema, path=place, rules_count=False)
-            for structural_schema, place in _junctors(schema, path)
+            for structural_schema, place in _list_junctors(schema, path)
         ]
         if schema.items is not None:
             uncorrelatable = node.uncorrelatable or (path if schema.list_type != "map" else None)
@@ -187,7 +187,7 @@ class _Walk:
         return below
 
 
-def _junctors(schema: StructuralSchema, path: str) -> list[tuple[StructuralSchema, str]]:
+def _list_junctors(schema: StructuralSchema, path: str) -> list[tuple[StructuralSchema, str]]:
     found = [(schema.not_, child(path, "not"))] if schema.not_ is not None else []
     for name, listed in (("allOf", schema.all_of), ("oneOf", schema.one_of), ("anyOf", schema.any_of)):
         found += [
@@ -196,7 +196,7 @@ def _junctors(schema: StructuralSchema, path: str) -> list[tuple[StructuralSchem
     return found
 
 
-def _occurrences_below(schema: StructuralSchema, occurrences: int | None) -> int | None:
+def _multiply_occurrences(schema: StructuralSchema, occurrences: int | None) -> int | None:
     """How often a child of a node can occur in an object; None: no limit is declared."""
     if schema.type == "array":
         limit = schema.max_items
@@ -207,7 +207,7 @@ def _occurrences_below(schema: StructuralSchema, occurrences: int | None) -> int
     return None if occurrences is None or limit is None else occurrences * max(limit, 0)
 
 
-def _rule_text_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
+def _validate_rule_texts(schema: StructuralSchema, path: str) -> list[FieldError]:
     """The errors of rules that can be found without compiling them."""
     errors = []
     for position, rule in enumerate(schema.rules):
@@ -229,11 +229,11 @@ def _rule_text_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
         if rule.reason is not None and rule.reason not in REASONS:
             errors.append(fields.not_supported(child(place, "reason"), rule.reason, REASONS))
         if rule.field_path:
-            errors += _field_path_errors(rule.field_path, schema, child(place, "fieldPath"))
+            errors += _validate_field_path(rule.field_path, schema, child(place, "fieldPath"))
     return errors
 
 
-def _field_path_errors(field_path: str, schema: StructuralSchema, place: str) -> list[FieldError]:
+def _validate_field_path(field_path: str, schema: StructuralSchema, place: str) -> list[FieldError]:
     errors = []
     if not field_path.strip():
         errors.append(fields.invalid(place, field_path, "fieldPath must be non-empty if specified"))

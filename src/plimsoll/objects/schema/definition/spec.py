@@ -12,7 +12,7 @@ from plimsoll.core.values import Value
 from plimsoll.objects.schema.definition.parts import DefinitionNames, read_names
 from plimsoll.objects.schema.field_errors import child, index
 from plimsoll.objects.schema.go_text import GoStruct
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 from plimsoll.objects.schema.structural import StructuralSchema, parse_schema
 
 
@@ -66,7 +66,7 @@ class DefinitionSpec(Value):
     conversion: dict[str, Any]
 
     def _share(self, field: str) -> bool:
-        return all(same(getattr(version, field), getattr(self.versions[0], field)) for version in self.versions)
+        return all(is_same(getattr(version, field), getattr(self.versions[0], field)) for version in self.versions)
 
     @property
     def shared_schema(self) -> StructuralSchema | None:
@@ -92,43 +92,43 @@ class DefinitionSpec(Value):
 
 def read_spec(spec: Any) -> DefinitionSpec:
     """Parse a spec. Raises InvalidInput for a wrong JSON type, which a real server could not decode."""
-    known = _object(spec, "spec")
+    known = _require_object(spec, "spec")
     versions = _list(known.get("versions"), "spec.versions")
     return DefinitionSpec(
-        group=_text(known.get("group"), "spec.group"),
-        scope=_text(known.get("scope"), "spec.scope"),
+        group=_require_text(known.get("group"), "spec.group"),
+        scope=_require_text(known.get("scope"), "spec.scope"),
         names=read_names(known.get("names"), "spec.names"),
         versions=tuple(
-            _version(version, index("spec.versions", position)) for position, version in enumerate(versions)
+            _read_version(version, index("spec.versions", position)) for position, version in enumerate(versions)
         ),
-        conversion=_object(known.get("conversion"), "spec.conversion"),
+        conversion=_require_object(known.get("conversion"), "spec.conversion"),
     )
 
 
-def _version(version: Any, path: str) -> VersionSpec:
-    known = _object(version, path)
+def _read_version(version: Any, path: str) -> VersionSpec:
+    known = _require_object(version, path)
     place = child(child(path, "schema"), "openAPIV3Schema")
-    raw_schema = _object(known.get("schema"), child(path, "schema")).get("openAPIV3Schema")
+    raw_schema = _require_object(known.get("schema"), child(path, "schema")).get("openAPIV3Schema")
     subresources = known.get("subresources")
     if subresources is not None:
-        for name, declared in _object(subresources, child(path, "subresources")).items():
-            _object(declared, child(child(path, "subresources"), name))
+        for name, declared in _require_object(subresources, child(path, "subresources")).items():
+            _require_object(declared, child(child(path, "subresources"), name))
     warning = known.get("deprecationWarning")
     return VersionSpec(
-        name=_text(known.get("name"), child(path, "name")),
-        served=_flag(known.get("served"), child(path, "served")),
-        storage=_flag(known.get("storage"), child(path, "storage")),
-        deprecated=_flag(known.get("deprecated"), child(path, "deprecated")),
-        deprecation_warning=None if warning is None else _text(warning, child(path, "deprecationWarning")),
-        raw_schema=None if raw_schema is None else _object(raw_schema, place),
+        name=_require_text(known.get("name"), child(path, "name")),
+        served=_require_flag(known.get("served"), child(path, "served")),
+        storage=_require_flag(known.get("storage"), child(path, "storage")),
+        deprecated=_require_flag(known.get("deprecated"), child(path, "deprecated")),
+        deprecation_warning=None if warning is None else _require_text(warning, child(path, "deprecationWarning")),
+        raw_schema=None if raw_schema is None else _require_object(raw_schema, place),
         schema=None if raw_schema is None else parse_schema(raw_schema, place),
         subresources=subresources,
-        columns=_objects(known.get("additionalPrinterColumns"), child(path, "additionalPrinterColumns")),
-        selectable_fields=_objects(known.get("selectableFields"), child(path, "selectableFields")),
+        columns=_require_list(known.get("additionalPrinterColumns"), child(path, "additionalPrinterColumns")),
+        selectable_fields=_require_list(known.get("selectableFields"), child(path, "selectableFields")),
     )
 
 
-def _object(value: Any, path: str) -> dict[str, Any]:
+def _require_object(value: Any, path: str) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
         raise InvalidInput("must be an object", path=path)
     return value or {}
@@ -140,17 +140,17 @@ def _list(value: Any, path: str) -> list[Any]:
     return value or []
 
 
-def _objects(value: Any, path: str) -> list[Any]:
-    return [_object(item, index(path, position)) for position, item in enumerate(_list(value, path))]
+def _require_list(value: Any, path: str) -> list[Any]:
+    return [_require_object(item, index(path, position)) for position, item in enumerate(_list(value, path))]
 
 
-def _text(value: Any, path: str) -> str:
+def _require_text(value: Any, path: str) -> str:
     if value is not None and not isinstance(value, str):
         raise InvalidInput("must be a string", path=path)
     return value or ""
 
 
-def _flag(value: Any, path: str) -> bool:
+def _require_flag(value: Any, path: str) -> bool:
     if value is not None and not isinstance(value, bool):
         raise InvalidInput("must be a boolean", path=path)
     return bool(value)

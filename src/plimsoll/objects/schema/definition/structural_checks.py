@@ -31,36 +31,38 @@ _TYPE_MISSING = {
 _INT_OR_STRING = (StructuralSchema(type="integer"), StructuralSchema(type="string"))
 
 
-def structural_errors(schema: StructuralSchema, path: str) -> list[FieldError]:
+def validate_structural(schema: StructuralSchema, path: str) -> list[FieldError]:
     """Every reason why the schema is not structural."""
-    errors = _of_node(schema, _Level.ROOT, path) + _completeness(schema, schema, schema_path=path, value_path=path)
+    errors = _validate_node(schema, _Level.ROOT, path) + _validate_completeness(
+        schema, schema, schema_path=path, value_path=path
+    )
     return sorted(errors, key=lambda error: error.text)
 
 
-def _of_node(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
+def _validate_node(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
     errors = []
     if node.type == "array" and node.items is None:
         errors.append(fields.required(child(path, "items"), "must be specified"))
     if node.items is not None:
-        errors += _of_node(node.items, _Level.ITEM, child(path, "items"))
+        errors += _validate_node(node.items, _Level.ITEM, child(path, "items"))
     for name, property_ in node.properties.items():
-        errors += _of_node(property_, _Level.FIELD, key(child(path, "properties"), name))
+        errors += _validate_node(property_, _Level.FIELD, key(child(path, "properties"), name))
     if node.has_additional_properties and level is _Level.ROOT:
         errors.append(fields.forbidden(child(path, "additionalProperties"), "must not be used at the root"))
     if node.additional_properties is not None:
-        errors += _of_node(node.additional_properties, _Level.FIELD, child(path, "additionalProperties"))
-    errors += _extensions(node, path)
-    errors += _value_validation(
+        errors += _validate_node(node.additional_properties, _Level.FIELD, child(path, "additionalProperties"))
+    errors += _validate_extensions(node, path)
+    errors += _check_value_validation(
         node,
         path,
         skip_any_of=node.any_of == _INT_OR_STRING,
         skip_first_all_of=bool(node.all_of) and node.all_of[0].any_of == _INT_OR_STRING,
     )
-    errors += _type(node, level, path)
-    return errors + _resource(node, level, path)
+    errors += _validate_type(node, level, path)
+    return errors + _validate_resource(node, level, path)
 
 
-def _extensions(node: StructuralSchema, path: str) -> list[FieldError]:
+def _validate_extensions(node: StructuralSchema, path: str) -> list[FieldError]:
     if not node.int_or_string:
         return []
     detail = "must be false if x-kubernetes-int-or-string is true"
@@ -72,7 +74,7 @@ def _extensions(node: StructuralSchema, path: str) -> list[FieldError]:
     return errors
 
 
-def _type(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
+def _validate_type(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
     type_path = child(path, "type")
     errors = []
     if node.embedded_resource and node.type != "object":
@@ -88,7 +90,7 @@ def _type(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
     return errors
 
 
-def _resource(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
+def _validate_resource(node: StructuralSchema, level: _Level, path: str) -> list[FieldError]:
     """A resource's own fields (apiVersion, kind, metadata) may hardly be described: they are what they are."""
     is_resource = level is _Level.ROOT or node.embedded_resource
     properties = child(path, "properties")
@@ -102,7 +104,7 @@ def _resource(node: StructuralSchema, level: _Level, path: str) -> list[FieldErr
         metadata_path = key(properties, "metadata")
         if is_resource and metadata.type != "object":
             errors.append(fields.invalid(child(metadata_path, "type"), metadata.type, "must be object"))
-        if level is _Level.ROOT and not _only_restricts_names(metadata):
+        if level is _Level.ROOT and not _restricts_only_names(metadata):
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             errors.append(fields.forbidden(metadata_path, detail))
     if node.embedded_resource and not node.preserve_unknown_fields and not node.properties:
@@ -113,14 +115,14 @@ def _resource(node: StructuralSchema, level: _Level, path: str) -> list[FieldErr
     return errors
 
 
-def _only_restricts_names(metadata: StructuralSchema) -> bool:
+def _restricts_only_names(metadata: StructuralSchema) -> bool:
     if not set(metadata.properties) <= {"name", "generateName"}:
         return False
     rest = msgspec.structs.replace(metadata, properties={}, type="", default=None)
     return rest == StructuralSchema()
 
 
-def _value_validation(
+def _check_value_validation(
     node: StructuralSchema, path: str, *, skip_any_of: bool, skip_first_all_of: bool
 ) -> list[FieldError]:
     errors = []
@@ -134,7 +136,7 @@ def _value_validation(
         errors += _check_nested(structural_schema, index(child(path, "oneOf"), position))
     if node.not_ is not None:
         errors += _check_nested(node.not_, child(path, "not"))
-    if node.pattern and (problem := regular_expressions.problem_of(node.pattern)):
+    if node.pattern and (problem := regular_expressions.find_problem(node.pattern)):
         detail = f"must be a valid regular expression, but isn't: {problem}"
         errors.append(fields.invalid(child(path, "pattern"), node.pattern, detail))
     return errors
@@ -142,7 +144,7 @@ def _value_validation(
 
 def _check_nested(node: StructuralSchema, path: str, *, skip_any_of: bool = False) -> list[FieldError]:
     """Below a junctor only validation of values may stand; what describes structure is forbidden."""
-    errors = _value_validation(node, path, skip_any_of=skip_any_of, skip_first_all_of=False)
+    errors = _check_value_validation(node, path, skip_any_of=skip_any_of, skip_first_all_of=False)
     if node.items is not None:
         errors += _check_nested(node.items, child(path, "items"))
     for name, property_ in node.properties.items():
@@ -174,7 +176,7 @@ def _check_nested(node: StructuralSchema, path: str, *, skip_any_of: bool = Fals
     return errors
 
 
-def _completeness(
+def _validate_completeness(
     value: StructuralSchema, node: StructuralSchema, *, schema_path: str, value_path: str
 ) -> list[FieldError]:
     """Every field a junctor speaks of must be described outside of junctors too."""
@@ -196,7 +198,7 @@ def _check_nested_completeness(
 ) -> list[FieldError]:
     if node is None:
         return [fields.required(schema_path, f"because it is defined in {value_path}")]
-    errors = _completeness(value, node, schema_path=schema_path, value_path=value_path)
+    errors = _validate_completeness(value, node, schema_path=schema_path, value_path=value_path)
     if value.items is not None:
         errors += _check_nested_completeness(
             value.items, node.items, schema_path=child(schema_path, "items"), value_path=child(value_path, "items")

@@ -12,7 +12,7 @@ _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
 _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
-def priority(version: str) -> tuple[int, int, int, int, str]:
+def compute_priority(version: str) -> tuple[int, int, int, int, str]:
     """A key that sorts the preferred version last."""
     found = _VERSION.fullmatch(version)
     if found is None:
@@ -21,7 +21,7 @@ def priority(version: str) -> tuple[int, int, int, int, str]:
     return (1, _STAGES[found[2]], int(found[1]), int(found[3] or 0), "")
 
 
-def deprecation_warning(
+def build_deprecation_warning(
     version: dict[str, Any], versions: list[dict[str, Any]], *, group: str, kind: str
 ) -> str | None:
     """The warning for every use of a deprecated version."""
@@ -32,7 +32,9 @@ def deprecation_warning(
     better = [
         other["name"]
         for other in versions
-        if other.get("served") and not other.get("deprecated") and priority(other["name"]) > priority(version["name"])
+        if other.get("served")
+        and not other.get("deprecated")
+        and compute_priority(other["name"]) > compute_priority(version["name"])
     ]
     warning = f"{group}/{version['name']} {kind} is deprecated"
-    return f"{warning}; use {group}/{max(better, key=priority)} {kind}" if better else warning
+    return f"{warning}; use {group}/{max(better, key=compute_priority)} {kind}" if better else warning

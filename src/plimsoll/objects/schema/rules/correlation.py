@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.schema.json_values import identity, same
+from plimsoll.objects.schema.json_values import build_identity, is_same
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.structural import StructuralSchema
@@ -31,20 +31,20 @@ class Correlation:
 
     def is_unchanged(self) -> bool:
         if self._unchanged is None:
-            self._unchanged = same(self.new, self.old)
+            self._unchanged = is_same(self.new, self.old)
         return self._unchanged
 
     def key(self, name: str) -> Correlation | None:
         if name not in self._children:
-            self._children[name] = self._field(name)
+            self._children[name] = self._correlate_field(name)
         return self._children[name]
 
     def index(self, position: int) -> Correlation | None:
         if position not in self._children:
-            self._children[position] = self._item(position)
+            self._children[position] = self._correlate_item(position)
         return self._children[position]
 
-    def _field(self, name: str) -> Correlation | None:
+    def _correlate_field(self, name: str) -> Correlation | None:
         if not (isinstance(self.new, dict) and isinstance(self.old, dict)):
             return None
         described = self.schema.properties.get(name, self.schema.additional_properties)
@@ -52,7 +52,7 @@ class Correlation:
             return None
         return Correlation(self.new[name], self.old[name], described)
 
-    def _item(self, position: int) -> Correlation | None:
+    def _correlate_item(self, position: int) -> Correlation | None:
         if self.schema.items is None or not (isinstance(self.new, list) and isinstance(self.old, list)):
             return None
         if self._keyed is None:
@@ -77,11 +77,11 @@ class ListMap:
             self._by_keys = {}
             for old in self._items:
                 if isinstance(old, dict):
-                    self._by_keys.setdefault(self._keys_of(old), old)
-        return self._by_keys.get(self._keys_of(item), MISSING)
+                    self._by_keys.setdefault(self._read_keys(old), old)
+        return self._by_keys.get(self._read_keys(item), MISSING)
 
-    def _keys_of(self, item: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(identity(item.get(name, self._default_of(name))) for name in self._schema.list_map_keys)
+    def _read_keys(self, item: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(build_identity(item.get(name, self._default_of(name))) for name in self._schema.list_map_keys)
 
     def _default_of(self, name: str) -> Any:
         described = self._schema.items.properties.get(name) if self._schema.items else None

@@ -42,20 +42,20 @@ def declare(schema: StructuralSchema, name: str, *, is_resource: bool) -> Declar
     if schema.int_or_string:
         return Declared(cel.DYN, 1)
     if is_resource:
-        schema = with_resource_fields(schema)
+        schema = add_resource_fields(schema)
     match schema.type:
         case "array":
             return _list(schema, name)
         case "object":
-            return _map(schema, name) if schema.additional_properties else _object(schema, name)
+            return _map(schema, name) if schema.additional_properties else _declare_object(schema, name)
         case "string":
-            return _string(schema)
+            return _declare_string(schema)
         case _ if schema.type in _SCALARS:
             return Declared(_SCALARS[schema.type], _SMALLEST[schema.type])
     return None
 
 
-def with_resource_fields(schema: StructuralSchema) -> StructuralSchema:
+def add_resource_fields(schema: StructuralSchema) -> StructuralSchema:
     """Rules of a resource may always read its apiVersion, kind and names, whatever the schema."""
     properties = schema.properties
     metadata = properties.get("metadata", StructuralSchema())
@@ -70,7 +70,7 @@ def with_resource_fields(schema: StructuralSchema) -> StructuralSchema:
     return msgspec.structs.replace(schema, properties=fields)
 
 
-def most_in_a_request(smallest_bytes: int) -> int:
+def compute_most_in_request(smallest_bytes: int) -> int:
     """How often a value can occur in one request, if no list or map around it has a limit."""
     return MAX_REQUEST_BYTES // (smallest_bytes + 1)
 
@@ -103,7 +103,7 @@ def _map(schema: StructuralSchema, name: str) -> Declared | None:
     return Declared(cel.MapType(cel.STRING, value.type, max_properties=most), 2)
 
 
-def _object(schema: StructuralSchema, name: str) -> Declared:
+def _declare_object(schema: StructuralSchema, name: str) -> Declared:
     fields: dict[str, cel.CelType] = {}
     smallest = 2
     for property_, described in schema.properties.items():
@@ -118,7 +118,7 @@ def _object(schema: StructuralSchema, name: str) -> Declared:
     return Declared(cel.ObjectType(name, fields, required), smallest)
 
 
-def _string(schema: StructuralSchema) -> Declared:
+def _declare_string(schema: StructuralSchema) -> Declared:
     if schema.format in _OF_FORMAT:
         return Declared(_OF_FORMAT[schema.format], _SMALLEST_OF_FORMAT[schema.format])
     if schema.format == "byte":

@@ -108,13 +108,13 @@ class RuleTree:
         self._compiled: list[CompiledRule | FieldError] | None = None
         self._properties: dict[str, RuleTree] = {}
         for property_, described in schema.properties.items():
-            below = _tree(described, f"{name}.{property_}")
+            below = _build_tree(described, f"{name}.{property_}")
             if below is not None:
                 self._properties[property_] = below
-        self._items = _tree(schema.items, f"{name}.@idx")
-        self._additional = _tree(schema.additional_properties, f"{name}.@elem")
+        self._items = _build_tree(schema.items, f"{name}.@idx")
+        self._additional = _build_tree(schema.additional_properties, f"{name}.@elem")
 
-    def judge(
+    def validate(
         self, value: Any, old: Any = None, *, correlation: Correlation | None = None, path: str = ""
     ) -> Judgement:
         """Run every rule; `old` is the object before an update, None on create."""
@@ -127,7 +127,7 @@ class RuleTree:
         if value is None:
             return
         if self._schema.rules:
-            for rule in self._rules():
+            for rule in self._compile_rules():
                 self._run_rule(rule, path, (value, old), ratchet=ratchet, judgement=judgement)
         if isinstance(value, list) and self._items is not None:
             before = ListMap(old if isinstance(old, list) else [], self._schema)
@@ -154,7 +154,7 @@ class RuleTree:
             if below is not None:
                 below.run(place, item, old.get(name), ratchet=ratchet.key(name), judgement=judgement)
 
-    def _rules(self) -> list[CompiledRule | FieldError]:
+    def _compile_rules(self) -> list[CompiledRule | FieldError]:
         if self._compiled is None:
             self._compiled = [self._compile(rule) for rule in self._schema.rules]
         return self._compiled
@@ -186,7 +186,7 @@ class RuleTree:
             variables["oldSelf"] = cel.CelOptional.none() if old is None else cel.CelOptional.of(old)
         if self._holds(rule, path, variables, judgement):
             return
-        detail = self._message(rule, path, variables, judgement)
+        detail = self._evaluate_message(rule, path, variables, judgement)
         error = _failure(rule, child(path, rule.field_path) if rule.field_path else path, self._schema.type, detail)
         if not rule.uses_old_self and ratchet.is_unchanged():
             judgement.warnings.append(error.text)
@@ -218,7 +218,7 @@ class RuleTree:
             judgement.errors.append(fields.invalid(path, type_, detail))
             raise _BudgetUsedUp from error
 
-    def _message(self, rule: CompiledRule, path: str, variables: dict[str, Any], judgement: Judgement) -> str:
+    def _evaluate_message(self, rule: CompiledRule, path: str, variables: dict[str, Any], judgement: Judgement) -> str:
         if rule.message is None:
             return rule.default_message
         try:
@@ -235,12 +235,12 @@ class RuleTree:
         return text if usable else rule.default_message
 
 
-def rule_tree(schema: StructuralSchema, *, is_resource: bool = True) -> RuleTree | None:
+def build_rule_tree(schema: StructuralSchema, *, is_resource: bool = True) -> RuleTree | None:
     """The rules of a schema, or nothing if it has none."""
-    return _tree(schema, "self", is_resource=is_resource)
+    return _build_tree(schema, "self", is_resource=is_resource)
 
 
-def _tree(schema: StructuralSchema | None, name: str, *, is_resource: bool = False) -> RuleTree | None:
+def _build_tree(schema: StructuralSchema | None, name: str, *, is_resource: bool = False) -> RuleTree | None:
     if schema is None or not has_rules(schema):
         return None
     declared = declare(schema, name, is_resource=is_resource or schema.embedded_resource)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.builtin.defaults.pods import qos_class
+from plimsoll.objects.builtin.defaults.pods import compute_qos_class
 
 Json = dict[str, Any]
 
@@ -59,7 +59,7 @@ def _is_terminating(spec: Json) -> bool:
 
 
 def _is_best_effort(spec: Json) -> bool:
-    return qos_class(spec) == "BestEffort"
+    return compute_qos_class(spec) == "BestEffort"
 
 
 def _selects_other_namespaces(spec: Json) -> bool:

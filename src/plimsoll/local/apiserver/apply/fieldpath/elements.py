@@ -125,7 +125,7 @@ def _format_step(element: str) -> str:
 def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return go_text.quote(value)
-    return "null" if value is None else go_text.plain(value)
+    return "null" if value is None else go_text.format_plain(value)
 
 
 def _rank_value(value: Any) -> tuple[int, Any]:

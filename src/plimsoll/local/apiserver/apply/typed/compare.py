@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver.apply.fieldpath import elements
 from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 from plimsoll.local.apiserver.apply.typed.types import ABSENT, Atom, BadItem
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import is_same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.apply.typed.types import ListType, MapType
@@ -42,7 +42,7 @@ class Comparison:
         self.removed.join(element, below.removed)
 
     def mark_difference(self, element: str, before: Any, after: Any) -> None:
-        if not same(before, after):
+        if not is_same(before, after):
             self.modified.add(element)
 
 
@@ -151,7 +151,7 @@ def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, 
         if len(old) <= 1 and len(new) <= 1:
             _compare_field(element, one, other, atom=atom, into=into)
         elif len(old) > 1 and len(new) > 1:
-            if not same(old, new):
+            if not is_same(old, new):
                 into.modified.add(element)
         elif len(old) > 1:
             if new:

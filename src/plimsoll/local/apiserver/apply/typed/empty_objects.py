@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
+from plimsoll.objects.builtin.decoding.openapi import Schema, find_reference, find_schema_name, load_component
 
 # Structs that write themselves as null when empty, in fields that are not pointers: their schemas do not say so.
 _NULL_FIELDS: Final = {
@@ -21,16 +21,16 @@ _ZEROS: Final = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
 def build_empty_object(api_version: str, kind: str) -> dict[str, Any]:
-    name = schema_name(api_version, kind)
+    name = find_schema_name(api_version, kind)
     return {} if name is None else _build_blank(name)
 
 
 def _build_blank(name: str) -> dict[str, Any]:
-    schema = component(name)
+    schema = load_component(name)
     required = schema.get("required", ())
     blank: dict[str, Any] = dict.fromkeys(_NULL_FIELDS.get(name, ()))
     for field, declared in schema.get("properties", {}).items():
-        below = reference(declared)
+        below = find_reference(declared)
         if below is not None and declared.get("default") == {}:
             blank[field] = _build_blank(below)
         elif field in required:
@@ -40,4 +40,4 @@ def _build_blank(name: str) -> dict[str, Any]:
 
 def _build_zero_value(declared: Schema) -> Any:
     """Of a field that is always written: lists, maps and pointers are null."""
-    return _ZEROS.get(declared.get("type", "")) if reference(declared) is None else None
+    return _ZEROS.get(declared.get("type", "")) if find_reference(declared) is None else None

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from plimsoll.local.apiserver.apply.typed.empty_objects import build_empty_object
 from plimsoll.local.apiserver.apply.typed.types import Atom, Field, ListType, MapType, Scalar
-from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
+from plimsoll.objects.builtin.decoding.openapi import Schema, find_reference, find_schema_name, load_component
 
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -49,7 +49,7 @@ class TypeSchema:
 
 @cache
 def _load_builtin(api_version: str, kind: str) -> TypeSchema | None:
-    name = schema_name(api_version, kind)
+    name = find_schema_name(api_version, kind)
     if name is None:
         return None
     return TypeSchema(_build_component_atom(name, None), blank=build_empty_object(api_version, kind))
@@ -66,12 +66,12 @@ def _build_component_atom(name: str, map_type: str | None) -> Atom:
         return Atom(scalar=Scalar.UNTYPED)
     if name == _RAW_EXTENSION:
         return UNTYPED
-    schema = component(name)
+    schema = load_component(name)
     return _build_atom(schema if map_type is None else {**schema, "x-kubernetes-map-type": map_type}, preserves=False)
 
 
 def _resolve_type(schema: Schema, *, preserves: bool) -> Atom:
-    name = reference(schema)
+    name = find_reference(schema)
     if name is not None:
         return _build_component_atom(name, schema.get("x-kubernetes-map-type"))
     return _build_atom(schema, preserves=preserves)

@@ -78,7 +78,7 @@ def _check_list(value: list[Any], list_type: ListType, *, path: str, problems: l
 def _find_scalar_problem(value: Any, scalar: Scalar) -> str | None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if scalar is Scalar.NUMERIC and not is_number:
-        return f"expected numeric (int or float), got {go_text.type_name(value)}"
+        return f"expected numeric (int or float), got {go_text.get_type_name(value)}"
     if scalar is Scalar.STRING and not isinstance(value, str):
         return f"expected string, got &value.valueUnstructured{{Value:{_format_go_syntax(value)}}}"
     if scalar is Scalar.BOOLEAN and not isinstance(value, bool):
@@ -94,7 +94,7 @@ def _describe(path: str, problem: str) -> str:
 
 def _format_boxed(value: Any) -> str:
     """`%v` of the struct that holds the value."""
-    return f"&{{{go_text.plain(value)}}}"
+    return f"&{{{go_text.format_plain(value)}}}"
 
 
 def _format_go_syntax(value: Any) -> str:
@@ -106,4 +106,4 @@ def _format_go_syntax(value: Any) -> str:
         return f"map[string]interface {{}}{{{items}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_format_go_syntax, value))}}}"
-    return "interface {}(nil)" if value is None else go_text.plain(value)
+    return "interface {}(nil)" if value is None else go_text.format_plain(value)
