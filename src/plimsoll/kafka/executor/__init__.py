@@ -1,1 +1,5 @@
-"""The executor: moves replicas and leaders in batches, under throttles, and resumes after a crash."""
+"""Moves replicas: batches, throttles, elections, stop, and recovery after a crash.
+
+`executor` holds the class that others use, `execution` one execution, `phases` a module per kind of movement. `record`
+is what outlives the process.
+"""

@@ -24,6 +24,13 @@ class ExecutionOptions(Value):
     progress_check_interval_s: float = 1.0
     require_in_sync: bool = False
     """Refuse to start while partitions are under-replicated for another reason than the removal itself."""
+    dead_broker_grace_s: float = 30.0
+    """A movement ends as DEAD if its destination is down for this long: a restart does not cancel it."""
+    max_bytes_per_hour: int | None = None
+    """Bytes that may begin to move within an hour, over all executions of this record; None: no limit."""
+    max_bytes_unconfirmed: int | None = None
+    """Refuse to start if more bytes would move and the user has not confirmed it; None: no limit."""
+    is_confirmed: bool = False
 
 
 class ExecutorState(StrEnum):

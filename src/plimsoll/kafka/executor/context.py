@@ -1,0 +1,119 @@
+"""What the phases of one execution share: ports, tasks, options, throttles, and the record."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.observing import ClusterObserver
+from plimsoll.kafka.executor.record import RecordedState
+from plimsoll.kafka.executor.tasks import build_tasks
+from plimsoll.kafka.executor.throttles import Throttles
+from plimsoll.operator.action_rate import ActionTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.plans import Reason
+    from plimsoll.kafka.brokers.ports import KafkaAdmin
+    from plimsoll.kafka.executor.record import ExecutionStore, RecordedPlan
+    from plimsoll.operator.pause import ActionGuard
+
+    ReadGuard = Callable[[], Awaitable[ActionGuard]]
+
+
+class ExecutionContext:
+    """One execution: what it does, where it is, and what it needs for that."""
+
+    def __init__(
+        self,
+        *,
+        admin: KafkaAdmin,
+        clock: Clock,
+        store: ExecutionStore,
+        read_guard: ReadGuard,
+        plan: RecordedPlan,
+        state: RecordedState,
+    ) -> None:
+        self.admin = admin
+        self.clock = clock
+        self._store = store
+        self.read_guard = read_guard
+        self.plan = plan
+        self.tasks = build_tasks(plan.proposals)
+        self.options = state.options
+        self.is_stopping = state.is_stopping
+        self.cancel_foreign = False
+        self.recorded_active = frozenset(state.active)
+        self.observer = ClusterObserver(admin, clock)
+        self.throttles = Throttles(admin, self.save)
+        self.throttles.replicas = set(state.throttled_replicas)
+        self.throttles.rates = set(state.rates)
+        self.started_bytes = read_started_bytes(state)
+        self.held: tuple[Reason, ...] = ()
+        """What waits or goes slowly, by the last check."""
+        self._held_now: dict[str, Reason] = {}
+        self._wake = asyncio.Event()
+
+    @property
+    def now_s(self) -> float:
+        return self.clock.monotonic_s()
+
+    def hold(self, reason: Reason) -> None:
+        """Name what waits or goes slowly, until the next check. One reason per code."""
+        self._held_now[reason.code] = reason
+
+    def end_check(self) -> None:
+        self.held = tuple(self._held_now.values())
+        self._held_now = {}
+
+    def describe_state(self, *, is_finished: bool = False) -> RecordedState:
+        return RecordedState(
+            execution_id="" if is_finished else self.plan.execution_id,
+            options=self.options,
+            is_stopping=self.is_stopping,
+            active=tuple(sorted({task.key for task in self.tasks.inter_broker.under_way})),
+            throttled_replicas=tuple(sorted(self.throttles.replicas)),
+            rates=tuple(sorted(self.throttles.rates)),
+            started_bytes=tuple((int(at.timestamp()), count) for at, count in self.started_bytes.started),
+        )
+
+    async def save(self) -> None:
+        await self._store.write_state(self.describe_state())
+
+    async def finish_record(self) -> None:
+        """The execution has ended. Rates of brokers that are down, and the bytes of the last hour, stay."""
+        state = self.describe_state(is_finished=True)
+        await self._store.write_state(state)
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Until the next check, or until there is something new to do."""
+        try:
+            await asyncio.wait_for(self._wake.wait(), self.options.progress_check_interval_s)
+        except TimeoutError:
+            return
+        self._wake.clear()
+
+    async def find_brake(self) -> Reason | None:
+        """Why nothing new may be sent now."""
+        return (await self.read_guard()).reason
+
+    def count_free_bytes(self) -> int | None:
+        """The bytes that may still begin to move in this hour; None: no limit."""
+        limit = self.options.max_bytes_per_hour
+        return None if limit is None else self.started_bytes.count_remaining(limit, self.clock.now())
+
+    def hold_bytes(self) -> None:
+        limit = self.options.max_bytes_per_hour
+        if limit is not None:
+            self.hold(reasons.explain_bytes_per_hour(limit, self.started_bytes.count_last_hour(self.clock.now())))
+
+
+def read_started_bytes(state: RecordedState) -> ActionTimes:
+    return ActionTimes(tuple((datetime.fromtimestamp(at, UTC), count) for at, count in state.started_bytes))

@@ -1,0 +1,177 @@
+"""One execution from its first check to its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.phases.leader_moves import LeaderMoves
+from plimsoll.kafka.executor.phases.log_dir_moves import LogDirMoves
+from plimsoll.kafka.executor.phases.replica_moves import ReplicaMoves
+from plimsoll.kafka.executor.throttles import NO_THROTTLES
+from plimsoll.kafka.model.executions import (
+    ExecutionEnd,
+    ExecutionOutcome,
+    ExecutionProgress,
+    ExecutorState,
+    TaskState,
+)
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.executor.context import ExecutionContext
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+RATE_WINDOW_S: Final = 60.0
+LISTED_TASKS: Final = 1_000
+"""Tasks in an answer about progress."""
+
+
+class Execution:
+    """Runs the phases, one check after the other. Errors of brokers are waited out; a refusal ends it."""
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self.context = context
+        self.state = ExecutorState.STARTING_EXECUTION
+        self._phases = (
+            (ExecutorState.INTER_BROKER_REPLICA_MOVEMENT, ReplicaMoves(context)),
+            (ExecutorState.INTRA_BROKER_REPLICA_MOVEMENT, LogDirMoves(context)),
+            (ExecutorState.LEADER_MOVEMENT, LeaderMoves(context)),
+        )
+        self._samples: deque[tuple[float, int]] = deque()
+
+    async def run(self) -> ExecutionOutcome:
+        context = self.context
+        log.info("execution.started", id=context.plan.execution_id, proposals=len(context.plan.proposals))
+        try:
+            for state, phase in self._phases:
+                if phase.has_unfinished:
+                    self.state = state
+                    await self._run_phase(phase)
+            await self._clear_throttles()
+        except KafkaRefused as error:
+            reason = Reason(
+                code="Refused", message=f"the brokers refused a request: {error}", facts={"error": error.code}
+            )
+            return self._build_outcome(ExecutionEnd.FAILED, reason)
+        await context.finish_record()
+        return self._conclude()
+
+    async def _run_phase(self, phase: ReplicaMoves | LogDirMoves | LeaderMoves) -> None:
+        while True:
+            try:
+                await phase.check()
+            except KafkaUnavailable as error:
+                log.warning("execution.brokers_unavailable", problem=str(error))
+                self.context.hold(reasons.explain_unavailable(str(error)))
+            self._hold_throttles()
+            self.context.end_check()
+            self._sample()
+            if not phase.has_unfinished:
+                return
+            await self.context.wait()
+
+    async def _clear_throttles(self) -> None:
+        """Until nothing of ours is left but the rates of brokers that are down, which the record keeps."""
+        context = self.context
+        while not context.throttles.is_clear:
+            try:
+                view = await context.observer.observe(())
+                await context.throttles.release(NO_THROTTLES, view.alive)
+            except KafkaUnavailable as error:
+                context.hold(reasons.explain_unavailable(str(error)))
+            else:
+                left = context.throttles.list_left_brokers(view.alive)
+                if not context.throttles.replicas and {rate.broker for rate in context.throttles.rates} == left:
+                    return
+            await context.wait()
+
+    def _hold_throttles(self) -> None:
+        context = self.context
+        foreign = context.throttles.foreign_rate_brokers
+        if foreign:
+            context.hold(reasons.explain_foreign_rates(foreign))
+        left = context.throttles.list_left_brokers(context.observer.view.alive)
+        if left:
+            context.hold(reasons.explain_left_rates(left))
+
+    # ---- end
+
+    def _conclude(self) -> ExecutionOutcome:
+        dead = sum(task.state is TaskState.DEAD for task in self.context.tasks)
+        left = self.context.throttles.list_left_brokers(self.context.observer.view.alive)
+        because = (reasons.explain_left_rates(left),) if left else ()
+        if self.context.is_stopping:
+            aborted = sum(task.state is TaskState.ABORTED for task in self.context.tasks)
+            message = f"stopped: {aborted} movements were not completed"
+            return self._build_outcome(ExecutionEnd.STOPPED, Reason(code="Stopped", message=message, because=because))
+        if dead:
+            message = f"{dead} movements could not be completed"
+            return self._build_outcome(
+                ExecutionEnd.FAILED, Reason(code="MovementsDead", message=message, because=because)
+            )
+        return self._build_outcome(ExecutionEnd.COMPLETED, because[0] if because else None)
+
+    def _build_outcome(self, end: ExecutionEnd, reason: Reason | None) -> ExecutionOutcome:
+        tasks = self.context.tasks
+        outcome = ExecutionOutcome(
+            execution_id=self.context.plan.execution_id,
+            end=end,
+            completed=sum(task.state is TaskState.COMPLETED for task in tasks),
+            not_completed=tuple(task.describe() for task in tasks if task.state is not TaskState.COMPLETED),
+            moved_bytes=self._count_bytes(),
+            reason=reason,
+        )
+        log.info("execution.ended", id=outcome.execution_id, end=end.value, completed=outcome.completed)
+        return outcome
+
+    # ---- progress
+
+    def _count_bytes(self) -> int:
+        """Bytes of completed movements, and what those under way have copied."""
+        return sum(
+            task.proposal.bytes_to_move if task.state is TaskState.COMPLETED else task.moved_bytes
+            for task in self.context.tasks.inter_broker.tasks
+        )
+
+    def _sample(self) -> None:
+        now = self.context.now_s
+        self._samples.append((now, self._count_bytes()))
+        while len(self._samples) > 2 and now - self._samples[0][0] > RATE_WINDOW_S:
+            self._samples.popleft()
+
+    def _measure_rate(self) -> float | None:
+        """Bytes per second over the last minute; None: nothing has moved in it."""
+        if len(self._samples) < 2:
+            return None
+        (begin, before), (end, after) = self._samples[0], self._samples[-1]
+        return (after - before) / (end - begin) if end > begin and after > before else None
+
+    def describe_progress(self) -> ExecutionProgress:
+        context = self.context
+        tasks = context.tasks
+        finished = self._count_bytes()
+        total = sum(task.proposal.bytes_to_move for task in tasks.inter_broker.tasks)
+        rate = self._measure_rate()
+        unfinished = [task for task in tasks if not task.is_finished]
+        unfinished.sort(key=lambda task: task.state is TaskState.PENDING)
+        return ExecutionProgress(
+            state=ExecutorState.STOPPING_EXECUTION if context.is_stopping else self.state,
+            execution_id=context.plan.execution_id,
+            reason=context.plan.reason,
+            inter_broker=tasks.inter_broker.count(),
+            intra_broker=tasks.intra_broker.count(),
+            leaders=tasks.leaders.count(),
+            finished_bytes=finished,
+            total_bytes=total,
+            bytes_per_s=rate,
+            seconds_left=None if rate is None else max(total - finished, 0) / rate,
+            tasks=tuple(task.describe() for task in unfinished[:LISTED_TASKS]),
+            held=context.held,
+            options=context.options,
+        )

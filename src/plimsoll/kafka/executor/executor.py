@@ -1,0 +1,273 @@
+"""The executor: one execution at a time, with progress, stop, and recovery after a crash.
+
+Everything that must survive a crash is in the record; everything else is read from the brokers. So a new process that
+calls `resume` goes on where the last one ended, and one that calls `stop` cancels what the last one began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.brokers.ports import KafkaUnavailable
+from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.executor.context import ExecutionContext
+from plimsoll.kafka.executor.errors import ExecutionRefused, RecordUnusable
+from plimsoll.kafka.executor.execution import Execution
+from plimsoll.kafka.executor.options import check_options
+from plimsoll.kafka.executor.phases.replica_moves import list_under_replicated
+from plimsoll.kafka.executor.record import RecordedPlan, RecordedState
+from plimsoll.kafka.executor.throttles import NO_THROTTLES
+from plimsoll.kafka.model.executions import ExecutionProgress
+from plimsoll.operator.pause import ActionGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kafka.brokers.ports import KafkaAdmin
+    from plimsoll.kafka.executor.context import ReadGuard
+    from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore
+    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
+    from plimsoll.kafka.model.proposals import Proposal
+
+START_S: Final = 0.1
+"""How often a stop looks whether an execution that is about to start has started."""
+CLEAN_UP_S: Final = 1.0
+"""How often left throttles are tried while nothing is executed."""
+
+
+async def _allow_all() -> ActionGuard:
+    return ActionGuard()
+
+
+class Executor:
+    """Moves replicas of one cluster. `read_guard` gives pause and dry run, before anything new is sent."""
+
+    def __init__(
+        self, admin: KafkaAdmin, clock: Clock, record: ExecutionStore, *, read_guard: ReadGuard = _allow_all
+    ) -> None:
+        self._admin = admin
+        self._clock = clock
+        self._store = record
+        self._read_guard = read_guard
+        self._lock = asyncio.Lock()
+        """Held while an execution runs, and while left throttles are removed."""
+        self._starting_id = ""
+        self._execution: Execution | None = None
+        self._ended = asyncio.Event()
+        self._last_outcome: ExecutionOutcome | None = None
+
+    # ---- running
+
+    async def execute(
+        self, execution_id: str, proposals: Sequence[Proposal], options: ExecutionOptions, *, reason: str = ""
+    ) -> ExecutionOutcome:
+        """Move what the proposals say. Raises `ExecutionRefused` before anything is sent."""
+        options = check_options(options)
+        _check_proposals(proposals)
+        if not execution_id:
+            raise InvalidInput("an execution needs an id", path="execution_id")
+        running_id = self._starting_id if self._execution is None else self._execution.context.plan.execution_id
+        if running_id:
+            raise ExecutionRefused(_explain_running(running_id))
+        self._starting_id = execution_id
+        try:
+            return await self._execute(execution_id, proposals, options, reason)
+        finally:
+            self._starting_id = ""
+
+    async def _execute(
+        self, execution_id: str, proposals: Sequence[Proposal], options: ExecutionOptions, reason: str
+    ) -> ExecutionOutcome:
+        async with self._lock:
+            left = await self._prepare(proposals, options)
+            nodes = await self._admin.describe_nodes()
+            plan = RecordedPlan(
+                execution_id=execution_id,
+                cluster_id=nodes.cluster_id,
+                proposals=tuple(proposals),
+                started_at=self._clock.now().isoformat(),
+                reason=reason,
+            )
+            state = RecordedState(
+                execution_id=execution_id,
+                options=options,
+                throttled_replicas=left.throttled_replicas,
+                rates=left.rates,
+                started_bytes=left.started_bytes,
+            )
+            context = self._build_context(plan, state)
+            if options.require_in_sync:
+                await _check_in_sync(context)
+            await self._store.write_plan(plan)
+            await self._store.write_state(state)
+            return await self._run(context)
+
+    async def resume(self) -> ExecutionOutcome | None:
+        """Go on with what an earlier process has not finished. None: there was nothing to finish."""
+        async with self._lock:
+            record = await self._store.read()
+            if record is None or record.plan is None:
+                await self._clean(record)
+                return None
+            return await self._run(await self._restore(record))
+
+    async def stop(self, *, cancel_foreign: bool = False) -> ExecutionOutcome | None:
+        """Cancel what is under way, wait until it is rolled back, and give the outcome.
+
+        Without a running execution, one that an earlier process left is stopped. `cancel_foreign` also cancels
+        reassignments of other clients.
+        """
+        while self._starting_id and self._execution is None:
+            await self._clock.sleep(START_S)
+        if self._execution is not None:
+            context = self._execution.context
+            context.is_stopping, context.cancel_foreign = True, context.cancel_foreign or cancel_foreign
+            await context.save()
+            context.wake()
+            await self._ended.wait()
+            return self._last_outcome
+        async with self._lock:
+            record = await self._store.read()
+            if record is not None and record.plan is not None:
+                context = await self._restore(record)
+                context.is_stopping, context.cancel_foreign = True, cancel_foreign
+                await context.save()
+                return await self._run(context)
+            await self._clean(record)
+            if cancel_foreign:
+                await self._cancel_all()
+            return None
+
+    def change_options(self, options: ExecutionOptions) -> None:
+        """Change throttle and concurrency of the running execution, from its next check on."""
+        options = check_options(options)
+        if self._execution is None:
+            raise InvalidInput("nothing is executed")
+        self._execution.context.options = options
+        self._execution.context.wake()
+
+    def progress(self) -> ExecutionProgress:
+        return ExecutionProgress() if self._execution is None else self._execution.describe_progress()
+
+    async def clean_up(self) -> bool:
+        """Remove throttles that an ended execution left on brokers that were down. True: nothing is left."""
+        if self._execution is not None:
+            return False
+        async with self._lock:
+            return await self._clean(await self._store.read())
+
+    async def keep_clean(self) -> None:
+        """Clean up whenever there is something left: a service for as long as the process runs."""
+        while True:
+            with suppress(KafkaUnavailable):  # the next attempt is near
+                await self.clean_up()
+            await self._clock.sleep(CLEAN_UP_S)
+
+    # ---- helpers
+
+    async def _prepare(self, proposals: Sequence[Proposal], options: ExecutionOptions) -> RecordedState:
+        """Refuse what may not start. Gives what earlier executions left in the record."""
+        record = await self._store.read()
+        if record is not None and record.plan is not None:
+            raise ExecutionRefused(_explain_unfinished(record.plan.execution_id))
+        brake = (await self._read_guard()).reason
+        if brake is not None:
+            raise ExecutionRefused(brake)
+        total = sum(proposal.bytes_to_move for proposal in proposals)
+        limit = options.max_bytes_unconfirmed
+        if limit is not None and total > limit and not options.is_confirmed:
+            raise ExecutionRefused(_explain_unconfirmed(total, limit))
+        return RecordedState() if record is None else record.state
+
+    def _build_context(self, plan: RecordedPlan, state: RecordedState) -> ExecutionContext:
+        return ExecutionContext(
+            admin=self._admin,
+            clock=self._clock,
+            store=self._store,
+            read_guard=self._read_guard,
+            plan=plan,
+            state=state,
+        )
+
+    async def _restore(self, record: ExecutionRecord) -> ExecutionContext:
+        assert record.plan is not None
+        recorded = record.plan.cluster_id
+        found = (await self._admin.describe_nodes()).cluster_id
+        if recorded and found and recorded != found:
+            raise RecordUnusable(
+                f"the record of execution {record.plan.execution_id} is of cluster {recorded}, and this is {found}"
+            )
+        return self._build_context(record.plan, record.state)
+
+    async def _run(self, context: ExecutionContext) -> ExecutionOutcome:
+        self._execution = execution = Execution(context)
+        self._ended.clear()
+        self._last_outcome = None
+        try:
+            self._last_outcome = await execution.run()
+            return self._last_outcome
+        finally:
+            self._execution = None
+            self._ended.set()
+
+    async def _clean(self, record: ExecutionRecord | None) -> bool:
+        if record is None or record.plan is not None:
+            return record is None
+        state = record.state
+        if not (state.rates or state.throttled_replicas):
+            return True
+        plan = RecordedPlan(execution_id="", cluster_id="", proposals=(), started_at="")
+        context = self._build_context(plan, state)
+        nodes = await self._admin.describe_nodes()
+        alive = {broker.id for broker in nodes.brokers if not broker.is_fenced}
+        await context.throttles.release(NO_THROTTLES, alive)
+        if context.describe_state() != state:
+            await context.save()
+        return context.throttles.is_clear
+
+    async def _cancel_all(self) -> None:
+        listed = await self._admin.list_reassignments()
+        if listed:
+            await self._admin.alter_reassignments(dict.fromkeys(listed))
+
+
+async def _check_in_sync(context: ExecutionContext) -> None:
+    view = await context.observer.observe(())
+    behind = list_under_replicated(context, view)
+    if behind:
+        raise ExecutionRefused(reasons.explain_not_in_sync(behind))
+
+
+def _check_proposals(proposals: Sequence[Proposal]) -> None:
+    known = set()
+    for number, proposal in enumerate(proposals):
+        path = f"proposals[{number}]"
+        replicas = proposal.new_replicas
+        if not replicas or len(set(replicas)) < len(replicas):
+            raise InvalidInput(f"the new replicas are {list(replicas)}: none, or one broker twice", path=path)
+        if (proposal.topic, proposal.partition) in known:
+            raise InvalidInput(f"{proposal.topic}-{proposal.partition} has two proposals", path=path)
+        known.add((proposal.topic, proposal.partition))
+
+
+def _explain_running(execution_id: str) -> Reason:
+    message = f"execution {execution_id} is under way, and one runs at a time"
+    return Reason(code="OngoingExecution", message=message, facts={"execution": execution_id})
+
+
+def _explain_unfinished(execution_id: str) -> Reason:
+    message = f"execution {execution_id} of an earlier process is not finished: resume it or stop it first"
+    return Reason(code="UnfinishedExecution", message=message, facts={"execution": execution_id})
+
+
+def _explain_unconfirmed(total: int, limit: int) -> Reason:
+    return Reason(
+        code="ConfirmationNeeded",
+        message=f"{total} bytes would move, and more than {limit} need a confirmation",
+        facts={"bytes": total, "limit": limit},
+    )

@@ -1,0 +1,111 @@
+"""What a check sees: brokers, partitions and reassignments, read anew for what matters now and seldom for the rest.
+
+A topic counts as deleted only if brokers said so twice in a row: one that has just started may not know it yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kafka.model.description import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kafka.brokers.ports import KafkaAdmin, Reassignment
+    from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
+
+WHOLE_REFRESH_S: Final = 30.0
+DELETED_AFTER: Final = 2
+"""Consecutive answers that do not know a topic."""
+UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC"
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """The cluster as last read. Partitions of topics that were not asked for again may be older."""
+
+    cluster_id: str = ""
+    alive: frozenset[int] = frozenset()
+    """Brokers that are registered and not fenced."""
+    down_since_s: dict[int, float] = field(default_factory=dict)
+    """Brokers that were seen and are not alive now, with the time of the first check that missed them."""
+    reassignments: Mapping[TopicPartition, Reassignment] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PartitionDescription] = field(default_factory=dict)
+    min_isr: dict[str, int] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    """Topics that no longer exist."""
+
+    def list_missing(self, key: TopicPartition) -> tuple[int, ...]:
+        """Replicas that are not in sync, without those that a reassignment is adding."""
+        partition = self.partitions.get(key)
+        if partition is None:
+            return ()
+        listed = self.reassignments.get(key)
+        adding = () if listed is None else listed.adding
+        return tuple(broker for broker in partition.replicas if broker not in partition.isr and broker not in adding)
+
+    def is_deleted(self, key: TopicPartition) -> bool:
+        return key.topic in self.deleted
+
+
+class ClusterObserver:
+    """Reads a cluster for the executor."""
+
+    def __init__(self, admin: KafkaAdmin, clock: Clock) -> None:
+        self._admin = admin
+        self._clock = clock
+        self._read_all_at: float | None = None
+        self._unknown: dict[str, int] = {}
+        self.view = ClusterView()
+
+    async def observe(self, topics: Collection[str]) -> ClusterView:
+        """Read brokers, reassignments and these topics; all topics if they were not read for a while."""
+        await self._read_brokers()
+        # Reassignments first: one that ends in between is then missed by the list, not by the partitions.
+        self.view.reassignments = await self._admin.list_reassignments()
+        now = self._clock.monotonic_s()
+        if self._read_all_at is None or now - self._read_all_at >= WHOLE_REFRESH_S:
+            found = await self._admin.describe_topics()
+            self._read_all_at = now
+            self._forget_others({topic.name for topic in found})
+            self._take(found)
+            topics = set(topics) - {topic.name for topic in found}
+        if topics:
+            self._take(await self._admin.describe_topics(sorted(topics)))
+        return self.view
+
+    async def read_topics(self, topics: Collection[str]) -> ClusterView:
+        """Read these topics again."""
+        if topics:
+            self._take(await self._admin.describe_topics(sorted(topics)))
+        return self.view
+
+    async def _read_brokers(self) -> None:
+        nodes = await self._admin.describe_nodes()
+        view, now = self.view, self._clock.monotonic_s()
+        alive = frozenset(broker.id for broker in nodes.brokers if broker.is_registered and not broker.is_fenced)
+        gone = (view.alive | {broker.id for broker in nodes.brokers} | set(view.down_since_s)) - alive
+        view.down_since_s = {broker: view.down_since_s.get(broker, now) for broker in gone}
+        view.alive, view.cluster_id = alive, nodes.cluster_id
+
+    def _forget_others(self, names: set[str]) -> None:
+        self.view.partitions = {key: found for key, found in self.view.partitions.items() if key.topic in names}
+
+    def _take(self, topics: Collection[TopicDescription]) -> None:
+        for topic in topics:
+            if topic.problem.startswith(UNKNOWN_TOPIC):
+                self._unknown[topic.name] = self._unknown.get(topic.name, 0) + 1
+                if self._unknown[topic.name] >= DELETED_AFTER:
+                    self.view.deleted.add(topic.name)
+                continue
+            if topic.problem:
+                continue
+            self._unknown.pop(topic.name, None)
+            self.view.deleted.discard(topic.name)
+            self.view.min_isr[topic.name] = topic.min_isr
+            for partition in topic.partitions:
+                if partition.replicas:
+                    self.view.partitions[TopicPartition(topic.name, partition.partition)] = partition

@@ -1,0 +1,145 @@
+"""The last phase: leadership. A reassignment changes the order of replicas where needed, then leaders are elected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.executor import reasons
+from plimsoll.kafka.model.executions import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kafka.brokers.ports import KafkaError
+    from plimsoll.kafka.executor.context import ExecutionContext
+    from plimsoll.kafka.executor.observing import ClusterView
+    from plimsoll.kafka.executor.tasks import MovementTask
+    from plimsoll.kafka.model.description import PartitionDescription, TopicPartition
+
+ELECTION_S: Final = 180.0
+"""A leader that cannot be elected is waited for this long."""
+_ELECTED: Final = "ELECTION_NOT_NEEDED"
+_TOPIC_GONE: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+class LeaderMoves:
+    """The leader movements of one execution."""
+
+    def __init__(self, context: ExecutionContext) -> None:
+        self._context = context
+        self._tasks = context.tasks.leaders
+        self._tried_since: dict[TopicPartition, float] = {}
+
+    @property
+    def has_unfinished(self) -> bool:
+        return self._tasks.has_unfinished
+
+    async def check(self) -> None:
+        context = self._context
+        if context.is_stopping:
+            await self._abort_all()
+            return
+        batch = self._choose()
+        view = await context.observer.observe({task.key.topic for task in batch})
+        ready = [task for task in batch if self._is_ready(task, view)]
+        brake = await context.find_brake() if ready else None
+        if brake is not None:
+            context.hold(brake)
+            return
+        ready = await self._reorder(ready, view)
+        if not ready:
+            return
+        for task in ready:
+            task.state = TaskState.IN_PROGRESS
+        answer = await context.admin.elect_preferred_leaders([task.key for task in ready])
+        for task in ready:
+            self._take_answer(task, answer)
+
+    async def _abort_all(self) -> None:
+        left = [task for task in self._tasks.tasks if not task.is_finished]
+        view = await self._context.observer.observe({task.key.topic for task in left})
+        for task in left:
+            partition = view.partitions.get(task.key)
+            replicas = task.proposal.old_replicas if partition is None else partition.replicas
+            task.finish(TaskState.ABORTED, reasons.explain_stopped(replicas, was_begun=False))
+
+    def _choose(self) -> list[MovementTask]:
+        options = self._context.options
+        per_broker: Counter[int] = Counter()
+        batch: list[MovementTask] = []
+        for task in self._tasks.iterate(TaskState.PENDING, TaskState.IN_PROGRESS):
+            if len(batch) >= options.concurrent_leader_movements:
+                break
+            brokers = {task.proposal.old_leader, task.proposal.new_replicas[0]}
+            if all(per_broker[broker] < options.broker_concurrent_leader_movements for broker in brokers):
+                per_broker.update(brokers)
+                batch.append(task)
+        return batch
+
+    def _is_ready(self, task: MovementTask, view: ClusterView) -> bool:
+        """Whether it may be elected now. One that is done or has no hope ends here."""
+        target = task.proposal.new_replicas
+        partition = view.partitions.get(task.key)
+        if view.is_deleted(task.key):
+            task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
+        elif task.key in view.reassignments:
+            self._wait(task, reasons.explain_foreign([task.key]), is_limited=False)
+            self._context.hold(reasons.explain_foreign([task.key]))
+        elif partition is None:
+            self._wait(task, reasons.explain_unavailable(f"{task.key} was not described"))
+        elif partition.replicas == target and partition.leader == target[0]:
+            task.finish(TaskState.COMPLETED)
+        elif set(partition.replicas) != set(target):
+            task.finish(TaskState.DEAD, _explain_replicas(partition, target))
+        elif target[0] not in partition.isr or target[0] not in view.alive:
+            self._wait(task, _explain_not_in_sync(target[0]))
+        else:
+            return True
+        return False
+
+    async def _reorder(self, tasks: list[MovementTask], view: ClusterView) -> list[MovementTask]:
+        """The tasks whose first replica is the new leader, after this."""
+        targets: dict[TopicPartition, tuple[int, ...] | None] = {
+            task.key: task.proposal.new_replicas
+            for task in tasks
+            if view.partitions[task.key].replicas != task.proposal.new_replicas
+        }
+        if not targets:
+            return tasks
+        answer = await self._context.admin.alter_reassignments(targets)
+        for task in tasks:
+            error = answer.get(task.key)
+            if error is not None:
+                self._wait(task, reasons.explain_error(error.code, str(error)))
+        return [task for task in tasks if answer.get(task.key) is None]
+
+    def _take_answer(self, task: MovementTask, answer: Mapping[TopicPartition, KafkaError | None]) -> None:
+        error = answer.get(task.key)
+        if task.key in answer and (error is None or error.code == _ELECTED):
+            task.finish(TaskState.COMPLETED)
+        elif error is not None and error.code != _TOPIC_GONE:
+            self._wait(task, reasons.explain_error(error.code, str(error)))
+
+    def _wait(self, task: MovementTask, reason: Reason, *, is_limited: bool = True) -> None:
+        now = self._context.now_s
+        task.reason = reason
+        if not is_limited:
+            self._tried_since.pop(task.key, None)
+        elif now - self._tried_since.setdefault(task.key, now) >= ELECTION_S:
+            task.finish(TaskState.DEAD, reason)
+
+
+def _explain_replicas(partition: PartitionDescription, target: tuple[int, ...]) -> Reason:
+    return Reason(
+        code="ReplicasNotMoved",
+        message=f"the replicas are on {list(partition.replicas)}, not on {list(target)}",
+        facts={"replicas": list(partition.replicas)},
+    )
+
+
+def _explain_not_in_sync(broker: int) -> Reason:
+    return Reason(
+        code="LeaderNotInSync", message=f"the replica on broker {broker} is not in sync", facts={"broker": broker}
+    )

@@ -1,0 +1,129 @@
+"""Reasons of the executor: why a movement waits, why it ended, and what slows an execution down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from plimsoll.kafka.model.description import TopicPartition
+
+NAMED_AT_MOST: Final = 10
+
+
+def name_some(names: Collection[object]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(str(name) for name in sorted(names, key=str)[:NAMED_AT_MOST])
+    more = len(names) - NAMED_AT_MOST
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def explain_foreign(keys: Collection[TopicPartition]) -> Reason:
+    return Reason(
+        code="ForeignReassignment",
+        message=f"reassignments of another client are left alone; these partitions wait: {name_some(keys)}",
+        facts={"partitions": len(keys)},
+    )
+
+
+def explain_under_replicated(keys: Collection[TopicPartition], brokers: Collection[int]) -> Reason:
+    return Reason(
+        code="UnderReplicated",
+        message=f"under-replicated: {name_some(keys)}; brokers {name_some(brokers)} get 1 movement at a time",
+        facts={"partitions": len(keys), "brokers": sorted(brokers)},
+    )
+
+
+def explain_not_in_sync(keys: Collection[TopicPartition]) -> Reason:
+    return Reason(
+        code="NotInSync",
+        message=f"replicas must be in sync before anything moves, and these partitions are not: {name_some(keys)}",
+        facts={"partitions": len(keys)},
+    )
+
+
+def explain_no_leader(keys: Collection[TopicPartition]) -> Reason:
+    return Reason(
+        code="NoLeader",
+        message=f"partitions without a leader are not moved: {name_some(keys)}",
+        facts={"partitions": len(keys)},
+    )
+
+
+def explain_dead_destination(brokers: Sequence[int]) -> Reason:
+    return Reason(
+        code="DestinationDown",
+        message=f"the destination is down: broker {name_some(brokers)}",
+        facts={"brokers": sorted(brokers)},
+    )
+
+
+def explain_offline_destination(broker: int) -> Reason:
+    return Reason(
+        code="DestinationOffline",
+        message=f"the replica on broker {broker} is offline: its log directory failed or is full",
+        facts={"brokers": [broker]},
+    )
+
+
+def explain_foreign_rates(brokers: Collection[int]) -> Reason:
+    return Reason(
+        code="ForeignThrottle",
+        message=f"brokers {name_some(brokers)} have a throttle rate of another client, which is left as it is",
+        facts={"brokers": sorted(brokers)},
+    )
+
+
+def explain_left_rates(brokers: Collection[int]) -> Reason:
+    return Reason(
+        code="ThrottleRateLeft",
+        message=f"the throttle rate of broker {name_some(brokers)}, which does not answer, is removed when it is back",
+        facts={"brokers": sorted(brokers)},
+    )
+
+
+def explain_unavailable(problem: str) -> Reason:
+    return Reason(code="BrokersUnavailable", message=f"the brokers do not answer: {problem}")
+
+
+def explain_bytes_per_hour(limit: int, started: int) -> Reason:
+    return Reason(
+        code="BytesPerHour",
+        message=f"{started} bytes began to move within the last hour, and {limit} may",
+        facts={"limit": limit, "started": started},
+    )
+
+
+def explain_stopped(replicas: Sequence[int], *, was_begun: bool) -> Reason:
+    done = "cancelled" if was_begun else "stopped before it began"
+    return Reason(
+        code="Stopped", message=f"{done}; the replicas are on {list(replicas)}", facts={"replicas": list(replicas)}
+    )
+
+
+def explain_error(code: str, text: str, *, attempts: int = 1) -> Reason:
+    times = f" ({attempts} times)" if attempts > 1 else ""
+    return Reason(code="BrokerError", message=f"the brokers refused it{times}: {text}", facts={"error": code})
+
+
+def explain_vanished(attempts: int) -> Reason:
+    return Reason(
+        code="CancelledByOther",
+        message=f"another client cancelled its reassignment {attempts} times",
+        facts={"attempts": attempts},
+    )
+
+
+def explain_changed_factor(before: int, now: int) -> Reason:
+    return Reason(
+        code="ReplicationFactorChanged",
+        message=f"the partition has {now} replicas, and {before} when the move was planned",
+        facts={"planned": before, "now": now},
+    )
+
+
+def explain_deleted(topic: str) -> Reason:
+    return Reason(code="TopicDeleted", message=f"topic {topic} was deleted")
