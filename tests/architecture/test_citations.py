@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ import pytest
 from tests.architecture.source_tree import REPOSITORY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DESIGN = REPOSITORY / "docs" / "design"
@@ -19,12 +22,14 @@ CITATION = re.compile(
     r"(?P<rest>(?:[ ,;]|and|sections?|\d[\d.-]*|§)*)"
 )
 SECTION = re.compile(r"\d+(?:\.\d+)*")
+BARE_CITATION = re.compile(r"\((?:section )?\d{1,2}\.\d{1,2}(?:\.\d+)*(?:(?:,| and| to) \d{1,2}(?:\.\d+)*)*\)")
+"""Numbers of sections in parentheses without their page, as in "(3.1)" or "(3.3, 7)"."""
 HEADING = re.compile(r"^(?:#+ |\*\*)(\d+(?:\.\d+)*)", re.MULTILINE)
 
 
 @cache
 def sections(page: Path) -> frozenset[str]:
-    """Numbers of headings. A numbered step below a section (6.1.9) belongs to the section."""
+    """Numbers of headings. A numbered step below a section, such as 6.1.9, belongs to the section."""
     return frozenset(HEADING.findall(page.read_text(encoding="utf-8")))
 
 
@@ -46,6 +51,23 @@ def test_every_cited_section_exists():
             known = sections(page)
             missing += [where for number in numbers if not _stands_in(number, known)]
     assert not missing, "\n".join(missing)
+
+
+def test_no_section_is_cited_without_its_page():
+    bare = []
+    for folder in ("src", "tests", "benchmarks"):
+        for path in (REPOSITORY / folder).rglob("*.py"):
+            for line, text in _prose(path):
+                bare += [f"{path.relative_to(REPOSITORY)}:{line}: {found}" for found in BARE_CITATION.findall(text)]
+    assert not bare, "\n".join(bare)
+
+
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Comments and docstrings of a file, with their first lines."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        is_docstring = token.type == tokenize.STRING and token.string.startswith('"""')
+        if token.type == tokenize.COMMENT or is_docstring:
+            yield token.start[0], token.string
 
 
 def _stands_in(number: str, known: frozenset[str]) -> bool:

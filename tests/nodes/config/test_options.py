@@ -202,11 +202,3 @@ def test_only_the_compatible_planner_limits_nodes_per_scale_up_unasked():
 def test_tiers_of_a_drain_are_read_before_anything_is_drained():
     assert read_options({"drain-priority-config": "0:30,1000:600"}).scale_down.drain_priority_config == "0:30,1000:600"
     assert "PRIORITY:SECONDS" in problems(drain_priority_config="high")["options.drain-priority-config"]
-
-
-def test_every_flag_has_a_description_that_is_one_plain_text():
-    for flag in FLAGS.values():
-        assert flag.description.endswith("."), flag.name
-        assert flag.description[0].isalnum(), flag.name
-        assert "\n" not in flag.description, flag.name
-        assert len(flag.description) > len("Name of the lease"), flag.name

@@ -1,4 +1,4 @@
-"""T18: names of groups. Golden values from the specification (3.5.5)."""
+"""T18: names of groups. Golden values from the specification (docs/design/tidb.md 3.5.5)."""
 
 from __future__ import annotations
 

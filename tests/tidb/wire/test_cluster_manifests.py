@@ -1,4 +1,4 @@
-"""TidbClusters that are made beside a base (3.5.2, 3.6), and how they follow it (7)."""
+"""TidbClusters that are made beside a base (docs/design/tidb.md 3.5.2, 3.6), and how they follow it (7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer of `POST /autoscaling` is taken as a whole or refused as a whole (3.3)."""
+"""An answer of `POST /autoscaling` is taken as a whole or refused as a whole (docs/design/tidb.md 3.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Provisioning classes: which ones this instance serves, and the classes that other packages register (3.1).
+"""Provisioning classes: which ones this instance serves, and the classes that other packages register.
 
-Requests of an unknown class are ignored: they are neither accepted nor failed, booked, expired or deleted. If several
-instances answer checks, each has a name; the instance without a name serves requests that name none.
+The names of classes are those of docs/design/nodes.md 3.1. Requests of an unknown class are ignored: they are neither
+accepted nor failed, booked, expired or deleted. If several instances answer checks, each has a name; the instance
+without a name serves requests that name none.
 
 A package registers its classes under the entry point `plimsoll.provisioning_classes`, each with the function that
 answers its requests:
@@ -75,7 +76,7 @@ def is_same_class(kind: str, other: str) -> bool:
 
 
 def explain_not_allowed(kind: str, listed: Collection[str]) -> str:
-    """Why the cluster's ProvisioningClasses exclude the class; empty if they do not (3.9)."""
+    """Why the cluster's ProvisioningClasses exclude the class; empty if they do not (docs/design/nodes.md 3.9)."""
     if not listed or kind in listed:
         return ""
     return f"class {kind} is not among the ProvisioningClasses of the cluster: {', '.join(sorted(listed))}"

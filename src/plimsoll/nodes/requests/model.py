@@ -83,7 +83,7 @@ class ObservedRequests:
     """All requests that this instance serves, by what a loop does with them."""
 
     queue: tuple[RequestView, ...] = ()
-    """DUE and INTENDED, in serving order (4.2): INTENDED first, then by priority, age and name."""
+    """DUE and INTENDED, in serving order (docs/design/nodes.md 4.2): INTENDED first, then by priority, age and name."""
     held: tuple[RequestView, ...] = ()
     """HELD and ARRIVING: their capacity is booked if they reserve it; the oldest answer first."""
     others: tuple[RequestView, ...] = ()

@@ -3,8 +3,8 @@
 Server-side apply removes what an apply does not name, so each write holds all conditions that this controller owns:
 `Conditions.of` keeps them, `with_condition` builds the next set.
 
-The details are a map of texts (2.2, 3.3, 3.7). No other place stores state about a request: a restarted controller
-reads the number of attempts, the nodes added and the intents to finish or roll back from here.
+The details are a map of texts (docs/design/nodes.md 2.2, 3.3, 3.7). No other place stores state about a request: a
+restarted controller reads the number of attempts, the nodes added and the intents to finish or roll back from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Defects of PD's planner that the specification forbids (4.7), by number, and its rules of data quality (4.2)."""
+"""Defects of PD's planner that the specification forbids (docs/design/tidb.md 4.7), by number, and its rules of data
+quality (docs/design/tidb.md 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The specification's 22 worked examples (4.9), by number."""
+"""The specification's 22 worked examples (docs/design/tidb.md 4.9), by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One clock for each group, in two places (3.4)."""
+"""One clock for each group, in two places (docs/design/tidb.md 3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass decides about an accepted answer (3.1, 3.3, 3.5)."""
+"""What a pass decides about an accepted answer (docs/design/tidb.md 3.1, 3.3, 3.5)."""
 
 from __future__ import annotations
 

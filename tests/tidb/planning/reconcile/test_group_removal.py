@@ -1,4 +1,5 @@
-"""When a group is removed: by being left out (3.3, 7), by an external service (3.6), with its autoscaler (3.7)."""
+"""When a group is removed: by being left out (docs/design/tidb.md 3.3, 7), by an external service (docs/design/tidb.md
+3.6), with its autoscaler (docs/design/tidb.md 3.7)."""
 
 from __future__ import annotations
 

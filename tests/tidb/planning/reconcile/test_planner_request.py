@@ -1,4 +1,4 @@
-"""From a TidbClusterAutoScaler to the body of `POST /autoscaling` (3.2)."""
+"""From a TidbClusterAutoScaler to the body of `POST /autoscaling` (docs/design/tidb.md 3.2)."""
 
 from __future__ import annotations
 

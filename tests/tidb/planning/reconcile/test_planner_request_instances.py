@@ -1,4 +1,5 @@
-"""What the planner is told of instances on their way and of changed sizes (3.2, 3.5.4, 7); which nodes count."""
+"""What the planner is told of instances on their way and of changed sizes (docs/design/tidb.md 3.2, 3.5.4, 7); which
+nodes count."""
 
 from __future__ import annotations
 

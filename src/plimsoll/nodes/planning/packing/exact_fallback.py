@@ -3,7 +3,7 @@
 If a placement leaves few pods unschedulable for lack of limits or room on existing nodes, an integer program places all
 pods without relations to others again; the others stay. A bundle is rejected only after that. If all pods are placed
 and few of them need new nodes, the same search checks whether existing nodes can take them after all, because free
-capacity comes first (8.2). The number of searches per plan is limited.
+capacity comes first (docs/design/nodes.md 8.2). The number of searches per plan is limited.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An existing group is an option if it is autoscaled, usable, below its maximum size and within the cluster's limits for
 one more node (docs/design/nodes.md 5.2, 5.3). A group that could be created is one if auto-provisioning is on and its
-limits leave room (5.5). `predicates.extra_constraints` restricts which pods may use an option beyond the scheduling
-rules.
+limits leave room (docs/design/nodes.md 5.5). `predicates.extra_constraints` restricts which pods may use an option
+beyond the scheduling rules.
 """
 
 from __future__ import annotations

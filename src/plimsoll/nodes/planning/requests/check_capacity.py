@@ -1,8 +1,9 @@
 """Whether check-capacity requests fit on existing nodes (docs/design/nodes.md 3.2). Pure.
 
 Requests are checked in queue order, each as a whole. A request that fits reserves its room, unless it opted out. A
-rejection is not just a bad packing: where little is missing, an integer program searches every assignment (7.6).
-Nothing is added for a check. `check_queued_requests` handles a queue that also holds requests which may add nodes.
+rejection is not just a bad packing: where little is missing, an integer program searches every assignment
+(docs/design/nodes.md 7.6). Nothing is added for a check. `check_queued_requests` handles a queue that also holds
+requests which may add nodes.
 """
 
 from __future__ import annotations

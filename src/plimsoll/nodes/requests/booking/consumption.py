@@ -1,11 +1,12 @@
 """Consumption: which pods run on the capacity of a ProvisioningRequest, and what is wrong with those that wait. Pure.
 
 A pod names the request it consumes by annotation (docs/design/nodes.md 2.4). If it equals the pods of one pod set in
-everything that affects scheduling, it counts for that set, otherwise for any (4.3). A running pod needs no booking.
+everything that affects scheduling, it counts for that set, otherwise for any (docs/design/nodes.md 4.3). A running pod
+needs no booking.
 
-No node is added for a waiting pod that consumes a request, so its owner must learn why it waits (2.4, 4.6): its request
-is missing, has another class, asks for other pods, or has lost its capacity. Warnings are repeated in every loop;
-reporting emits each once per five minutes.
+No node is added for a waiting pod that consumes a request, so its owner must learn why it waits (docs/design/nodes.md
+2.4, 4.6): its request is missing, has another class, asks for other pods, or has lost its capacity. Warnings are
+repeated in every loop; reporting emits each once per five minutes.
 """
 
 from __future__ import annotations

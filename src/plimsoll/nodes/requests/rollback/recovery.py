@@ -1,9 +1,9 @@
-"""Rolls back scale-ups of ProvisioningRequests: write the intent, call the provider, write the outcome (3.5).
+"""Rolls back scale-ups of ProvisioningRequests: write the intent, call the provider, write the outcome.
 
-`recover` runs before planning and finds what earlier loops or processes left: unfinished rollbacks; attempts for
-requests that are over or cannot be served any more; capacity that did not come or is gone (docs/design/nodes.md 3.4).
-`begin_rollbacks` handles attempts that failed in this loop. A rollback that cannot finish stays written in the request,
-and every later loop continues it.
+The protocol is that of docs/design/nodes.md 3.5. `recover` runs before planning and finds what earlier loops or
+processes left: unfinished rollbacks; attempts for requests that are over or cannot be served any more; capacity that
+did not come or is gone (docs/design/nodes.md 3.4). `begin_rollbacks` handles attempts that failed in this loop. A
+rollback that cannot finish stays written in the request, and every later loop continues it.
 """
 
 from __future__ import annotations
