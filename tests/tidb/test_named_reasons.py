@@ -93,6 +93,24 @@ def test_a_cluster_that_cannot_be_read_is_named() -> None:
         assert "spec.tidb.replicas" in why(world)
 
 
+def test_an_autoscaler_that_cannot_be_read_is_named() -> None:
+    with ReportingCluster(Cell("steady", "list tidbclusters", Lie.STALE)) as world:
+        world.settle()
+        before = world.sizes()
+        found = world.server.get("tidbclusterautoscalers", "as1")
+        assert found is not None
+        spec = {**found["spec"], "tidb": {**found["spec"]["tidb"], "rules": "none"}}
+        world.server.played.put("tidbclusterautoscalers", {**found, "spec": spec})  # type: ignore[union-attr] # the fake one
+        for at_s in (SETTLED_S, SETTLED_S + 30):
+            world.once(at_s)
+            assert world.condition("Ready") == ("False", "Unreadable")
+            assert "spec.tidb.rules" in world.message("Ready")
+            events = [event for event in world.sent.events if event["reason"] == "Unreadable"]
+            assert len(events) == (1 if at_s == SETTLED_S else 0), "only what changes is an Event"
+        assert "spec.tidb.rules" in why(world)
+        assert world.sizes() == before
+
+
 # ---- nodes
 
 

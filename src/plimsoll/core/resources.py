@@ -21,6 +21,7 @@ PODS: Final = "pods"
 LARGEST_AMOUNT: Final = 1 << 53
 """More than any machine has. Planners clip amounts to it, so that sums of a thousand stay within 64 bits."""
 
+_LONGEST_QUOTE: Final = 40
 _FIRST: Final = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2, PODS: 3}
 
 
@@ -37,6 +38,20 @@ class ResourceVector(Mapping[str, int]):
     def from_quantities(cls, quantities: Mapping[str, str | float], *, path: str = "") -> ResourceVector:
         """Read a resource list of an object; a bad quantity raises `InvalidQuantity` with the path of its key."""
         return cls({name: _parse_amount(name, quantity, path) for name, quantity in quantities.items()})
+
+    @classmethod
+    def read_bounded(
+        cls, quantities: Mapping[str, str | float], *, path: str
+    ) -> tuple[ResourceVector, tuple[InvalidQuantity, ...]]:
+        """What a machine has, and the problems of amounts that no machine has: these are unknown and not included."""
+        amounts: dict[str, int] = {}
+        problems: list[InvalidQuantity] = []
+        for name, quantity in quantities.items():
+            try:
+                amounts[name] = _bounded_amount(name, quantity, path)
+            except InvalidQuantity as error:
+                problems.append(error)
+        return cls(amounts), tuple(problems)
 
     def __getitem__(self, name: str) -> int:
         return self._amounts.get(name, 0)
@@ -131,6 +146,13 @@ def _parse_amount(name: str, quantity: str | float, path: str) -> int:
         return _convert_to_units(quantity, in_milli=name == CPU)
     except InvalidQuantity as error:
         raise InvalidQuantity(error.problem, path=f"{path}[{name}]" if path else name) from None
+
+
+def _bounded_amount(name: str, quantity: str | float, path: str) -> int:
+    amount = _amount(name, quantity, path)
+    if 0 <= amount <= LARGEST_AMOUNT:
+        return amount
+    raise InvalidQuantity(f"{str(quantity)[:_LONGEST_QUOTE]!r} is out of range", path=f"{path}[{name}]")
 
 
 @lru_cache(maxsize=4096, typed=True)

@@ -101,6 +101,7 @@ class NodeState:
         "_ports",
         "_unreadable",
         "allocatable",
+        "bad_quantities",
         "free",
         "labels",
         "name",
@@ -119,12 +120,9 @@ class NodeState:
         self.pods: Mapping[PodKey, PlacedPod] = {}
         self.unreadable_pods: tuple[BadObject, ...] = ()
         self.used = ZERO
-        self.allocatable = ZERO
-        self._unreadable = ""
-        try:
-            self.allocatable = ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")
-        except InvalidQuantity as error:
-            self._unreadable = f"node {self.name}: {error}"
+        self.allocatable, problems = ResourceVector.read_bounded(node.status.allocatable, path="status.allocatable")
+        self.bad_quantities = problems
+        self._unreadable = f"node {self.name}: {problems[0]}" if problems else ""
         self.problem = self._unreadable
         self.free = self.allocatable
         self._ports: TakenPorts | None = None
@@ -179,6 +177,7 @@ class NodeState:
         other = object.__new__(NodeState)
         other.node, other.name, other.labels = self.node, self.name, self.labels
         other.allocatable, other._unreadable = self.allocatable, self._unreadable
+        other.bad_quantities = self.bad_quantities
         other.pods, other.used, other.unreadable_pods = pods, used, self.unreadable_pods
         other.free = self.allocatable - used
         problems = (

@@ -77,7 +77,8 @@ class TidbController:
         return [Service(name=self.controller.name, run=self.controller.run)]
 
     def _list_keys(self) -> Iterable[Key]:
-        return [Key(scaler.metadata.namespace, scaler.metadata.name) for scaler in self._scalers.cache.list()]
+        cache = self._scalers.cache
+        return [*(Key(scaler.metadata.namespace, scaler.metadata.name) for scaler in cache.list()), *cache.bad]
 
     async def _reconcile(self, key: Key) -> Done | Again:
         result = await self._autoscaler.run(key.namespace, key.name)

@@ -21,7 +21,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_result import Phase, ReconcileResult
 from plimsoll.tidb.observing.component_state import clusters_of, is_starting
 from plimsoll.tidb.observing.former_clusters import merge_results, report_undrainable
-from plimsoll.tidb.observing.observer import Observer, namespace_of_base
+from plimsoll.tidb.observing.observer import Observer, UnreadableAutoscaler, namespace_of_base
 from plimsoll.tidb.planning.api.defaults import apply_defaults
 from plimsoll.tidb.planning.api.validation import find_problems, find_warnings
 
@@ -77,12 +77,12 @@ class TidbReconciler:
 
     async def run_all(self) -> tuple[ReconcileResult | FailedReconcile, ...]:
         """Reconcile every autoscaler. A failure of one does not stop the others."""
-        scalers = await self._observer.list_autoscalers()
+        listed = await self._observer.list_all()
         found: list[ReconcileResult | FailedReconcile] = []
-        for raw in scalers:
-            namespace, name = raw.metadata.namespace, raw.metadata.name
+        readable = [(raw.metadata.namespace, raw.metadata.name) for raw in listed.scalers]
+        for namespace, name in sorted((*readable, *listed.unreadable)):
             try:
-                result = await self.run(namespace, name, others=scalers)
+                result = await self.run(namespace, name, others=listed.scalers)
             except PlimsollError as error:
                 log.warning("reconcile.failed", namespace=namespace, name=name, problem=str(error))
                 found.append(FailedReconcile(namespace=namespace, name=name, error=error))
@@ -102,6 +102,12 @@ class TidbReconciler:
     ) -> ReconcileResult | None:
         """Reconcile one autoscaler; None: it is gone. Raises errors that end the reconcile."""
         others = await self._observer.list_autoscalers() if others is None else others
+        try:
+            return await self._run(namespace, name, others=others)
+        except UnreadableAutoscaler as error:
+            return await self._report_unreadable(namespace, name, error)
+
+    async def _run(self, namespace: str, name: str, *, others: Collection[Scaler]) -> ReconcileResult | None:
         for attempt in range(1, ATTEMPTS + 1):
             observed = await self._observer.observe(namespace, name, others=others)
             if observed is not None and await self._ensure_finalizer(observed):
@@ -115,6 +121,19 @@ class TidbReconciler:
             if not result.needs_retry or attempt == ATTEMPTS:
                 return result
         raise AssertionError("the last attempt returns")
+
+    async def _report_unreadable(self, namespace: str, name: str, error: UnreadableAutoscaler) -> ReconcileResult:
+        """Nothing is done for an autoscaler that cannot be decoded, and this is reported like any other result."""
+        result = ReconcileResult(
+            autoscaler=_refer_to(namespace, name),
+            generation=0,
+            at=self._dependencies.clock.now().replace(microsecond=0),
+            phase=Phase.UNREADABLE,
+            pause=ActionGuard(dry_run=self._dependencies.settings.dry_run).reason,
+            message=f"{error}: nothing is done until it can be read",
+        )
+        await self._dependencies.reporter.report_unreadable(result)
+        return result
 
     async def _ensure_finalizer(self, observed: Observed) -> bool:
         """Set the finalizer of an autoscaler that adopted groups. True: it was written.
@@ -237,16 +256,20 @@ class TidbReconciler:
         )
 
 
+def _refer_to(namespace: str, name: str, uid: str = "") -> ObjectReference:
+    return ObjectReference(
+        api_version=f"{TIDB_GROUP}/{TIDB_VERSION}",
+        kind="TidbClusterAutoScaler",
+        namespace=namespace,
+        name=name,
+        uid=uid,
+    )
+
+
 def _start_result(observed: Observed, now: datetime) -> ReconcileResult:
     """The result of a reconcile that has only started."""
     autoscaler = observed.autoscaler
     metadata = autoscaler.metadata
-    about = ObjectReference(
-        api_version=f"{TIDB_GROUP}/{TIDB_VERSION}",
-        kind="TidbClusterAutoScaler",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-    )
+    about = _refer_to(metadata.namespace, metadata.name, metadata.uid)
     base = f"{namespace_of_base(autoscaler)}/{autoscaler.spec.cluster.name}"
     return ReconcileResult(autoscaler=about, generation=metadata.generation, at=now, base=base)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.core.plans import Ref
 from plimsoll.core.resources import CPU, ResourceVector
+from plimsoll.journal.entries import Query
 from plimsoll.kube.errors import NotAllowed
 from plimsoll.local.apiserver.storage.store import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
@@ -237,6 +239,12 @@ class AuditedCluster(World):
         assert self.loop is not None
         return sum(value for key, value in self.loop.metrics().items() if name in key)
 
+    def find_reasons(self, ref: str) -> list[str]:
+        """What `plimsoll why` says about an object: why something was not done."""
+        entries = self.run_now(self._recorded.journal.entries(Query(ref=Ref.parse(ref))))
+        found = (not_done for entry in entries for not_done in entry.plan.not_done)
+        return [not_done.reason.message for not_done in found if Ref.parse(ref) in not_done.about]
+
     def change_body(self, key: Key, change: Callable[[Json], None]) -> None:
         """Write past the API server's checks."""
 
@@ -256,12 +264,12 @@ class AuditedCluster(World):
         components = Components(self._faulty, clock=tools.clock, entropy=entropy)
         cloud = SimulatedCloud(self._faulty(AUTOSCALER), clock=tools.clock, log=self.log)
         tools = replace(tools, components=components, cloud=cloud, clock=self.clock)
-        loop = RecordedLoop(
+        self._recorded = RecordedLoop(
             tools,
             self._lines,
             through=lambda provider: FaultyProvider(provider, self.faults, self.audit, clock=tools.clock),
         )
-        return FaultyLoop(loop, components)
+        return FaultyLoop(self._recorded, components)
 
     def _faulty(self, manager: str) -> Client:
         mortal = CrashingTransport(

@@ -95,6 +95,27 @@ def test_a_node_with_an_odd_field_keeps_its_instance_and_its_pods(spoil: object)
         assert {"g-0", "g-1"} <= set(cluster.outcome()["nodes"])
 
 
+@pytest.mark.parametrize("quantity", ["abc", "1e400", "-1", "9" * 60, [1], True])
+def test_a_node_with_an_odd_quantity_is_kept_takes_no_pods_and_the_quantity_is_named(quantity: object):
+    """A huge amount would make a full node look empty; a negative one, an empty node full."""
+
+    def spoil(body: Json) -> None:
+        for name in ("capacity", "allocatable"):
+            body["status"][name]["cpu"] = quantity
+
+    with AuditedCluster() as cluster:
+        cluster.minutes(0.75)
+        before = cluster.placed_pods()
+        for name in ("g-0", "spare-0"):
+            cluster.change_body(Key("nodes", "", name), spoil)
+        cluster.minutes(3)
+        assert cluster.audit.requests == 0
+        assert cluster.placed_pods() == before
+        named = cluster.find_reasons("node/g-0")
+        assert any("status.allocatable[cpu]: " in reason and "counts as full" in reason for reason in named)
+        assert not any("cannot judge" in line for line in cluster.summaries()), "the rest of the node is read"
+
+
 def list_half_of_the_nodes_from_the_start() -> AuditedCluster:
     cluster = AuditedCluster()
     cluster.faults.start(*HALF_OF_NODES)  # type: ignore[arg-type]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import GPU_LABELS, count_gpus
 from plimsoll.nodes.model.taints import BEING_DELETED, IGNORED_PREFIX, STARTUP_PREFIX
@@ -106,7 +105,5 @@ def _lacks_accelerators(node: Node, gpu_label: str) -> bool:
     labels = node.metadata.labels
     if not any(label in labels for label in (gpu_label, *GPU_LABELS)):
         return False
-    try:
-        return count_gpus(ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")) == 0
-    except InvalidQuantity:
-        return True
+    allocatable, _ = ResourceVector.read_bounded(node.status.allocatable, path="status.allocatable")
+    return count_gpus(allocatable) == 0

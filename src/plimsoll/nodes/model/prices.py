@@ -68,7 +68,7 @@ def group_prices(groups: Iterable[NodeGroup], overlay: Mapping[str, Overlay]) ->
     found: dict[str, float] = {}
     for group in groups:
         status = group.template.status
-        capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
+        capacity, _ = ResourceVector.read_bounded(status.capacity or status.allocatable, path="status.capacity")
         price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=overlay)
         found[group.id] = price.per_hour
     return found

@@ -39,6 +39,7 @@ class IgnoredField:
     ref: Ref
     field: str
     problem: str
+    consequence: str = "it is ignored"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from plimsoll.core.plans import Ref
+from plimsoll.nodes.model.results import IgnoredField
 from plimsoll.nodes.observing.attach_limits import add_template_limits
 from plimsoll.nodes.observing.group_zones import GroupZones
 from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
@@ -17,7 +19,7 @@ from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, Snap
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from plimsoll.nodes.cluster_state.health import ClusterHealth
     from plimsoll.nodes.config.policy import Policy
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.workloads import DaemonSet
     from plimsoll.objects.codec.decode_problems import BadObject
+    from plimsoll.scheduling.cluster_view import ClusterView
 
 
 class LoopSnapshots:
@@ -113,6 +116,15 @@ class LoopSnapshots:
         self._nodes, self._besides = nodes, extra_pods
         pods.changed_keys.clear()
         return snapshot
+
+
+def find_bad_quantities(view: ClusterView) -> Iterator[IgnoredField]:
+    """Quantities of nodes that cannot be true. Such a node counts as full, and is kept."""
+    for state in view.nodes.values():
+        for error in state.bad_quantities:
+            ref = Ref(kind="node", name=state.name)
+            consequence = "the node counts as full and is kept"
+            yield IgnoredField(ref=ref, field=error.path, problem=error.problem, consequence=consequence)
 
 
 def place_pods(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:

@@ -136,6 +136,18 @@ def namespace_of_base(autoscaler: TidbClusterAutoScaler) -> str:
     return autoscaler.spec.cluster.namespace or autoscaler.metadata.namespace
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedAutoscalers:
+    """The autoscalers of a list; `unreadable` has namespaces and names of those that cannot be decoded."""
+
+    scalers: tuple[Scaler, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()
+
+
+class UnreadableAutoscaler(UnreadableAnswer):
+    """The autoscaler exists and cannot be decoded."""
+
+
 class Observer:
     """Reads with one client."""
 
@@ -144,13 +156,29 @@ class Observer:
         self._namespace = namespace
 
     async def list_autoscalers(self) -> tuple[Scaler, ...]:
-        """All autoscalers, sorted by namespace and name."""
-        found = await self._list(TidbClusterAutoScaler, self._namespace)
-        return tuple(sorted(found, key=lambda raw: (raw.metadata.namespace, raw.metadata.name)))
+        """All autoscalers that can be decoded, sorted by namespace and name."""
+        return (await self.list_all()).scalers
+
+    async def list_all(self) -> ListedAutoscalers:
+        """All autoscalers, and the names of those that cannot be decoded."""
+        found: list[Scaler] = []
+        unreadable: list[tuple[str, str]] = []
+        async for page in self._client.iterate_raw_pages(TidbClusterAutoScaler, Selection(namespace=self._namespace)):
+            for bad in page.listed.bad:
+                log.warning(
+                    "object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name, problem=bad.problem
+                )
+                unreadable.append((bad.namespace, bad.name))
+            found += [RawObject(view=view, raw=raw) for view, raw in zip(page.listed.items, page.raws, strict=True)]
+        scalers = sorted(found, key=lambda raw: (raw.metadata.namespace, raw.metadata.name))
+        return ListedAutoscalers(scalers=tuple(scalers), unreadable=tuple(sorted(filter(all, unreadable))))
 
     async def observe(self, namespace: str, name: str, *, others: Collection[Scaler]) -> Observed | None:
-        """The autoscaler and its objects; None: the autoscaler is gone."""
-        scaler = await self._get(TidbClusterAutoScaler, name, namespace)
+        """The autoscaler and its objects; None: the autoscaler is gone. Raises `UnreadableAutoscaler`."""
+        try:
+            scaler = await self._get(TidbClusterAutoScaler, name, namespace)
+        except UnreadableAnswer as error:
+            raise UnreadableAutoscaler(str(error)) from error
         if scaler is None:
             return None
         if _is_contradicted(scaler, others):
@@ -250,16 +278,6 @@ class Observer:
             return await self._client.get_with_raw(of, name, namespace=namespace)
         except NotFound:
             return None
-
-    async def _list(self, of: type[T], namespace: str) -> list[RawObject[T]]:
-        found: list[RawObject[T]] = []
-        async for page in self._client.iterate_raw_pages(of, Selection(namespace=namespace)):
-            for bad in page.listed.bad:
-                log.warning(
-                    "object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name, problem=bad.problem
-                )
-            found += [RawObject(view=view, raw=raw) for view, raw in zip(page.listed.items, page.raws, strict=True)]
-        return found
 
     async def _open_namespaces(self, autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
         """Other namespaces that the autoscaler names and that admit it."""

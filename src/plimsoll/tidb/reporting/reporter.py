@@ -15,13 +15,15 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import encode
 from plimsoll.journal.entries import Entry
+from plimsoll.kube.errors import ApiCallFailed
+from plimsoll.kube.recorder.event_objects import EventType
 from plimsoll.operator.pause import DRY_RUN
 from plimsoll.operator.reporter import News, PlanRecords
 from plimsoll.tidb.model.reconcile_types import CreateGroup
 from plimsoll.tidb.reporting.conditions import build_conditions
 from plimsoll.tidb.reporting.messages import build_events, build_journal_plan, build_sentences
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics
-from plimsoll.tidb.reporting.status import DesiredStatus, write_status
+from plimsoll.tidb.reporting.status import DesiredStatus, write_status, write_status_of_unreadable
 from plimsoll.tidb.settings import NAME
 
 if TYPE_CHECKING:
@@ -72,6 +74,26 @@ class Reporter:
         await self._journal_plan(result)
         if not _is_dry_run(result):
             await self._report_to_cluster(observed, result)
+
+    async def report_unreadable(self, result: ReconcileResult) -> None:
+        """The result for an autoscaler that cannot be decoded. Its status is written if the API server accepts that."""
+        self.metrics.observe(result)
+        self._log(result)
+        await self._journal_plan(result)
+        if _is_dry_run(result):
+            return
+        conditions = build_conditions(result)
+        desired = DesiredStatus(conditions=conditions, generation=0, components={}, at=result.at)
+        autoscaler = result.autoscaler
+        try:
+            uid = await write_status_of_unreadable(self._client, autoscaler.namespace, autoscaler.name, desired)
+        except ApiCallFailed as error:
+            log.warning("status.not_written", controller=NAME, autoscaler=autoscaler.name, problem=str(error))
+            return
+        if uid and self._recorder is not None:
+            (ready,) = conditions
+            about = replace(autoscaler, uid=uid)
+            self._recorder.record(about, EventType.WARNING, reason=ready.reason, message=ready.message)
 
     async def close(self) -> None:
         """A clean exit: writes the last plans that wait."""

@@ -6,6 +6,7 @@ After a conflict the object is read again and only our part is patched. Conditio
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from plimsoll.kube.conditions import to_json
-from plimsoll.kube.errors import NotFound
+from plimsoll.kube.errors import NotFound, UnreadableAnswer
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.objects.api.tidb import GroupScalingStatus, TidbClusterAutoScaler
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION, GroupScalingStatus, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import encode_object
 from plimsoll.tidb.reporting.conditions import TYPES
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
-    from plimsoll.objects.api.meta import Condition, ObjectMeta
+    from plimsoll.objects.api.meta import Condition
     from plimsoll.objects.codec.decoding import RawObject
     from plimsoll.tidb.model.components import Component
 
@@ -74,6 +76,23 @@ async def write_status(
         return True
 
     return await retry_on_conflict(attempt, attempts=ATTEMPTS, before_retry=read_again)
+
+
+async def write_status_of_unreadable(client: Client, namespace: str, name: str, desired: DesiredStatus) -> str:
+    """Write conditions of an autoscaler that cannot be decoded; gives its uid if anything was written.
+
+    The answer to the write cannot be decoded either.
+    """
+    path = f"/apis/{TIDB_GROUP}/{TIDB_VERSION}/namespaces/{namespace}/tidbclusterautoscalers/{name}"
+    document = await client.get_json(path)
+    metadata, status = document.get("metadata"), document.get("status")
+    patch = build_status_patch(status if isinstance(status, dict) else {}, desired)
+    if not patch or not isinstance(metadata, dict):
+        return ""
+    body = {"metadata": {"resourceVersion": metadata.get("resourceVersion")}, "status": patch}
+    with contextlib.suppress(UnreadableAnswer):
+        await _patch(client, ObjectMeta(name=name, namespace=namespace), body)
+    return str(metadata.get("uid", ""))
 
 
 async def _patch(client: Client, metadata: ObjectMeta, body: Json) -> None:

@@ -44,11 +44,19 @@ def test_free_is_what_pods_leave():
 
 
 def test_amounts_beyond_64_bits_do_not_wrap():
-    view = ClusterView.of([node("n1", memory="20E")])
+    view = ClusterView.of([node("n1", memory="8P")])
     engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
 
     assert NodeArrays.of(view).free[0, 1] > 1 << 50
+    assert engine.find_fitting(0).tolist() == [False]
     assert engine.find_fitting(1).tolist() == [True]
+
+
+def test_a_node_with_more_than_any_machine_has_takes_no_pods():
+    view = ClusterView.of([node("n1", memory="20E")])
+
+    assert "out of range" in view.nodes["n1"].problem
+    assert predicates(view, pod("a", requests={"memory": "1Gi"})).find_fitting(0).tolist() == [False]
 
 
 def test_nodes_are_grouped_by_the_labels_asked_about():

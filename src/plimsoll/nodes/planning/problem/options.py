@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import LabelSet
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
     from plimsoll.nodes.planning.state.resource_limits import Usage
+    from plimsoll.objects.api.meta import ResourceList
 
 NOT_AUTOSCALED: Final = "NotAutoscaled"
 _UNKNOWN_GROUP: Final = "UnknownNodeGroup"
@@ -156,11 +157,18 @@ def _build_skipped_group(group: NodeGroup, code: str, reason: str) -> SkippedGro
     return SkippedGroup(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
 
 
+def _read_resources(quantities: ResourceList, *, path: str) -> ResourceVector:
+    resources, problems = ResourceVector.read_bounded(quantities, path=path)
+    if problems:
+        raise problems[0]
+    return resources
+
+
 def _build_option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: _Around) -> ScaleUpOption:
     node = make_template(group, context.passing, attaches_like=context.witnesses.get(group.id, ""))
     status = node.status
-    allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
-    capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
+    allocatable = _read_resources(status.allocatable or status.capacity, path="status.allocatable")
+    capacity = _read_resources(status.capacity or status.allocatable, path="status.capacity")
     carried = group_daemon_overhead(group, node, context.daemons, force=policy.pods.force_daemon_sets)
     price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
     allowed = count_addable_nodes(context.limits, CountedNode(capacity=capacity, labels=node.metadata.labels))

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
-from plimsoll.core.resources import CPU, LARGEST_AMOUNT, MEMORY, ZERO, ResourceVector
+from plimsoll.core.resources import CPU, LARGEST_AMOUNT, MEMORY, ResourceVector
 from plimsoll.nodes.model.gpus import count_gpus_of_type
 from plimsoll.nodes.model.reasons import MAX_NODES_TOTAL
 from plimsoll.nodes.model.taints import BEING_DELETED
@@ -49,11 +48,11 @@ class CountedNode:
 
     @classmethod
     def of(cls, node: Node) -> CountedNode:
-        """By capacity, or by allocatable if it has no capacity. Quantities that cannot be read count as zero."""
-        try:
-            capacity = ResourceVector.from_quantities(node.status.capacity or node.status.allocatable)
-        except InvalidQuantity:
-            capacity = ZERO
+        """By capacity; by allocatable where the capacity is missing or out of range; else a resource counts as zero."""
+        capacity, problems = ResourceVector.read_bounded(node.status.capacity, path="status.capacity")
+        if problems or not capacity:
+            allocatable, _ = ResourceVector.read_bounded(node.status.allocatable, path="status.allocatable")
+            capacity = ResourceVector({**allocatable, **capacity})
         return cls(capacity=capacity, labels=node.metadata.labels)
 
     def get_amount(self, resource: str) -> int:

@@ -199,7 +199,7 @@ def _list_bad_objects(loop: LoopResult) -> Iterator[NotDone]:
         ref = Ref(kind=bad.kind.lower(), namespace=bad.namespace, name=bad.name)
         listed.add("is left as it is", Reason(code=BAD_OBJECT, message=bad.problem), (ref,))
     for ignored in loop.ignored_fields:
-        reason = Reason(code=BAD_FIELD, message=f"{ignored.field}: {ignored.problem}; it is ignored")
+        reason = Reason(code=BAD_FIELD, message=f"{ignored.field}: {ignored.problem}; {ignored.consequence}")
         listed.add("has a field that cannot be used", reason, (ignored.ref,))
     yield from listed
 
