@@ -48,7 +48,7 @@ class ResourceVector(Mapping[str, int]):
         problems: list[InvalidQuantity] = []
         for name, quantity in quantities.items():
             try:
-                amounts[name] = _bounded_amount(name, quantity, path)
+                amounts[name] = _parse_bounded_amount(name, quantity, path)
             except InvalidQuantity as error:
                 problems.append(error)
         return cls(amounts), tuple(problems)
@@ -148,8 +148,8 @@ def _parse_amount(name: str, quantity: str | float, path: str) -> int:
         raise InvalidQuantity(error.problem, path=f"{path}[{name}]" if path else name) from None
 
 
-def _bounded_amount(name: str, quantity: str | float, path: str) -> int:
-    amount = _amount(name, quantity, path)
+def _parse_bounded_amount(name: str, quantity: str | float, path: str) -> int:
+    amount = _parse_amount(name, quantity, path)
     if 0 <= amount <= LARGEST_AMOUNT:
         return amount
     raise InvalidQuantity(f"{str(quantity)[:_LONGEST_QUOTE]!r} is out of range", path=f"{path}[{name}]")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
 
 
 @pytest.fixture(name="world")
@@ -193,6 +194,19 @@ def test_a_claim_that_asks_for_no_class_gets_no_default_one(world: VolumeCluster
 def test_everything_at_rest_writes_nothing(world: VolumeCluster):
     world.make(VOLUMES, volume())
     world.make(CLAIMS, claim())
+    before = world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"]
+    world.run.advance_by(3_600)
+    assert before == (world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"])
+
+
+def test_a_claim_whose_volume_names_another_claim_is_misbound_and_both_come_to_rest(world: VolumeCluster):
+    """By its uid the volume is the claim's, by its name another's: one writer must not bind what the other releases."""
+    world.make(VOLUMES, volume(persistentVolumeReclaimPolicy="Retain"))
+    world.make(CLAIMS, claim())
+    world.patch(f"{VOLUMES}/v", {"spec": {"claimRef": {"name": "other"}}})
+    assert world.claim()["status"]["phase"] == "Lost"
+    assert ("ClaimMisbound", MISBOUND) in world.told()
+    assert world.volume()["status"]["phase"] == "Released"
     before = world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"]
     world.run.advance_by(3_600)
     assert before == (world.claim()["metadata"]["resourceVersion"], world.volume()["metadata"]["resourceVersion"])
