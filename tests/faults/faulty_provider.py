@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from plimsoll.nodes.model.instances import InstanceState
 from plimsoll.nodes.providers.values import ProviderFailed
-from tests.faults.faulty_transport import STATUS_CODES, Lie
+from tests.faults.lies import STATUS_CODES, Lie, change_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class FaultyProvider:
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
         found = await self._provider.node_group_for_node(node)
-        if found is None or await self._find_lie("owners") in {Lie.EMPTY, Lie.HALF, Lie.UNDECODABLE}:
+        if found is None or await self._find_lie("owners") in {Lie.EMPTY, Lie.HALF, Lie.OTHER_HALF, Lie.UNDECODABLE}:
             return None
         return self._wrap(found)
 
@@ -105,24 +105,22 @@ class FaultyProvider:
         if lie is None:
             self._recorded.setdefault(call + key, found)
             return found
-        match lie:
-            case Lie.EMPTY:
-                return ()
-            case Lie.HALF:
-                return found[::2]
-            case Lie.DUPLICATED:
-                return (*found, *found)
-            case Lie.STALE:
-                recorded: tuple[T, ...] = self._recorded.get(call + key, ())
-                return recorded
-            case _:
-                return found[1:]
+        if lie is Lie.STALE:
+            recorded: tuple[T, ...] = self._recorded.get(call + key, ())
+            return recorded
+        return found[1:] if lie is Lie.UNDECODABLE else tuple(change_items(lie, found))
 
     async def falsify_size(self, size: int) -> int:
         lie = await self._find_lie("target_size")
         if lie is None:
             return size
-        wrong = {Lie.EMPTY: 0, Lie.HALF: size // 2, Lie.DUPLICATED: 2 * size, Lie.STALE: 1}
+        wrong = {
+            Lie.EMPTY: 0,
+            Lie.HALF: size // 2,
+            Lie.OTHER_HALF: size - size // 2,
+            Lie.DUPLICATED: 2 * size,
+            Lie.STALE: 1,
+        }
         return wrong.get(lie, -1)
 
 

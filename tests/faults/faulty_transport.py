@@ -13,13 +13,13 @@ an informer lists again while the fault holds.
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
 from plimsoll.kube.errors import AnswerLost, TimedOut
 from plimsoll.kube.transport import Response
+from tests.faults.lies import STATUS_CODES, Lie, change_document, garble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,25 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.transport import Request, Stream, Transport
 
-_GARBAGE = {"spec": 5, "status": "?"}
 _MINUTE_S = 60.0
-
-
-class Lie(StrEnum):
-    """What happens to an answer."""
-
-    EMPTY = "empty"
-    HALF = "half"
-    DUPLICATED = "duplicated"
-    STALE = "stale"
-    TRUNCATED = "truncated"
-    UNDECODABLE = "undecodable item"
-    STALLED = "stalled"
-    TOO_MANY_REQUESTS = "429 for a minute"
-    SERVER_ERROR = "500 for a minute"
-
-
-STATUS_CODES = {Lie.TOO_MANY_REQUESTS: 429, Lie.SERVER_ERROR: 500}
 
 
 class Read(NamedTuple):
@@ -124,7 +106,7 @@ class TransportFaults:
             return reply._replace(body=reply.body[: len(reply.body) // 2])
         if lie is Lie.STALE:
             return reply._replace(body=self._recorded.get(call.url, reply.body))
-        return reply._replace(body=_falsify_list(reply.body, lie))
+        return reply._replace(body=change_document(lie, reply.body) or b"")
 
     async def watch_frames(self, frame: bytes, resource: str, earlier: list[bytes], number: int) -> list[bytes]:
         """What a watch sends in place of a frame."""
@@ -136,8 +118,8 @@ class TransportFaults:
         match lie:
             case Lie.EMPTY | Lie.STALLED:
                 return []
-            case Lie.HALF:
-                return [frame] if number % 2 else []
+            case Lie.HALF | Lie.OTHER_HALF:
+                return [frame] if number % 2 == (lie is Lie.HALF) else []
             case Lie.DUPLICATED:
                 return [frame, frame]
             case Lie.STALE:
@@ -148,25 +130,10 @@ class TransportFaults:
                 return [_garble_event(frame)]
 
 
-def _falsify_list(body: bytes, lie: Lie) -> bytes:
-    listed: dict[str, Any] = msgspec.json.decode(body)
-    items: list[Any] = listed.get("items") or []
-    match lie:
-        case Lie.EMPTY:
-            items = []
-        case Lie.HALF:
-            items = items[::2]
-        case Lie.DUPLICATED:
-            items = [*items, *items]
-        case _:
-            items = [{**item, **_GARBAGE} if index == 0 else item for index, item in enumerate(items)]
-    return msgspec.json.encode({**listed, "items": items})
-
-
 def _garble_event(frame: bytes) -> bytes:
     event = msgspec.json.decode(frame)
     if isinstance(event, dict) and isinstance(event.get("object"), dict) and event.get("type") != "BOOKMARK":
-        event["object"] |= _GARBAGE
+        event["object"] = garble(event["object"])
     return msgspec.json.encode(event) + b"\n"
 
 

@@ -1,15 +1,19 @@
-"""Lies about JSON documents: what a broken proxy, a lagging cache or a sick server makes of an answer.
+"""Lies: what a broken proxy, a lagging cache or a sick server makes of an answer. The one list of them.
 
-A document is a list, an object that holds one (`items`, `stores`, `kvs`, `data.result`), or a single object. `tell`
-gives the changed bytes; lies about time, status codes and leases are told by the harness that asks.
+A document is a list, an object that holds one (`items`, `stores`, `kvs`, `data.result`), or a single object.
+`change_document` gives the changed bytes; lies about time, status codes and leases are up to the harness that asks.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
 
 
 class Lie(StrEnum):
@@ -23,8 +27,8 @@ class Lie(StrEnum):
     TRUNCATED = "truncated"
     UNDECODABLE = "undecodable item"
     STALLED = "stalled"
-    TOO_MANY = "429 for a minute"
-    FAILED = "500 for a minute"
+    TOO_MANY_REQUESTS = "429 for a minute"
+    SERVER_ERROR = "500 for a minute"
     CLOCK_AHEAD = "clock a day ahead"
     CLOCK_BEHIND = "clock a day behind"
     LEASE_STOLEN = "lease stolen"
@@ -34,9 +38,26 @@ class Lie(StrEnum):
 
 METRICS_LIES = frozenset({Lie.WARNED, Lie.FUTURE})
 """Lies of which only metrics are capable."""
-
+STATUS_CODES = {Lie.TOO_MANY_REQUESTS: 429, Lie.SERVER_ERROR: 500}
+"""Lies that last for a minute."""
+_GARBAGE = {"spec": 5, "status": "?"}
 
 _LIST_KEYS = ("items", "stores", "kvs", "result")
+
+
+def change_items(lie: Lie, items: Sequence[T]) -> list[T]:
+    """The items of a list that a lie leaves; all of them, if it is not about their number."""
+    middle = len(items) // 2
+    match lie:
+        case Lie.EMPTY:
+            return []
+        case Lie.HALF:
+            return [*items[:middle]]
+        case Lie.OTHER_HALF:
+            return [*items[middle:]]
+        case Lie.DUPLICATED:
+            return [*items, *items]
+    return [*items]
 
 
 def change_document(lie: Lie, body: bytes) -> bytes | None:
@@ -48,17 +69,9 @@ def change_document(lie: Lie, body: bytes) -> bytes | None:
     if found is None:
         return _change_object(lie, document)
     holder, key = found
-    items = holder[key] or []
-    if lie is Lie.EMPTY:
-        items = []
-    elif lie is Lie.HALF:
-        items = items[: len(items) // 2]
-    elif lie is Lie.OTHER_HALF:
-        items = items[len(items) // 2 :]
-    elif lie is Lie.DUPLICATED:
-        items = [*items, *copy.deepcopy(items)]
-    elif lie is Lie.UNDECODABLE and items:
-        items = [*items[:-1], _garble(items[-1])]
+    items = change_items(lie, holder[key] or [])
+    if lie is Lie.UNDECODABLE and items:
+        items[-1] = garble(items[-1])
     holder[key] = items
     if isinstance(holder.get("count"), int):
         holder["count"] = len(items)
@@ -86,7 +99,7 @@ def _change_object(lie: Lie, document: Any) -> bytes | None:
         if "spec" not in document:
             document = _halve(document, lie)
     elif lie is Lie.UNDECODABLE:
-        document = _garble(document)
+        document = garble(document)
     return json.dumps(document).encode()
 
 
@@ -97,11 +110,11 @@ def _halve(value: Any, lie: Lie) -> Any:
     return dict(fields[:middle] if lie is Lie.HALF else fields[middle:])
 
 
-def _garble(item: Any) -> Any:
-    """An item with a field of another type."""
+def garble(item: Any) -> Any:
+    """An item with fields of another type."""
     if not isinstance(item, dict):
         return {"garbled": True}
     if isinstance(item.get("metadata"), dict):
-        return {**item, "metadata": {**item["metadata"], "creationTimestamp": "0000-13-45"}}
+        return {**item, **_GARBAGE}
     key = next(iter(item), "value")
     return {**item, key: [[["garbled"]]]}

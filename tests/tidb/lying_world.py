@@ -22,7 +22,7 @@ from plimsoll.kube.errors import NotAllowed, TimedOut
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.wire.annotations import DRAIN
 from plimsoll.web.client import Request, RequestFailed, Response
-from tests.faults.lies import METRICS_LIES, Lie, change_document
+from tests.faults.lies import METRICS_LIES, STATUS_CODES, Lie, change_document
 from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, PLANNER, SMALL, START, FakeServer, group
 
@@ -179,7 +179,7 @@ class LyingCluster(DrainingCluster):
 
     def live_through_the_lie(self) -> None:
         self.is_lying = True
-        if self.cell.lie in {Lie.TOO_MANY, Lie.FAILED}:
+        if self.cell.lie in STATUS_CODES:
             self.lies_until = self.run.clock.now() + timedelta(seconds=MINUTE_S)
         for at_s in range(SETTLED_S, SETTLED_S + LIE_S, PASS_S):
             if at_s > SETTLED_S + PASSES_UNTIL_READ * PASS_S and not self.lied:
@@ -307,8 +307,8 @@ class LyingCluster(DrainingCluster):
             case Lie.STALLED:
                 await asyncio.sleep(call.timeout_s)
                 raise TimedOut("no answer")
-            case Lie.TOO_MANY | Lie.FAILED:
-                return reply._replace(status=429 if self.cell.lie is Lie.TOO_MANY else 500, body=b"{}")
+            case Lie.TOO_MANY_REQUESTS | Lie.SERVER_ERROR:
+                return reply._replace(status=STATUS_CODES[self.cell.lie], body=b"{}")
             case Lie.STALE:
                 return reply._replace(status=200, body=self.first[call.url])
             case Lie.CLOCK_AHEAD | Lie.CLOCK_BEHIND | Lie.LEASE_STOLEN:
@@ -330,8 +330,8 @@ class LyingCluster(DrainingCluster):
             case Lie.STALLED:
                 await asyncio.sleep(5)
                 return RequestFailed(problem=f"no answer from {asked.url} within 5 s")
-            case Lie.TOO_MANY | Lie.FAILED:
-                return Response(status=429 if self.cell.lie is Lie.TOO_MANY else 500, body=b'"busy"')
+            case Lie.TOO_MANY_REQUESTS | Lie.SERVER_ERROR:
+                return Response(status=STATUS_CODES[self.cell.lie], body=b'"busy"')
             case Lie.STALE:
                 return Response(status=200, body=self.first[address])
             case Lie.CLOCK_AHEAD | Lie.CLOCK_BEHIND | Lie.LEASE_STOLEN:

@@ -241,7 +241,7 @@ class AuditedCluster(World):
 
     def find_reasons(self, ref: str) -> list[str]:
         """What `plimsoll why` says about an object: why something was not done."""
-        entries = self.run_now(self._recorded.journal.entries(Query(ref=Ref.parse(ref))))
+        entries = self.run_now(self._recorded.journal.list_entries(Query(ref=Ref.parse(ref))))
         found = (not_done for entry in entries for not_done in entry.plan.not_done)
         return [not_done.reason.message for not_done in found if Ref.parse(ref) in not_done.about]
 

@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.faults.faulty_provider import PROVIDER_READS
-from tests.faults.faulty_transport import Lie, Read
+from tests.faults.faulty_transport import Read
+from tests.faults.lies import METRICS_LIES, Lie
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ KINDS = (
     "configmaps",
 )
 CLOUD_KINDS = ("nodegroups", "machines")
-CLOCK_AHEAD, CLOCK_BACK, LEASE_STOLEN = "clock +1 day", "clock -1 day", "lease stolen"
-FAULTS: tuple[str, ...] = (*Lie, CLOCK_AHEAD, CLOCK_BACK, LEASE_STOLEN)
+FAULTS = tuple(lie for lie in Lie if lie not in METRICS_LIES)
 READS = (
     *(Read("list", kind) for kind in (*KINDS, *CLOUD_KINDS)),
     *(Read("watch", kind) for kind in KINDS),
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
     """One run."""
 
     read: Read
-    fault: str
+    fault: Lie
 
     def __str__(self) -> str:
         return f"{self.read}: {self.fault}"
@@ -82,11 +82,15 @@ def run_cell(cell: Cell, *, fault_minutes: float = 5) -> Verdict:
 
 
 def _start(cluster: AuditedCluster, cell: Cell) -> None:
-    match cell.fault:
-        case str() as fault if fault == CLOCK_AHEAD:
+    lie = cell.fault
+    match lie:
+        case Lie.CLOCK_AHEAD:
             cluster.set_clock(timedelta(days=1))
-        case str() as fault if fault == CLOCK_BACK:
+        case Lie.CLOCK_BEHIND:
             cluster.set_clock(timedelta(days=-1))
-        case str() as fault if fault == LEASE_STOLEN:
+        case Lie.LEASE_STOLEN:
             cluster.lease.is_stolen = True
-    cluster.faults.start(cell.read, Lie(cell.fault) if cell.fault in list(Lie) else Lie.SERVER_ERROR)
+        case _:
+            cluster.faults.start(cell.read, lie)
+            return
+    cluster.faults.start(cell.read, Lie.SERVER_ERROR)

@@ -17,9 +17,10 @@ from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.node_pods import ListedPods
 from plimsoll.nodes.loop_timer import MOST_AT_ONCE
 from tests.effort import share_of
-from tests.faults.faulty_transport import Lie, Read
+from tests.faults.faulty_transport import Read
+from tests.faults.lies import Lie
 from tests.nodes.faults.audited_clusters import AuditedCluster, owned
-from tests.nodes.faults.grid import CLOCK_AHEAD, FAULTS, READS, Cell, list_cells, run_cell
+from tests.nodes.faults.grid import FAULTS, READS, Cell, list_cells, run_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +68,7 @@ def test_a_chosen_cell(cell: Cell):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_read_with(fault: str):
+def test_every_read_with(fault: Lie):
     check(choose_cells([Cell(read, fault) for read in READS], share_of(len(READS))))
 
 
@@ -187,7 +188,7 @@ def test_a_provider_that_lists_no_instances_is_not_believed():
 
 
 def test_a_clock_that_jumps_deletes_nothing():
-    assert run_cell(Cell(Read("list", "nodes"), CLOCK_AHEAD)).wrongful == ()
+    assert run_cell(Cell(Read("list", "nodes"), Lie.CLOCK_AHEAD)).wrongful == ()
 
 
 def test_a_provider_with_wrong_sizes_is_not_called_without_a_pause():

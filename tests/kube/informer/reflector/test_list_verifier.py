@@ -8,7 +8,8 @@ import pytest
 
 from plimsoll.kube.informer.reflector.list_verifier import is_small_loss, spread
 from plimsoll.kube.transport import Response
-from tests.faults.faulty_transport import FaultyTransport, Lie, Read, TransportFaults
+from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
+from tests.faults.lies import Lie
 from tests.kube.informer.widget_server import WidgetCluster, known
 
 if TYPE_CHECKING:
