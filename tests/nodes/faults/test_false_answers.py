@@ -119,7 +119,7 @@ def test_a_node_with_an_odd_quantity_is_kept_takes_no_pods_and_the_quantity_is_n
 
 def list_half_of_the_nodes_from_the_start() -> AuditedCluster:
     cluster = AuditedCluster()
-    cluster.faults.start(*HALF_OF_NODES)  # type: ignore[arg-type]
+    cluster.faults.start(*HALF_OF_NODES)
     return cluster
 
 
@@ -166,7 +166,7 @@ def test_without_a_second_read_nodes_are_deleted_with_pods_that_a_list_misses(mo
 def test_scale_up_goes_on_while_a_list_is_not_believed():
     with AuditedCluster() as cluster:
         cluster.minutes(0.75)
-        cluster.faults.start(*HALF_OF_PODS)  # type: ignore[arg-type]
+        cluster.faults.start(*HALF_OF_PODS)
         cluster.minutes(0.5)
         cluster.take({"apply": [owned("more", 2, cpu="2600m")]})
         cluster.minutes(3)
@@ -181,7 +181,7 @@ def test_scale_up_goes_on_while_a_list_is_not_believed():
 def test_a_provider_that_lists_no_instances_is_not_believed():
     with AuditedCluster() as cluster:
         cluster.minutes(0.75)
-        cluster.faults.start(*NO_INSTANCES)  # type: ignore[arg-type]
+        cluster.faults.start(*NO_INSTANCES)
         cluster.minutes(4)
         assert cluster.audit.requests == 0
         assert any("the provider lists 7 instances less than before" in line for line in cluster.summaries())
