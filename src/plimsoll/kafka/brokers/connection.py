@@ -1,0 +1,306 @@
+"""Connections to all brokers of a cluster, by kafka-python, for an asyncio program.
+
+kafka-python runs its sockets in one thread per client. Requests are given to that thread and answers come back to the
+loop, so that requests to several brokers run at the same time and the loop never waits. Requests are Kafka's own
+messages: kafka-python's higher functions hide the messages of errors, and ask brokers one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from plimsoll.kafka.brokers.connection_settings import ConnectionSettings
+
+T = TypeVar("T")
+
+_RETRY_S: Final = 0.05
+_BACKOFF_MAX_MS: Final = 1000
+"""A broker that is back is seen within this time."""
+_CONNECTION_ATTEMPTS: Final = 2
+"""To one broker: the first may be a connection that the broker closed long ago."""
+_LEAST_MS: Final = 100.0
+_LONGEST_PROBLEM: Final = 1000
+_BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
+_STOP_MS: Final = 2000
+_WRONG_PASSWORD: Final = "SASL_AUTHENTICATION_FAILED"  # noqa: S105 - the name of an error
+_IN_FLIGHT: Final = 10_000
+"""kafka-python refuses further requests to a broker instead of letting them wait."""
+_KAFKAS_NAMES: Final = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+}
+"""The errors that kafka-python names otherwise."""
+_LARGEST_ANSWER_BYTES: Final = 1 << 30
+
+
+class _Client(NamedTuple):
+    """kafka-python's loop and its connections."""
+
+    net: Any
+    manager: Any
+
+
+class Connection:
+    """The connections to one cluster. It connects with the first request."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._client: _Client | None = None
+        self._opening: asyncio.Task[_Client] | None = None
+
+    async def send(self, request: Callable[[], Any], convert: Callable[[Any], T], *, broker: int | None = None) -> T:
+        """Send a request to a broker, or to any, and convert the answer in the thread of the sockets.
+
+        `request` builds the message anew for each attempt, because kafka-python writes the version of the protocol
+        into it. Raises `KafkaUnavailable` and `KafkaRefused`.
+        """
+        client = await self._connect()
+        from kafka.errors import KafkaError  # noqa: PLC0415 - heavy
+
+        async def exchange() -> T:
+            return convert(await self._exchange(client, request, broker))
+
+        try:
+            return await _run_in(client, exchange)
+        except (KafkaError, OSError, ValueError, RuntimeError) as error:
+            found = _make_error(error, self._settings, where="the cluster" if broker is None else f"broker {broker}")
+            if broker is None or (isinstance(found, KafkaRefused) and found.code == _WRONG_PASSWORD):
+                # The brokers may be elsewhere now, or the password changed: the next request begins anew.
+                await self.close()
+            raise found from None
+
+    async def close(self) -> None:
+        """Close all connections and end the thread."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        client, self._client = self._client, None
+        if client is not None:
+            await asyncio.to_thread(_close, client)
+
+    async def _connect(self) -> _Client:
+        """The client. Requests that come while it connects share the attempt and its failure."""
+        if self._client is not None:
+            return self._client
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open_once())
+            self._opening.add_done_callback(_retrieve)
+        return await asyncio.shield(self._opening)
+
+    async def _open_once(self) -> _Client:
+        try:
+            self._client = await asyncio.to_thread(self._open)
+        finally:
+            self._opening = None
+        return self._client
+
+    def _open(self) -> _Client:
+        """Connect, in a thread that may wait."""
+        from kafka.errors import KafkaError  # noqa: PLC0415 - heavy
+
+        # The library logs every attempt, and requests with their content. Whatever matters comes back as an error.
+        logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+        client = _make_client(self._settings)
+        try:
+            until = time.monotonic() + self._settings.connect_timeout_s
+            _await_server(self._settings, client.manager, until=until)
+            client.manager.bootstrap(timeout_ms=max(_LEAST_MS, (until - time.monotonic()) * 1000))
+        except KafkaError as error:
+            _close(client)
+            raise _make_error(error, self._settings, where=", ".join(self._settings.bootstrap)) from None
+        except BaseException:
+            _close(client)
+            raise
+        return client
+
+    async def _exchange(self, client: _Client, request: Callable[[], Any], broker: int | None) -> Any:
+        """Send until an answer comes, the time is over, or the one broker refuses connections. In the socket thread."""
+        from kafka import errors  # noqa: PLC0415 - heavy
+
+        manager = client.manager
+        until = time.monotonic() + self._settings.request_timeout_s
+        failures = 0
+        while True:
+            left_ms = max(1.0, (until - time.monotonic()) * 1000)
+            try:
+                node = manager.least_loaded_node() if broker is None else broker
+                return await manager.send(request(), node_id=node, request_timeout_ms=left_ms)
+            except errors.UnknownBrokerIdError:
+                # The broker registered after the last look at the cluster, or it is gone.
+                failures += 1
+                if failures >= _CONNECTION_ATTEMPTS:
+                    raise
+                await manager.cluster.refresh_metadata()
+            except errors.KafkaConnectionError:
+                failures += 1
+                if broker is not None and failures >= _CONNECTION_ATTEMPTS:
+                    raise
+                if time.monotonic() + _RETRY_S >= until:
+                    raise
+            except errors.NodeNotReadyError:
+                if time.monotonic() + _RETRY_S >= until:
+                    raise
+            await client.net.sleep(_RETRY_S)
+
+
+def _retrieve(task: asyncio.Task[_Client]) -> None:
+    """Look at the failure of an attempt: all that waited for it may be gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+def get_error_name(code: int) -> str:
+    """Kafka's own name of an error code, such as NO_REASSIGNMENT_IN_PROGRESS."""
+    from kafka.errors import for_code  # noqa: PLC0415 - heavy
+
+    name = _KAFKAS_NAMES.get(code) or getattr(for_code(code), "message", "")
+    return name if isinstance(name, str) and name and name != "UNKNOWN" else f"ERROR_{code}"
+
+
+def raise_refusal(code: int, message: str | None) -> None:
+    """Raise the error of a whole answer, if it has one."""
+    from kafka.errors import RetriableError, for_code  # noqa: PLC0415 - heavy
+
+    if code == 0:
+        return
+    name = get_error_name(code)
+    problem = f"{name}: {message}" if message else name
+    if issubclass(for_code(code), RetriableError):
+        raise KafkaUnavailable(problem)
+    raise KafkaRefused(problem, code=name)
+
+
+async def _run_in(client: _Client, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine of kafka-python's own loop, and wait for it in ours."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def settle(setter: Callable[[Any], None], value: Any) -> None:
+        if not result.done():
+            setter(value)
+
+    def deliver(setter: Callable[[Any], None], value: Any) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, setter, value)
+
+    waiting = client.manager.call_soon(work)
+    waiting.add_callback(lambda value: deliver(result.set_result, value))
+    waiting.add_errback(lambda error: deliver(result.set_exception, _as_exception(error)))
+    return await result
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """The library ends its coroutines with GeneratorExit when it closes."""
+    return error if isinstance(error, Exception) else KafkaUnavailable("the connection was closed")
+
+
+def _make_client(settings: ConnectionSettings) -> _Client:
+    from kafka.net.manager import KafkaConnectionManager  # noqa: PLC0415 - heavy
+    from kafka.net.selector import NetworkSelector  # noqa: PLC0415 - heavy
+
+    options: dict[str, Any] = {
+        "bootstrap_servers": list(settings.bootstrap),
+        "client_id": settings.client_id,
+        "request_timeout_ms": settings.request_timeout_s * 1000,
+        "socket_connection_setup_timeout_ms": settings.connect_timeout_s * 1000,
+        "socket_connection_setup_timeout_max_ms": settings.connect_timeout_s * 1000,
+        "reconnect_backoff_max_ms": _BACKOFF_MAX_MS,
+        "max_in_flight_requests_per_connection": _IN_FLIGHT,
+        "receive_message_max_bytes": _LARGEST_ANSWER_BYTES,
+        "security_protocol": settings.security_protocol,
+        "ssl_check_hostname": settings.ssl_check_hostname,
+        "ssl_cafile": settings.ssl_cafile or None,
+        "ssl_certfile": settings.ssl_certfile or None,
+        "ssl_keyfile": settings.ssl_keyfile or None,
+        "ssl_password": str(settings.ssl_password) or None,
+        "sasl_mechanism": settings.sasl_mechanism or None,
+        "sasl_plain_username": settings.sasl_username or None,
+        "sasl_plain_password": settings.sasl_password or None,
+        "sasl_kerberos_service_name": settings.sasl_kerberos_service_name,
+    }
+    net = NetworkSelector(client_id=settings.client_id)
+    manager = KafkaConnectionManager(net, **options)
+    net.start()
+    return _Client(net, manager)
+
+
+def _close(client: _Client) -> None:
+    client.manager.call_soon(client.manager.close)
+    client.net.stop(timeout_ms=_STOP_MS)
+    client.net.close()
+
+
+def _await_server(settings: ConnectionSettings, manager: Any, *, until: float) -> None:
+    """Wait until a bootstrap server lets us in. The library would only log why none does."""
+    while True:
+        problems = []
+        for number, server in enumerate(settings.bootstrap):
+            problem = _try_server(settings, manager, f"bootstrap-{number}", until=until)
+            if problem is None:
+                return
+            problems.append(f"{server}: {_hide_secrets(problem, settings)}")
+        if time.monotonic() + _RETRY_S >= until:
+            raise KafkaUnavailable(f"no broker answers: {'; '.join(problems)[:_LONGEST_PROBLEM]}")
+        time.sleep(_RETRY_S)
+
+
+def _try_server(settings: ConnectionSettings, manager: Any, node: str, *, until: float) -> str | None:
+    """Why a bootstrap server does not let us in; None if it does. What a second attempt cannot mend raises."""
+    from kafka import errors  # noqa: PLC0415 - heavy
+
+    held: list[Any] = []
+
+    async def connect() -> None:
+        manager.reset_backoff(node)
+        left_ms = max(_LEAST_MS, (until - time.monotonic()) * 1000)
+        held.append(manager.get_connection(node, timeout_ms=left_ms, refresh_metadata_on_err=False))
+        await held[0]
+        held[0].close()
+
+    try:
+        manager.run(connect)
+    except (errors.SaslAuthenticationFailedError, errors.UnsupportedSaslMechanismError):
+        raise
+    except (errors.KafkaError, OSError, ValueError) as error:
+        # A broker closes the connection with its refusal, and the library may see the end of it first.
+        is_greeted = bool(held) and held[0].broker_version_data is not None
+        if settings.sasl_mechanism and is_greeted and isinstance(error, errors.KafkaConnectionError):
+            problem = f"the broker closed the connection of user {settings.sasl_username}"
+            raise errors.SaslAuthenticationFailedError(problem) from None
+        if _BAD_CERTIFICATE in str(error):
+            raise KafkaRefused(f"the certificate of the broker is not trusted: {error}") from None
+        return str(error)
+    return None
+
+
+def _is_unavailable(error: BaseException) -> bool:
+    from kafka import errors  # noqa: PLC0415 - heavy
+
+    if isinstance(error, errors.SaslAuthenticationFailedError):
+        return False
+    return isinstance(error, (OSError, errors.RetriableError, errors.UnknownBrokerIdError))
+
+
+def _make_error(error: BaseException, settings: ConnectionSettings, *, where: str) -> Exception:
+    """The error of the port for one of the library, without secrets."""
+    problem = _hide_secrets(str(error) or type(error).__name__, settings)
+    if _is_unavailable(error):
+        return KafkaUnavailable(f"{where} did not answer: {problem}")
+    code = getattr(error, "message", "")
+    return KafkaRefused(f"{where} refused the request: {problem}", code=code if isinstance(code, str) else "")
+
+
+def _hide_secrets(text: str, settings: ConnectionSettings) -> str:
+    for secret in settings.list_secrets():
+        text = text.replace(secret, "***")
+    return text
