@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from plimsoll.local.endpoints.services import endpoint_services
+from plimsoll.local.endpoints.services import build_endpoint_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
@@ -21,7 +21,7 @@ _ADDRESS = "10.0.0.5"
 
 @cache
 def _answers() -> dict[str, Any]:
-    world = LocalClusterHarness(endpoint_services)
+    world = LocalClusterHarness(build_endpoint_services)
     world.run.advance_to(RECORDED_DAY)
     with world:
         world.namespace("ctl")

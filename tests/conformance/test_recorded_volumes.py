@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.local.volumes.services import volume_services
+from plimsoll.local.volumes.services import build_volume_services
 from tests.conformance.comparison import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
@@ -12,7 +12,7 @@ _GOLDEN = {"User-Agent": "golden/1.0"}
 
 
 def _recorded_day() -> LocalClusterHarness:
-    world = LocalClusterHarness(volume_services)
+    world = LocalClusterHarness(build_volume_services)
     world.run.advance_to(RECORDED_DAY)
     return world
 

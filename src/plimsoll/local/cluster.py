@@ -13,7 +13,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
 from plimsoll.kube.informer.settings import InformerSettings  # noqa: TC001 -- msgspec resolves it at run time
 from plimsoll.local.cloud.controller import CloudSettings
-from plimsoll.local.cloud.controller import controllers as cloud_controllers
+from plimsoll.local.cloud.controller import build_controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
 from plimsoll.local.controller_manager.pod_gc import PodGcSettings
 from plimsoll.local.controller_manager.services import (
@@ -28,12 +28,12 @@ from plimsoll.local.controller_manager.workloads.deployments.controller import b
 from plimsoll.local.controller_manager.workloads.jobs.controller import build_job_services
 from plimsoll.local.controller_manager.workloads.replica_sets.controller import build_replica_set_services
 from plimsoll.local.controller_manager.workloads.stateful_sets.controller import build_stateful_set_services
-from plimsoll.local.endpoints.services import endpoint_services
+from plimsoll.local.endpoints.services import build_endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.simulated import SimulatedTidb
-from plimsoll.local.volumes.services import volume_services
+from plimsoll.local.volumes.services import build_volume_services
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ _WORKLOADS: Final = (
 _UPKEEP: Final = (
     build_disruption_services,
     build_namespace_services,
-    volume_services,
-    endpoint_services,
+    build_volume_services,
+    build_endpoint_services,
 )
 
 
@@ -112,7 +112,7 @@ class LocalCluster:
             writes=settings.writes_heartbeats,
         )
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
-        self._parts = [*self._controller_services(), *self._node_services(), *self._cloud_services()]
+        self._parts = [*self._build_controller_services(), *self._build_node_services(), *self._build_cloud_services()]
         if self.tidb is not None:
             self._parts += self.tidb.services()
         if settings.schedules:
@@ -122,18 +122,18 @@ class LocalCluster:
         """Everything, in the order in which it is to be started."""
         return [*self.components.services(), *self._parts]
 
-    def _controller_services(self) -> list[Service]:
+    def _build_controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
         garbage = build_garbage_collector_services(self.components, spared_owners=self._spared_owners)
         sets = build_replica_set_services(self.components, patience_s=self._settings.patience_s)
         return [*made, *sets, *garbage, *build_pod_gc_services(self.components, self._settings.pod_collection)]
 
-    def _node_services(self) -> list[Service]:
+    def _build_node_services(self) -> list[Service]:
         if self._settings.plays_nodes:
             return [*self.kubelet.services(), *build_node_lifecycle_services(self.components, self._liveness)]
         pods = self.kubelet.pods.controller
         return [Service(name=pods.name, run=pods.run)]
 
-    def _cloud_services(self) -> list[Service]:
+    def _build_cloud_services(self) -> list[Service]:
         made = cloud_controllers(self.components.component("cloud", manager=CLOUD), self._settings.cloud)
         return [Service(name=controller.name, run=controller.run) for controller in made]

@@ -59,12 +59,12 @@ class Components:
         self._clients: dict[str, Client] = {}
         self._recorders: dict[str, EventRecorder] = {}
         self.informers = SharedInformerFactory(
-            self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
+            self._get_client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
         )
 
     def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
         """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""
-        client = self._client(manager)
+        client = self._get_client(manager)
         if name not in self._recorders:
             self._recorders[name] = EventRecorder(
                 client, EventSource(component=name), clock=self._clock, entropy=self._entropy
@@ -88,7 +88,7 @@ class Components:
         recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]
         return [*recorders, *self.informers.list_services(owner=whose)]
 
-    def _client(self, manager: str) -> Client:
+    def _get_client(self, manager: str) -> Client:
         if manager not in self._clients:
             self._clients[manager] = self._connect(manager)
         return self._clients[manager]

@@ -62,20 +62,20 @@ class FairQueue:
 
     def _admit_next(self) -> None:
         while self._free and self._waiting:
-            place = self._next()
+            place = self._pop_next()
             if not place.done():
                 self._free -= 1
                 place.set_result(None)
 
-    def _next(self) -> asyncio.Future[None]:
-        part = self._next_part()
+    def _pop_next(self) -> asyncio.Future[None]:
+        part = self._choose_next_part()
         queue = self._waiting.pop(part)
         place = queue.popleft()
         if queue:
             self._waiting[part] = queue
         return place
 
-    def _next_part(self) -> str:
+    def _choose_next_part(self) -> str:
         others = next((part for part in self._waiting if part != _EVENTS), _EVENTS)
         if others == _EVENTS or (_EVENTS in self._waiting and self._without_event >= _REQUESTS_PER_EVENT):
             self._without_event = 0
@@ -95,19 +95,19 @@ class FairQueueTransport:
     async def send(self, call: Request) -> Response:
         if call.is_stream:
             return await self._inner.send(call)
-        async with self._queue.admit(self._part_of(call)):
+        async with self._queue.admit(self._get_part(call)):
             return await self._inner.send(call)
 
     async def aclose(self) -> None:
         """Nothing of our own."""
 
-    def _part_of(self, call: Request) -> str:
+    def _get_part(self, call: Request) -> str:
         if call.path.startswith(_LEASES):
             return f"leases of {self._part}"
-        return _EVENTS if _resource_in(call.path) == "events" else self._part
+        return _EVENTS if _parse_resource(call.path) == "events" else self._part
 
 
-def _resource_in(path: str) -> str:
+def _parse_resource(path: str) -> str:
     """The plural of what a call is about; a namespace may be called like one."""
     parts = path.strip("/").split("/")
     parts = parts[3:] if parts[0] == "apis" else parts[2:]

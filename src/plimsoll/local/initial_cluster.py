@@ -49,9 +49,9 @@ async def prepare_cluster(client: Client, wanted: InitialCluster) -> None:
     if is_new:
         await _make(client, StorageClass, default_storage_class())
     if is_new or wanted.nodes is not None:
-        await _size_group(client, wanted)
+        await _resize_group(client, wanted)
     if is_new:
-        await _make(client, Cloud, _cloud())
+        await _make(client, Cloud, _build_cloud())
 
 
 async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
@@ -61,7 +61,7 @@ async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
             await _define(client, manifest)
     await _wait_until_served(client, clock=clock)
     if await _is_new(client):
-        await _make(client, Cloud, _cloud(boot_s=boot_s))
+        await _make(client, Cloud, _build_cloud(boot_s=boot_s))
 
 
 async def _wait_until_served(client: Client, *, clock: Clock) -> None:
@@ -90,7 +90,7 @@ async def _is_new(client: Client) -> bool:
     return False
 
 
-async def _size_group(client: Client, wanted: InitialCluster) -> None:
+async def _resize_group(client: Client, wanted: InitialCluster) -> None:
     nodes = FIRST_NODES if wanted.nodes is None else wanted.nodes
     group = {
         "metadata": {"name": FIRST_GROUP},
@@ -118,7 +118,7 @@ async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any])
         return
 
 
-def _cloud(*, boot_s: float = 10) -> dict[str, Any]:
+def _build_cloud(*, boot_s: float = 10) -> dict[str, Any]:
     return {
         "metadata": {"name": THE_CLOUD},
         "spec": {

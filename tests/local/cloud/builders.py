@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.local.cloud.api import SimulatedCloud
-from plimsoll.local.cloud.controller import CloudSettings, controllers
+from plimsoll.local.cloud.controller import CloudSettings, build_controllers
 from plimsoll.local.cloud.faults.call_log import CallLog
 from plimsoll.local.cloud.faults.injection import FaultInjector
 from plimsoll.local.components import Components
@@ -72,7 +72,7 @@ def running_cloud(
     client: Client, *, clock: Clock, settings: CloudSettings
 ) -> tuple[ComponentsType, Callable[[], Awaitable[None]]]:
     components = Components(lambda _name: client, clock=clock, entropy=SeededEntropy("cloud"))
-    working = controllers(components.component("cloud"), settings)
+    working = build_controllers(components.component("cloud"), settings)
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from plimsoll.local.cloud.billing import costs_by_group
+from plimsoll.local.cloud.billing import compute_costs_by_group
 from plimsoll.objects.api.simulated_cloud import CloudStatus, Machine, Spending
 from tests.local.cloud.builders import CloudCluster
 
@@ -79,5 +79,5 @@ def test_books_that_the_cloud_cannot_have_written_count_as_empty():
         for text in ("x", "NaN", "-Infinity", "1e308", "-1", "")
     )
     fine = Spending(group="g", currency="USD", machine_seconds="3600", amount="0.5")
-    (cost,) = costs_by_group(CloudStatus(spent=(*odd, fine)), (), now=datetime(2026, 1, 1, tzinfo=UTC))
+    (cost,) = compute_costs_by_group(CloudStatus(spent=(*odd, fine)), (), now=datetime(2026, 1, 1, tzinfo=UTC))
     assert (cost.machine_hours, cost.amount) == (Decimal(1), Decimal("0.5"))

@@ -11,9 +11,9 @@ import pytest
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.local.cloud.catalogue import (
     list_shipped_names,
+    list_sold_machine_types,
     load_shipped_catalogue,
     read_catalogue,
-    sold_machine_types,
 )
 from plimsoll.objects.api.simulated_cloud import CloudSpec
 from plimsoll.objects.schema.api import compile_definition
@@ -103,7 +103,7 @@ def test_what_is_not_json_is_told_with_the_file():
 def test_types_of_the_cloud_itself_go_before_those_of_catalogues():
     own = {**SMALL, "name": "n1-standard-1", "price": 7.0}
     read = read_catalogue(catalogue(own), source="f")
-    offer = sold_machine_types(CloudSpec(catalogues=("gce-n1",), machine_types=read.machine_types))
+    offer = list_sold_machine_types(CloudSpec(catalogues=("gce-n1",), machine_types=read.machine_types))
     assert offer.machine_types["n1-standard-1"].price == 7.0
     assert len(offer.machine_types) == 22
 

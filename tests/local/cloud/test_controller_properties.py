@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.cloud.catalogue import sold_machine_types
+from plimsoll.local.cloud.catalogue import list_sold_machine_types
 from plimsoll.local.cloud.planner import CloudView, plan
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.simulated_cloud import CloudSpec, MachineType, NodeGroup, NodeGroupSpec, Quota, Stock
@@ -103,7 +103,7 @@ def test_a_plan_grants_all_it_may_and_nothing_more(targets: list[int], stock: in
         NodeGroup(metadata=ObjectMeta(name=f"g{n}"), spec=NodeGroupSpec(max=9, target=target, machine_type="small"))
         for n, target in enumerate(targets)
     )
-    view = CloudView(cloud=cloud, offer=sold_machine_types(cloud), groups=groups, machines=(), nodes=(), now=at(0))
+    view = CloudView(cloud=cloud, offer=list_sold_machine_types(cloud), groups=groups, machines=(), nodes=(), now=at(0))
     planned = plan(view)
     assert len(planned.new) == sum(targets)
     granted = sum(new_machine.error is None for new_machine in planned.new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.local.endpoints.services import endpoint_services
+from plimsoll.local.endpoints.services import build_endpoint_services
 from plimsoll.objects.api.meta import format_time
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
@@ -25,7 +25,7 @@ class EndpointCluster(LocalClusterHarness):
     """With the namespace `here`, and the nodes n1 and n2 in zones z1 and z2."""
 
     def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:
-        super().__init__(endpoint_services, through=through)
+        super().__init__(build_endpoint_services, through=through)
 
     def __enter__(self) -> Self:
         super().__enter__()

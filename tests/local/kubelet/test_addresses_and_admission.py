@@ -10,8 +10,8 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.kubelet.addresses import AddressPool, AddressPools
 from plimsoll.local.kubelet.admission import AdmittedPods
-from plimsoll.local.kubelet.containers import image_name
-from plimsoll.local.kubelet.settings import KubeletSettings, Pace, pace_of
+from plimsoll.local.kubelet.containers import normalize_image_name
+from plimsoll.local.kubelet.settings import KubeletSettings, Pace, read_pace
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 
@@ -51,7 +51,7 @@ def test_a_network_that_is_none_is_refused():
     ],
 )
 def test_images_have_full_names(image: str, full: str):
-    assert image_name(image) == full
+    assert normalize_image_name(image) == full
 
 
 def pod_with(**annotations: str) -> Pod:
@@ -61,13 +61,13 @@ def pod_with(**annotations: str) -> Pod:
 
 def test_a_pod_says_its_own_pace():
     pod = pod_with(start_seconds="2.5", run_seconds="60", exit_code="3", stop_seconds="1")
-    assert pace_of(pod, KubeletSettings()) == Pace(start_s=2.5, stop_s=1.0, run_s=60.0, exit_code=3)
+    assert read_pace(pod, KubeletSettings()) == Pace(start_s=2.5, stop_s=1.0, run_s=60.0, exit_code=3)
 
 
 @pytest.mark.parametrize("nonsense", ["", "soon", "-1", "nan", "1h", "٣"])
 def test_an_annotation_that_cannot_be_read_counts_as_absent(nonsense: str):
     pod = pod_with(start_seconds=nonsense, run_seconds=nonsense, exit_code=nonsense)
-    pace = pace_of(pod, KubeletSettings(start_s=4))
+    pace = read_pace(pod, KubeletSettings(start_s=4))
     if nonsense != "٣":  # a digit of another script is a number to Python, and harmless as one
         assert (pace.start_s, pace.run_s) == (4, None)
     assert pace.exit_code == 0

@@ -15,7 +15,7 @@ from plimsoll.local.kubelet.pod_status import (
     PodStatusUpdate,
     PodUnchanged,
     RemovePod,
-    pod_status_at,
+    compute_pod_status,
 )
 from plimsoll.local.kubelet.settings import Pace
 from plimsoll.objects.api.pods import Pod
@@ -74,7 +74,7 @@ def lived(pod: Pod, pace: Pace, moments: list[int]) -> list[Pod]:
     """The pod at each of the moments, in order, written whenever the planner says so."""
     history = []
     for second in sorted(moments):
-        plan = pod_status_at(pod, START + timedelta(seconds=second), place=PLACE, pace=pace)
+        plan = compute_pod_status(pod, START + timedelta(seconds=second), place=PLACE, pace=pace)
         if isinstance(plan, PodStatusUpdate):
             pod = patched(pod, plan.patch)
         history.append(pod)
@@ -85,9 +85,9 @@ def lived(pod: Pod, pace: Pace, moments: list[int]) -> list[Pod]:
 @given(pods(), paces, whole_seconds)
 def test_what_is_said_once_is_not_said_again(pod: Pod, pace: Pace, second: int):
     now = START + timedelta(seconds=second)
-    plan = pod_status_at(pod, now, place=PLACE, pace=pace)
+    plan = compute_pod_status(pod, now, place=PLACE, pace=pace)
     assert isinstance(plan, PodStatusUpdate)
-    again = pod_status_at(patched(pod, plan.patch), now, place=PLACE, pace=pace)
+    again = compute_pod_status(patched(pod, plan.patch), now, place=PLACE, pace=pace)
     # A container that ends the moment it starts has more to say.
     assert isinstance(again, PodUnchanged) or pace.run_s == 0
 
@@ -114,7 +114,7 @@ def test_a_deleted_pod_is_removed_when_its_grace_is_over_at_the_latest(
     pod = deleted(pod, asked, max(grace_s, 1))
     end = asked + timedelta(seconds=max(grace_s, 1))
     for _ in range(3):
-        plan = pod_status_at(pod, end, place=PLACE, pace=pace)
+        plan = compute_pod_status(pod, end, place=PLACE, pace=pace)
         if isinstance(plan, RemovePod):
             break
         assert isinstance(plan, PodStatusUpdate)
@@ -128,10 +128,10 @@ def test_a_deleted_pod_is_removed_when_its_grace_is_over_at_the_latest(
 def test_a_time_to_look_again_lies_ahead_and_nothing_happens_before_it(pod: Pod, pace: Pace, second: int):
     now = START + timedelta(seconds=second)
     pod = lived(pod, pace, [0, second, second])[-1]
-    plan = pod_status_at(pod, now, place=PLACE, pace=pace)
+    plan = compute_pod_status(pod, now, place=PLACE, pace=pace)
     if isinstance(plan, PodUnchanged) and plan.until is not None:
         assert plan.until > now
         just_before = plan.until - timedelta(seconds=1)
         if just_before > now:
-            assert pod_status_at(pod, just_before, place=PLACE, pace=pace) == plan
-        assert pod_status_at(pod, plan.until, place=PLACE, pace=pace) != plan
+            assert compute_pod_status(pod, just_before, place=PLACE, pace=pace) == plan
+        assert compute_pod_status(pod, plan.until, place=PLACE, pace=pace) != plan

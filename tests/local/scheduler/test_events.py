@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.local.scheduler.events import NOTE_CHARACTERS, cut
+from plimsoll.local.scheduler.events import NOTE_CHARACTERS, truncate_note
 from tests.local.scheduler.builders import SchedulerCluster
 
 
@@ -32,5 +32,5 @@ def test_the_same_failure_of_the_same_version_becomes_a_series():
 
 
 def test_a_note_that_is_too_long_ends_in_dots():
-    assert cut("x" * NOTE_CHARACTERS) == "x" * NOTE_CHARACTERS
-    assert cut("x" * 2_000) == "x" * 1_020 + " ..."
+    assert truncate_note("x" * NOTE_CHARACTERS) == "x" * NOTE_CHARACTERS
+    assert truncate_note("x" * 2_000) == "x" * 1_020 + " ..."

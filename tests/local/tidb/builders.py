@@ -12,7 +12,7 @@ from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.instances import OPERATOR
 from plimsoll.local.tidb.simulated import SimulatedTidb, route_to_simulated
-from plimsoll.local.volumes.services import volume_services
+from plimsoll.local.volumes.services import build_volume_services
 from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
@@ -78,7 +78,7 @@ class LocalTidbCluster(CrashingLocalCluster):
         self.tidb = SimulatedTidb(components, speed=self._speed)
         return [
             *build_stateful_set_services(components),
-            *volume_services(components),
+            *build_volume_services(components),
             *build_garbage_collector_services(components),
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.service(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.volumes.provisioning import SIMULATED, ZONE
-from plimsoll.local.volumes.services import volume_services
+from plimsoll.local.volumes.services import build_volume_services
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
 
@@ -25,7 +25,7 @@ class VolumeCluster(LocalClusterHarness):
     """With the namespace `here`."""
 
     def __init__(self, *, through: Callable[[Any], Any] = lambda port: port) -> None:
-        super().__init__(volume_services, through=through)
+        super().__init__(build_volume_services, through=through)
 
     def __enter__(self) -> Self:
         super().__enter__()

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.volumes.annotations import BIND_COMPLETED
-from plimsoll.local.volumes.matching import best_volume
+from plimsoll.local.volumes.matching import choose_best_volume
 from plimsoll.local.volumes.plan import BindClaim, ClaimView, plan_claim, plan_volume
-from plimsoll.local.volumes.provisioning import location_by_class
+from plimsoll.local.volumes.provisioning import choose_location_by_class
 from plimsoll.objects.api.meta import ObjectMeta, ObjectReference
 from plimsoll.objects.api.storage import (
     PersistentVolume,
@@ -137,7 +137,7 @@ def test_a_claim_that_is_bound_never_gets_another_volume(
 def test_nothing_smaller_would_have_done(claims: list[PersistentVolumeClaim], volumes: list[PersistentVolume]):
     wanting = claims[0]
     free = [persistent_volume for persistent_volume in volumes if persistent_volume.spec.claim_ref is None]
-    chosen = best_volume(wanting, free)
+    chosen = choose_best_volume(wanting, free)
     suiting = [
         persistent_volume
         for persistent_volume in free
@@ -180,7 +180,7 @@ def test_a_volume_is_bound_only_to_a_claim_that_names_it(
 def test_a_volume_is_made_only_in_zones_that_are_allowed(allowed: list[str], nodes: set[str], counts: dict[str, int]):
     expression = TopologySelectorLabelRequirement(key=ZONE, values=tuple(allowed))
     terms = (TopologySelectorTerm(match_label_expressions=(expression,)),) if allowed else ()
-    place = location_by_class(StorageClass(allowed_topologies=terms), node_zones=nodes, volumes_in=counts)
+    place = choose_location_by_class(StorageClass(allowed_topologies=terms), node_zones=nodes, volumes_in=counts)
     candidates = set(allowed) or nodes
     if not candidates:
         assert place.labels == ()

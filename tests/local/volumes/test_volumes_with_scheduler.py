@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.components import SCHEDULER
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
-from plimsoll.local.volumes.services import volume_services
+from plimsoll.local.volumes.services import build_volume_services
 from tests.local.local_cluster import LocalClusterHarness
 from tests.local.volumes.builders import (
     CLAIMS,
@@ -34,7 +34,7 @@ ZONE = "topology.kubernetes.io/zone"
 def _parts(components: Components) -> Sequence[Service]:
     settings = SchedulerSettings()
     scheduler = Scheduler(components.component(settings.name, manager=SCHEDULER), settings)
-    return [*volume_services(components), scheduler.service()]
+    return [*build_volume_services(components), scheduler.service()]
 
 
 def _world() -> LocalClusterHarness:

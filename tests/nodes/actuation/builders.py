@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.core.plans import Reason
 from plimsoll.kube.informer import Informer
 from plimsoll.local.cloud.api import SimulatedCloud
-from plimsoll.local.cloud.controller import CloudSettings, controllers
+from plimsoll.local.cloud.controller import CloudSettings, build_controllers
 from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.controller_manager.services import build_disruption_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
@@ -73,7 +73,7 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, tells_events=False, resync_s=0.0)
     told = ReportedLiveness(clock=clock)
     kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, liveness=told)
-    clouds = controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
+    clouds = build_controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
     listed: tuple[Any, ...] = (kubelet.pods.controller, *clouds)
     working = [Service(name=controller.name, run=controller.run) for controller in listed]
     budgets = build_disruption_services(parts)

@@ -200,7 +200,7 @@ async def _run_kubelet(access: Access, settings: KubeletSettings, *, clock: Cloc
 
 
 async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
-    from plimsoll.local.cloud.controller import controllers
+    from plimsoll.local.cloud.controller import build_controllers
     from plimsoll.local.cluster import CLOUD
     from plimsoll.local.initial_cluster import prepare_cloud
     from plimsoll.runtime.services import Service
@@ -208,6 +208,6 @@ async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
     async with open_simulated_parts(access, clock=clock) as parts:
         component = parts.components.component("cloud", manager=CLOUD)
         await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
-        made = controllers(component)
+        made = build_controllers(component)
         typer.echo(f"simulating the cloud of {access.server}; Ctrl-C stops it")
         await parts.run([Service(name=controller.name, run=controller.run) for controller in made])

@@ -13,7 +13,7 @@ import structlog
 
 from plimsoll.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.cloud.machines.node_manifest import NOT_READY, node_manifest
+from plimsoll.local.cloud.machines.node_manifest import NOT_READY, build_node_manifest
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import (
     BILLING_FINALIZER,
@@ -40,7 +40,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 NODE_REFUSED: Final = "NODE_REFUSED"
 
 
-def exact_time(moment: datetime) -> str:
+def format_exact_time(moment: datetime) -> str:
     """With microseconds where there are any: boot times and costs are counted from it."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
@@ -56,12 +56,12 @@ class MachineActuator:
     async def raise_target(self, raised: RaisedTarget) -> NodeGroup:
         group = raised.group
         sizes = {"target": raised.target, "max": max(group.spec.max, raised.target)}
-        body = {"metadata": _version(group), "spec": sizes}
+        body = {"metadata": _get_version(group), "spec": sizes}
         return await self._client.merge_patch(NodeGroup, group.metadata.name, body)
 
     async def make(self, new: NewMachine) -> None:
         try:
-            made = await self._client.create(Machine, _machine_body(new, exact_time(self._clock.now())))
+            made = await self._client.create(Machine, _build_machine_body(new, format_exact_time(self._clock.now())))
         except AlreadyExists:
             # Made before the answer got lost, or before a crash.
             made = await self._client.get(Machine, new.name)
@@ -71,14 +71,18 @@ class MachineActuator:
 
     async def retry(self, retry: Retry) -> None:
         """The cloud has room for it after all."""
-        status = {"state": MachineState.CREATING.value, "error": None, "startedTime": exact_time(self._clock.now())}
-        await self._patch(retry.machine, {"spec": _spec_body(retry.spec), "status": status})
+        status = {
+            "state": MachineState.CREATING.value,
+            "error": None,
+            "startedTime": format_exact_time(self._clock.now()),
+        }
+        await self._patch(retry.machine, {"spec": _encode_spec(retry.spec), "status": status})
 
     async def boot(self, boot: Boot, *, ready: bool) -> Machine:
         """Create the machine's node, then mark the machine as running; returns the machine."""
         machine, now = boot.machine, self._clock.now()
         spec = machine.spec
-        body = node_manifest(
+        body = build_node_manifest(
             boot.shape, machine.metadata.name, zone=spec.zone, provider_id=spec.provider_id, ready=ready, now=now
         )
         try:
@@ -91,21 +95,21 @@ class MachineActuator:
             return await self._fail(machine, str(error))
         if ready:
             await self._untaint(node)
-        running = {"state": MachineState.RUNNING.value, "bootedTime": exact_time(now)}
+        running = {"state": MachineState.RUNNING.value, "bootedTime": format_exact_time(now)}
         return await self._patch(machine, {"status": running})
 
     async def _untaint(self, node: Node) -> None:
         """Remove the taint that admission adds to every new node: a ready node may have no other controller."""
         kept = [msgspec.to_builtins(taint) for taint in node.spec.taints if taint.key != NOT_READY]
         if len(kept) < len(node.spec.taints):
-            body = {"metadata": _version(node), "spec": {"taints": kept or None}}
+            body = {"metadata": _get_version(node), "spec": {"taints": kept or None}}
             await self._client.merge_patch(Node, node.metadata.name, body)
 
     async def begin_removal(self, machine: Machine) -> Machine:
         """From here on it costs nothing."""
         if machine.status.state == MachineState.DELETING:
             return machine
-        ended = {"state": MachineState.DELETING.value, "deletedTime": exact_time(self._clock.now())}
+        ended = {"state": MachineState.DELETING.value, "deletedTime": format_exact_time(self._clock.now())}
         return await self._patch(machine, {"status": ended})
 
     async def remove_node(self, machine: Machine) -> None:
@@ -137,43 +141,43 @@ class MachineActuator:
     async def forget_deletions(self, group: NodeGroup, present: Iterable[str]) -> NodeGroup:
         """Machines that were to go and are gone need no mention."""
         left = sorted(set(group.spec.deletions) & set(present))
-        body = {"metadata": _version(group), "spec": {"deletions": left or None}}
+        body = {"metadata": _get_version(group), "spec": {"deletions": left or None}}
         return await self._client.merge_patch(NodeGroup, group.metadata.name, body)
 
     async def _fail(self, machine: Machine, message: str) -> Machine:
         error = MachineError(class_=ErrorClass.OTHER, code=NODE_REFUSED, message=message[:1024])
-        failed = {"state": MachineState.FAILED.value, "error": _error_body(error)}
+        failed = {"state": MachineState.FAILED.value, "error": _encode_error(error)}
         return await self._patch(machine, {"status": failed})
 
     async def _patch(self, machine: Machine, body: dict[str, Any]) -> Machine:
-        body = {"metadata": _version(machine), **body}
+        body = {"metadata": _get_version(machine), **body}
         patched = await self._client.merge_patch(Machine, machine.metadata.name, body)
         self._machines.record_write(patched)
         return patched
 
 
-def _version(of: Machine | NodeGroup | Node) -> dict[str, str]:
+def _get_version(of: Machine | NodeGroup | Node) -> dict[str, str]:
     return {"uid": of.metadata.uid, "resourceVersion": of.metadata.resource_version}
 
 
-def _machine_body(new: NewMachine, now: str) -> dict[str, Any]:
+def _build_machine_body(new: NewMachine, now: str) -> dict[str, Any]:
     status: dict[str, Any] = {"state": MachineState.CREATING.value, "startedTime": now}
     if new.adopts is not None:
         status |= {"state": MachineState.RUNNING.value, "bootedTime": now}
     elif new.error is not None:
-        status = {"state": MachineState.FAILED.value, "error": _error_body(new.error)}
+        status = {"state": MachineState.FAILED.value, "error": _encode_error(new.error)}
     return {
         "metadata": {
             "name": new.name,
             "labels": {GROUP_LABEL: new.spec.group},
             "finalizers": [BILLING_FINALIZER],
         },
-        "spec": _spec_body(new.spec),
+        "spec": _encode_spec(new.spec),
         "status": status,
     }
 
 
-def _spec_body(spec: MachineSpec) -> dict[str, Any]:
+def _encode_spec(spec: MachineSpec) -> dict[str, Any]:
     """Every field, defaults too: people read it."""
     price = {} if spec.price is None else {"price": spec.price}
     return {
@@ -189,5 +193,5 @@ def _spec_body(spec: MachineSpec) -> dict[str, Any]:
     }
 
 
-def _error_body(error: MachineError) -> dict[str, str]:
+def _encode_error(error: MachineError) -> dict[str, str]:
     return {"class": str(error.class_), "code": error.code, "message": error.message}

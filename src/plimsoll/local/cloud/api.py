@@ -22,11 +22,11 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.local.cloud.billing import costs_by_group
-from plimsoll.local.cloud.catalogue import sold_machine_types
-from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, fault_message, overtaken, trigger_fault
+from plimsoll.local.cloud.billing import compute_costs_by_group
+from plimsoll.local.cloud.catalogue import list_sold_machine_types
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, format_fault, overtaken, trigger_fault
 from plimsoll.local.cloud.faults.call_log import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
-from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.node_manifest import build_node_manifest
 from plimsoll.local.cloud.machines.templates import INSTANCE_TYPE, InvalidTemplate, MachineTemplate, build_template
 from plimsoll.local.cloud.planner import CloudView, Planner, compute_desired_size, is_being_removed
 from plimsoll.objects.api.nodes import Node
@@ -109,7 +109,7 @@ class SimulatedCloud:
 
     async def instances(self, group: str) -> tuple[Instance, ...]:
         await self.node_group(group)
-        return tuple(instance_of(machine) for machine in await self.machines(group))
+        return tuple(build_instance(machine) for machine in await self.machines(group))
 
     async def cloud(self) -> Cloud:
         try:
@@ -119,7 +119,7 @@ class SimulatedCloud:
 
     async def machine_types(self) -> tuple[MachineType, ...]:
         """Everything that is sold, by name."""
-        offered = sold_machine_types((await self.cloud()).spec).machine_types
+        offered = list_sold_machine_types((await self.cloud()).spec).machine_types
         return tuple(offered[name] for name in sorted(offered))
 
     async def quotas(self) -> tuple[Quota, ...]:
@@ -127,8 +127,8 @@ class SimulatedCloud:
 
     async def template(self, group: str) -> Node:
         """A node as the group would give it, ready and empty."""
-        shape = await self._shape(await self.node_group(group))
-        body = node_manifest(
+        shape = await self._get_template(await self.node_group(group))
+        body = build_node_manifest(
             shape,
             f"template-node-for-{group}",
             zone=shape.zones[0],
@@ -142,17 +142,17 @@ class SimulatedCloud:
         """The cost of a node for a number of seconds; None: unknown."""
         labels = node.metadata.labels
         if group := labels.get(GROUP_LABEL):
-            shape = await self._shape(await self.node_group(group))
-            return _for(shape.price, seconds)
+            shape = await self._get_template(await self.node_group(group))
+            return _compute_price(shape.price, seconds)
         sold = {machine_type.name: machine_type for machine_type in await self.machine_types()}.get(
             labels.get(INSTANCE_TYPE, "")
         )
-        return None if sold is None else _for(sold.price, seconds)
+        return None if sold is None else _compute_price(sold.price, seconds)
 
     async def costs(self) -> tuple[Cost, ...]:
         """What each group has cost so far, up to now."""
         cloud = await self.cloud()
-        return costs_by_group(cloud.status, await self.machines(), now=self._clock.now())
+        return compute_costs_by_group(cloud.status, await self.machines(), now=self._clock.now())
 
     # ---- changing
 
@@ -205,7 +205,7 @@ class SimulatedCloud:
     async def create_group(self, group: str, spec: NodeGroupSpec) -> None:
         async def act() -> None:
             try:
-                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": _spec_body(spec)})
+                await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": _encode_spec(spec)})
             except AlreadyExists as error:
                 raise CloudRefused(f"there is a node group {group} already") from error
             except Invalid as error:
@@ -240,7 +240,7 @@ class SimulatedCloud:
         number = self.log.add(record)
         ended = replace(record, message=NOBODY_WAITED)
         try:
-            await self._act_faultily(call, group, act)
+            await self._call_with_faults(call, group, act)
             ended = replace(record, ok=True, message="")
         except PlimsollError as error:
             ended = replace(record, message=str(error))
@@ -248,17 +248,17 @@ class SimulatedCloud:
         finally:
             self.log.end(number, ended)
 
-    async def _act_faultily(self, call: str, group: str, act: Callable[[], Awaitable[None]]) -> None:
+    async def _call_with_faults(self, call: str, group: str, act: Callable[[], Awaitable[None]]) -> None:
         fault = await trigger_fault(self._client, call, group, now=self._clock.now())
         if fault is None:
             await act()
             return
         if fault.kind == FaultKind.FAIL:
-            raise CloudFailed(fault_message(fault, call))
+            raise CloudFailed(format_fault(fault, call))
         await act()
         await self._clock.sleep(fault.seconds)
         if fault.kind == FaultKind.TIME_OUT:
-            raise CloudTimedOut(fault_message(fault, call))
+            raise CloudTimedOut(format_fault(fault, call))
 
     async def _change(
         self,
@@ -288,9 +288,9 @@ class SimulatedCloud:
         chosen = _choose_machines(group, machines, names)
         await self._change(group, lambda now: _reduce(now, machines, chosen, forced=forced))
 
-    async def _shape(self, group: NodeGroup) -> MachineTemplate:
+    async def _get_template(self, group: NodeGroup) -> MachineTemplate:
         spec = (await self.cloud()).spec
-        shape = build_template(group, spec, sold_machine_types(spec).machine_types)
+        shape = build_template(group, spec, list_sold_machine_types(spec).machine_types)
         if isinstance(shape, InvalidTemplate):
             raise CloudRefused(f"node group {group.metadata.name}: {shape.problem}")
         return shape
@@ -300,7 +300,7 @@ class SimulatedCloud:
         spec = (await self.cloud()).spec
         view = CloudView(
             cloud=spec,
-            offer=sold_machine_types(spec),
+            offer=list_sold_machine_types(spec),
             groups=await self.node_groups(),
             machines=await self.machines(),
             nodes=(),
@@ -308,7 +308,7 @@ class SimulatedCloud:
         )
         planner = Planner(view)
         planner.plan()
-        shape = await self._shape(group)
+        shape = await self._get_template(group)
         for number in range(delta):
             placed = planner.availability.place(shape, [*shape.zones])
             if isinstance(placed, MachineError):
@@ -321,7 +321,7 @@ def _check_name(group: str) -> None:
         raise NoSuchGroup(f"there is no node group {group}")
 
 
-def instance_of(machine: Machine) -> Instance:
+def build_instance(machine: Machine) -> Instance:
     """A machine that failed is, to an autoscaler, one that is being created and has an error."""
     state = MachineState.DELETING if is_being_removed(machine) else MachineState(machine.status.state)
     shown = MachineState.CREATING if state == MachineState.FAILED else state
@@ -367,7 +367,7 @@ def _is_done(group: NodeGroup, delta: int, *, expected: int | None) -> bool:
     return True
 
 
-def _for(price: float | None, seconds: float) -> float | None:
+def _compute_price(price: float | None, seconds: float) -> float | None:
     """A price of an hour, of so many seconds."""
     return None if price is None else price * seconds / _HOUR_S
 
@@ -398,6 +398,6 @@ def _reduce(
     return {"target": max(0, left), "deletions": [*group.spec.deletions, *fresh]}
 
 
-def _spec_body(spec: NodeGroupSpec) -> dict[str, Any]:
+def _encode_spec(spec: NodeGroupSpec) -> dict[str, Any]:
     body: dict[str, Any] = msgspec.to_builtins(spec)
     return {"max": spec.max, **body}

@@ -38,21 +38,23 @@ class Availability:
     def hold(self, template: MachineTemplate, zone: str) -> None:
         for number, stock in enumerate(self._stock):
             self._machines[number] += _is_of(stock, template, zone)
-        for number, amount in self._amounts_of(template):
+        for number, amount in self._list_amounts(template):
             self._used[number] += amount
 
     def reject(self, template: MachineTemplate, zone: str) -> MachineError | None:
         """Why the cloud does not give one more of these in this zone; None: it does."""
         if zone not in template.sold_in:
-            return _error(NOT_SOLD, f"{template.machine_type or template.group} is not sold in zone {zone}")
+            return _build_error(NOT_SOLD, f"{template.machine_type or template.group} is not sold in zone {zone}")
         for number, stock in enumerate(self._stock):
             if _is_of(stock, template, zone) and self._machines[number] >= stock.machines:
                 where = f" in zone {stock.zone}" if stock.zone else ""
-                return _error(STOCKOUT, f"out of stock: {stock.machine_type}{where}, {stock.machines} in all")
-        for number, amount in self._amounts_of(template):
+                return _build_error(STOCKOUT, f"out of stock: {stock.machine_type}{where}, {stock.machines} in all")
+        for number, amount in self._list_amounts(template):
             quota, limit = self._quotas[number]
             if self._used[number] + amount > limit:
-                return _error(QUOTA_EXCEEDED, f"quota {quota.name} exceeded: limit {quota.limit} {quota.resource}")
+                return _build_error(
+                    QUOTA_EXCEEDED, f"quota {quota.name} exceeded: limit {quota.limit} {quota.resource}"
+                )
         return None
 
     def place(self, template: MachineTemplate, zones: list[str]) -> str | MachineError:
@@ -64,9 +66,9 @@ class Availability:
                 self.hold(template, zone)
                 return zone
             first = first or refused
-        return first or _error(NOT_SOLD, f"{template.machine_type or template.group} is sold in no zone")
+        return first or _build_error(NOT_SOLD, f"{template.machine_type or template.group} is sold in no zone")
 
-    def _amounts_of(self, shape: MachineTemplate) -> list[tuple[int, int]]:
+    def _list_amounts(self, shape: MachineTemplate) -> list[tuple[int, int]]:
         """Quotas that count a machine, and how much of each it takes."""
         key = (shape.group, shape.machine_type)
         if key not in self._amounts:
@@ -78,7 +80,7 @@ class Availability:
         return self._amounts[key]
 
 
-def quota_problems(cloud: CloudSpec) -> list[str]:
+def find_quota_problems(cloud: CloudSpec) -> list[str]:
     """Quotas that bind nothing, because their limit is not a quantity."""
     return [
         f"spec.quotas[{position}].limit: {quota.limit!r} is not a quantity"
@@ -87,7 +89,7 @@ def quota_problems(cloud: CloudSpec) -> list[str]:
     ]
 
 
-def unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
+def find_unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
     """Stock entries about machine types that are not sold, which have no effect."""
     named = [
         *((f"stock[{position}]", stock.machine_type) for position, stock in enumerate(cloud.stock)),
@@ -112,5 +114,5 @@ def _is_of(stock: Stock, shape: MachineTemplate, zone: str) -> bool:
     return stock.machine_type == shape.machine_type and stock.zone in {"", zone}
 
 
-def _error(code: str, message: str) -> MachineError:
+def _build_error(code: str, message: str) -> MachineError:
     return MachineError(class_=ErrorClass.OUT_OF_RESOURCES, code=code, message=message)

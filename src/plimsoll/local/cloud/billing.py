@@ -48,18 +48,18 @@ class Cost(Value):
         return self.machine_seconds / _HOUR_S
 
 
-def cost_of(machine: Machine, *, now: datetime) -> Cost:
+def compute_cost(machine: Machine, *, now: datetime) -> Cost:
     """What one machine has cost up to `now`, or up to its end."""
     started, ended = machine.status.started_time, machine.status.deleted_time or now
     seconds = Decimal(0)
     if started is not None and ended > started:
         lived = ended - started
         seconds = Decimal(lived.days * 86_400 + lived.seconds) + Decimal(lived.microseconds).scaleb(-6)
-    amount = (_price_of(machine) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
+    amount = (_parse_price(machine) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
     return Cost(group=machine.spec.group, currency=machine.spec.currency, machine_seconds=seconds, amount=amount)
 
 
-def _price_of(machine: Machine) -> Decimal:
+def _parse_price(machine: Machine) -> Decimal:
     """A price that cannot be true is unknown, and costs nothing."""
     price = machine.spec.price or 0.0
     return Decimal(str(price)) if 0 <= price <= HIGHEST_PRICE else Decimal(0)
@@ -74,7 +74,7 @@ def _read_amount(text: str) -> Decimal:
     return amount if amount.is_finite() and 0 <= amount < _LARGEST else Decimal(0)
 
 
-def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: datetime) -> tuple[Cost, ...]:
+def compute_costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: datetime) -> tuple[Cost, ...]:
     """Everything spent, machines that are gone included, in the order of group and currency."""
     booked = [
         Cost(
@@ -86,11 +86,11 @@ def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: dat
         for spending in status.spent
     ]
     settled = set(status.settled)
-    running = [cost_of(machine, now=now) for machine in machines if machine.metadata.uid not in settled]
+    running = [compute_cost(machine, now=now) for machine in machines if machine.metadata.uid not in settled]
     return _sum_costs([*booked, *running])
 
 
-def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
+def sum_costs(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     """The total costs by currency."""
     return _sum_costs(
         Cost(group="", currency=cost.currency, machine_seconds=cost.machine_seconds, amount=cost.amount)
@@ -98,18 +98,20 @@ def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     )
 
 
-def settlement(status: CloudStatus, leaving: Iterable[Machine], *, present: set[str], now: datetime) -> dict[str, Any]:
+def build_settlement(
+    status: CloudStatus, leaving: Iterable[Machine], *, present: set[str], now: datetime
+) -> dict[str, Any]:
     """The books with the cost of machines that are about to go; `present` are the uids of all that are there."""
     leaving = [machine for machine in leaving if machine.metadata.uid not in status.settled]
-    booked = costs_by_group(status, leaving, now=now)
+    booked = compute_costs_by_group(status, leaving, now=now)
     uids = [uid for uid in status.settled if uid in present] + [machine.metadata.uid for machine in leaving]
     return {
         "spent": [
             {
                 "group": cost.group,
                 "currency": cost.currency,
-                "machineSeconds": _text(cost.machine_seconds),
-                "amount": _text(cost.amount),
+                "machineSeconds": _format_amount(cost.machine_seconds),
+                "amount": _format_amount(cost.amount),
             }
             for cost in booked
         ],
@@ -117,15 +119,15 @@ def settlement(status: CloudStatus, leaving: Iterable[Machine], *, present: set[
     }
 
 
-def bills(costs: Iterable[Cost]) -> list[dict[str, str]]:
+def build_bills(costs: Iterable[Cost]) -> list[dict[str, str]]:
     """What people read in the cloud's status."""
     return [
         {
             "currency": cost.currency,
-            "machineHours": _text(cost.machine_hours.quantize(_SHOWN)),
-            "amount": _text(cost.amount.quantize(_SHOWN)),
+            "machineHours": _format_amount(cost.machine_hours.quantize(_SHOWN)),
+            "amount": _format_amount(cost.amount.quantize(_SHOWN)),
         }
-        for cost in costs_in_all(costs)
+        for cost in sum_costs(costs)
     ]
 
 
@@ -137,7 +139,7 @@ def _sum_costs(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     return tuple(sums[key] for key in sorted(sums))
 
 
-def _text(amount: Decimal) -> str:
+def _format_amount(amount: Decimal) -> str:
     """Without exponent and without idle zeros."""
     plain = f"{amount:f}"
     return plain.rstrip("0").rstrip(".") if "." in plain else plain

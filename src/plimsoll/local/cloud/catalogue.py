@@ -67,25 +67,25 @@ def read_catalogue(data: bytes, *, source: str) -> Catalogue:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableDocument(f"is not JSON: {error}", path=source) from error
-    schema = catalogue_schema()
+    schema = load_catalogue_schema()
     for wrong in ValueValidator(schema).validate(document):
         raise InvalidInput(wrong.message, path=wrong.path or source)
     for unknown in prune(document, schema, is_resource=False):
         raise InvalidInput("is not a field of a catalogue", path=unknown)
     inherited = {field: document[field] for field in _INHERITED if field in document}
     types = [msgspec.convert({**inherited, **type_}, MachineType) for type_ in document["machineTypes"]]
-    for mistake in machine_type_errors(types):
+    for mistake in validate_machine_types(types):
         raise mistake
     return Catalogue(name=document["name"], machine_types=tuple(types))
 
 
 @functools.cache
-def catalogue_schema() -> StructuralSchema:
+def load_catalogue_schema() -> StructuralSchema:
     document: dict[str, Any] = msgspec.json.decode(_FOLDER.joinpath(_SCHEMA).read_bytes())
     return parse_schema({name: part for name, part in document.items() if not name.startswith("$")}, "")
 
 
-def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
+def validate_machine_types(types: Iterable[MachineType]) -> list[InvalidInput]:
     """What the schema cannot see."""
     errors: list[InvalidInput] = []
     names: set[str] = set()
@@ -96,14 +96,14 @@ def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
         names.add(machine_type.name)
         amounts = {f"{path}.cpu": machine_type.cpu, f"{path}.memory": machine_type.memory}
         amounts |= {f"{path}.allocatable.{resource}": amount for resource, amount in machine_type.allocatable.items()}
-        errors += _amount_errors(amounts)
+        errors += _validate_amounts(amounts)
         if machine_type.price is not None and not 0 <= machine_type.price <= HIGHEST_PRICE:
             problem = f"{machine_type.price:g} is out of range; the most is {HIGHEST_PRICE:g} per hour"
             errors.append(InvalidInput(problem, path=f"{path}.price"))
     return errors
 
 
-def sold_machine_types(spec: CloudSpec) -> SoldMachineTypes:
+def list_sold_machine_types(spec: CloudSpec) -> SoldMachineTypes:
     """All types of the cloud: those of its catalogues, and its own, which go before. What is wrong is left out."""
     offered: dict[str, MachineType] = {}
     problems: list[str] = []
@@ -115,14 +115,14 @@ def sold_machine_types(spec: CloudSpec) -> SoldMachineTypes:
         except InvalidInput as error:
             problems.append(f"spec.catalogues[{position}]: {error.problem}")
     for position, machine_type in enumerate(spec.machine_types):
-        errors = machine_type_errors([machine_type])
+        errors = validate_machine_types([machine_type])
         problems += (f"spec.{error}".replace("machineTypes[0]", f"machineTypes[{position}]") for error in errors)
         if not errors:
             offered[machine_type.name] = machine_type
     return SoldMachineTypes(machine_types=offered, problems=tuple(problems))
 
 
-def _amount_errors(amounts: Mapping[str, str | float]) -> list[InvalidInput]:
+def _validate_amounts(amounts: Mapping[str, str | float]) -> list[InvalidInput]:
     errors: list[InvalidInput] = []
     for path, amount in amounts.items():
         try:

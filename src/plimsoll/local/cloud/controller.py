@@ -20,13 +20,13 @@ from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer import Added, BecameUnreadable, Deleted, UnreadableDeleted, Updated
 from plimsoll.kube.informer.own_writes import MutationCache
-from plimsoll.local.cloud.actuator import MachineActuator, exact_time
-from plimsoll.local.cloud.availability import quota_problems, unsold_problems
-from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
-from plimsoll.local.cloud.catalogue import sold_machine_types
+from plimsoll.local.cloud.actuator import MachineActuator, format_exact_time
+from plimsoll.local.cloud.availability import find_quota_problems, find_unsold_problems
+from plimsoll.local.cloud.billing import build_bills, build_settlement, compute_costs_by_group
+from plimsoll.local.cloud.catalogue import list_sold_machine_types
 from plimsoll.local.cloud.events import CloudEvents
 from plimsoll.local.cloud.machines.templates import ZONE
-from plimsoll.local.cloud.planner import CloudView, ObservedNode, next_number, plan
+from plimsoll.local.cloud.planner import CloudView, ObservedNode, compute_next_number, plan
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
 
@@ -52,7 +52,7 @@ class CloudSettings(Value):
 DEFAULT_SETTINGS: Final = CloudSettings()
 
 
-def controllers(component: Component, settings: CloudSettings = DEFAULT_SETTINGS) -> Sequence[Controller[str]]:
+def build_controllers(component: Component, settings: CloudSettings = DEFAULT_SETTINGS) -> Sequence[Controller[str]]:
     return [CloudController(component, settings).controller]
 
 
@@ -77,23 +77,23 @@ class CloudController:
             all_keys=lambda: (EVERYTHING,),
             settings=ControllerSettings(workers=1),
         )
-        enqueue_on(self._clouds, self.controller, _of_new_generation)
-        enqueue_on(self._group_informer, self.controller, _of_new_generation)
-        enqueue_on(machine_informer, self.controller, self._of_what_others_did)
-        enqueue_on(self._nodes, self.controller, self._of_nodes)
+        enqueue_on(self._clouds, self.controller, _list_keys_of_generation)
+        enqueue_on(self._group_informer, self.controller, _list_keys_of_generation)
+        enqueue_on(machine_informer, self.controller, self._list_keys_of_machine)
+        enqueue_on(self._nodes, self.controller, self._list_keys_of_node)
 
-    def _of_what_others_did(self, change: Change[Machine]) -> Iterable[str]:
+    def _list_keys_of_machine(self, change: Change[Machine]) -> Iterable[str]:
         """A thousand machines that were just created need no reconcile: each would look at all of them."""
         is_own = isinstance(change, Added | Updated) and self._machines.is_own_write(change.new)
         return () if is_own else (EVERYTHING,)
 
-    def _of_nodes(self, change: Change[Node]) -> Iterable[str]:
+    def _list_keys_of_node(self, change: Change[Node]) -> Iterable[str]:
         """Nor are the nodes that they boot into."""
         if isinstance(change, Added):
             machine = self._machines.get(change.new.metadata.name)
             if machine is not None and machine.spec.provider_id == change.new.spec.provider_id:
                 return ()
-        return _of_coming_and_going(change)
+        return _list_keys_of_node_set(change)
 
     async def reconcile(self, _key: str) -> Done | Again:
         """Observe, plan, act, report."""
@@ -101,13 +101,13 @@ class CloudController:
         planned = plan(view)
         await self._grow(planned)
         self._events.report_plan(planned, view.groups, self._machines.list())
-        await self._boot(planned)
+        await self._boot_machines(planned)
         orphans = [machine for machine in planned.orphans if await self._is_orphan(machine)]
         await self._shrink(view, [*planned.removals, *orphans])
         await self._write_group_statuses(view)
         has_acted = bool(orphans) or not planned.is_empty
         await self._write_bill(view, has_news=has_acted)
-        return self._next(planned, has_acted=has_acted)
+        return self._schedule_next(planned, has_acted=has_acted)
 
     # ---- observe
 
@@ -118,7 +118,7 @@ class CloudController:
         machines = self._machines.list()
         return CloudView(
             cloud=cloud.spec,
-            offer=sold_machine_types(cloud.spec),
+            offer=list_sold_machine_types(cloud.spec),
             groups=self._groups.list(),
             machines=machines,
             nodes=await self._observe_nodes({machine.metadata.name for machine in machines}),
@@ -168,7 +168,7 @@ class CloudController:
         for retry in planned.retries:
             await self._actuator.retry(retry)
 
-    async def _boot(self, planned: Plan) -> None:
+    async def _boot_machines(self, planned: Plan) -> None:
         for boot in planned.boots:
             ready = self._settings.nodes_come_ready or boot.machine.spec.boot_seconds == 0
             self._events.report_boot(await self._actuator.boot(boot, ready=ready))
@@ -181,7 +181,7 @@ class CloudController:
         leaving = [await self._actuator.begin_removal(item) for item in unwanted]
         for machine in leaving:
             await self._actuator.remove_node(machine)
-        await self._settle(leaving)
+        await self._write_settlement(leaving)
         for machine in leaving:
             await self._actuator.finish_removal(machine)
 
@@ -195,10 +195,10 @@ class CloudController:
             return True
         return False
 
-    async def _settle(self, leaving: list[Machine]) -> None:
+    async def _write_settlement(self, leaving: list[Machine]) -> None:
         cloud = await self._client.get(Cloud, THE_CLOUD)
         present = {machine.metadata.uid for machine in self._machines.list()}
-        books = settlement(cloud.status, leaving, present=present, now=self._clock.now())
+        books = build_settlement(cloud.status, leaving, present=present, now=self._clock.now())
         body = {"metadata": {"resourceVersion": cloud.metadata.resource_version}, "status": books}
         await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
 
@@ -243,22 +243,22 @@ class CloudController:
             return
         billed = cloud.status.billed_until
         is_due = billed is not None and (view.now - billed).total_seconds() >= self._settings.bill_s
-        unsold = unsold_problems(view.cloud, view.offer.machine_types)
-        problems = [*view.offer.problems, *quota_problems(view.cloud), *unsold]
+        unsold = find_unsold_problems(view.cloud, view.offer.machine_types)
+        problems = [*view.offer.problems, *find_quota_problems(view.cloud), *unsold]
         if not (has_news or (is_due and view.machines) or problems != list(cloud.status.problems)):
             return
         live = await self._client.get(Cloud, THE_CLOUD)
         machines, now = self._machines.list(), self._clock.now()
         status: dict[str, Any] = {
             "machines": len(machines),
-            "bills": bills(costs_by_group(live.status, machines, now=now)),
-            "billedUntil": exact_time(now),
+            "bills": build_bills(compute_costs_by_group(live.status, machines, now=now)),
+            "billedUntil": format_exact_time(now),
             "problems": problems or None,
         }
         body = {"metadata": {"resourceVersion": live.metadata.resource_version}, "status": status}
         await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
 
-    def _next(self, planned: Plan, *, has_acted: bool) -> Done | Again:
+    def _schedule_next(self, planned: Plan, *, has_acted: bool) -> Done | Again:
         if has_acted:
             # What was made may be due at once: a boot time of 0.
             return Again(after_s=0.0, summary=_describe(planned))
@@ -281,7 +281,7 @@ def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
         "running": count[MachineState.RUNNING],
         "deleting": count[MachineState.DELETING],
         "failed": count[MachineState.FAILED],
-        "nextNumber": next_number(group, members),
+        "nextNumber": compute_next_number(group, members),
         "message": "; ".join(messages),
     }
 
@@ -296,7 +296,7 @@ def _describe(planned: Plan) -> str:
     return ", ".join(f"{count} machine{'s' * (count != 1)} {what}" for what, count in parts if count)
 
 
-def _of_new_generation(change: Change[Any]) -> Iterable[str]:
+def _list_keys_of_generation(change: Change[Any]) -> Iterable[str]:
     """Not of a status that we wrote ourselves."""
     match change:
         case Updated(old=old, new=new) if old.metadata.generation == new.metadata.generation:
@@ -305,7 +305,7 @@ def _of_new_generation(change: Change[Any]) -> Iterable[str]:
             return (EVERYTHING,)
 
 
-def _of_coming_and_going(change: Change[Any]) -> Iterable[str]:
+def _list_keys_of_node_set(change: Change[Any]) -> Iterable[str]:
     """Not of heartbeats: a node concerns the cloud when it comes, goes, or changes its group."""
     match change:
         case Added() | Deleted() | BecameUnreadable() | UnreadableDeleted():

@@ -39,24 +39,24 @@ class CloudEvents:
         struck: Counter[tuple[str, str, str]] = Counter()
         for new, error in refused:
             reason = _REASONS.get(error.code, "Refused")
-            self._tell(machine_of.get(new.name), EventType.WARNING, reason, error.message)
+            self._record(machine_of.get(new.name), EventType.WARNING, reason, error.message)
             struck[new.spec.group, reason, error.message] += 1
         for (group, reason, message), count in struck.items():
-            self._tell(group_of.get(group), EventType.WARNING, reason, f"{_format_count(count)} refused: {message}")
+            self._record(group_of.get(group), EventType.WARNING, reason, f"{_format_count(count)} refused: {message}")
         started = Counter(item.spec.group for item in planned.retries)
         for retry in planned.retries:
             found = machine_of.get(retry.machine.metadata.name)
-            self._tell(found, EventType.NORMAL, "RoomAgain", "the cloud has room again: the machine starts")
+            self._record(found, EventType.NORMAL, "RoomAgain", "the cloud has room again: the machine starts")
         for group, count in started.items():
             message = f"the cloud has room again: {_format_count(count)} started"
-            self._tell(group_of.get(group), EventType.NORMAL, "RoomAgain", message)
+            self._record(group_of.get(group), EventType.NORMAL, "RoomAgain", message)
 
     def report_boot(self, machine: Machine) -> None:
         """Its node was made, or could not be."""
         if machine.status.error is not None:
-            self._tell(machine, EventType.WARNING, "NodeRefused", machine.status.error.message)
+            self._record(machine, EventType.WARNING, "NodeRefused", machine.status.error.message)
 
-    def _tell(self, about: Machine | NodeGroup | None, kind: EventType, reason: str, message: str) -> None:
+    def _record(self, about: Machine | NodeGroup | None, kind: EventType, reason: str, message: str) -> None:
         if about is not None:
             resource = self._client.calls.get_resource(type(about))
             self._recorder.record(build_reference(resource, about), kind, reason=reason, message=message)

@@ -114,14 +114,14 @@ def plan(view: CloudView) -> Plan:
 
 
 @functools.lru_cache(maxsize=65_536)
-def number_in(name: str, group: str) -> int | None:
+def parse_number(name: str, group: str) -> int | None:
     """`g-7` of group `g` is 7; an adopted machine may have no number."""
     match = _NUMBERED.fullmatch(name)
     return int(match[2]) if match is not None and match[1] == group else None
 
 
-def next_number(group: NodeGroup, members: list[Machine]) -> int:
-    numbers = [number_in(machine.metadata.name, group.metadata.name) for machine in members]
+def compute_next_number(group: NodeGroup, members: list[Machine]) -> int:
+    numbers = [parse_number(machine.metadata.name, group.metadata.name) for machine in members]
     return max([group.status.next_number, *(number + 1 for number in numbers if number is not None)])
 
 
@@ -183,7 +183,7 @@ class Planner:
     # ---- what is there
 
     def _count_what_is_there(self) -> None:
-        for machine in sorted(self._view.machines, key=_by_age):
+        for machine in sorted(self._view.machines, key=_get_age_key):
             self._members.get(machine.spec.group, self._orphans).append(machine)
             if machine.status.started_time is not None:
                 shape = self.template_of_machine(machine)
@@ -218,14 +218,14 @@ class Planner:
             wanted = max(wanted, len(staying) + adopted)
             self._raised += [] if wanted <= group.spec.target else [RaisedTarget(group=group, target=wanted)]
         surplus = len(staying) + adopted - wanted
-        gone = sorted(staying, key=_first_to_go)[:surplus] if surplus > 0 else []
+        gone = sorted(staying, key=_get_removal_key)[:surplus] if surplus > 0 else []
         gone_names = {machine.metadata.name for machine in gone}
         staying = [machine for machine in staying if machine.metadata.name not in gone_names]
         self._removals += [*going, *gone]
         self._look_after(group, shape, staying)
-        self._grow(group, shape, staying, numbered_from=next_number(group, members), missing=-surplus)
+        self._grow(group, shape, staying, numbered_from=compute_next_number(group, members), missing=-surplus)
 
-    def _of_group(self, group: NodeGroup) -> list[NewMachine]:
+    def _plan_new_machines(self, group: NodeGroup) -> list[NewMachine]:
         return [new_machine for new_machine in self._new if new_machine.spec.group == group.metadata.name]
 
     def _adopt(self, group: NodeGroup, shape: MachineTemplate | InvalidTemplate) -> int:
@@ -236,7 +236,7 @@ class Planner:
                 continue
             zones = () if isinstance(shape, InvalidTemplate) else shape.zones
             zone = node.zone if node.zone in zones else next(iter(zones), "")
-            spec = self._machine_spec(group, shape, node.name, zone=zone)
+            spec = self._build_machine_spec(group, shape, node.name, zone=zone)
             if node.provider_id:
                 spec = replace(spec, provider_id=node.provider_id)
             self._new.append(NewMachine(name=node.name, spec=spec, adopts=node))
@@ -254,7 +254,7 @@ class Planner:
             if machine.status.state == MachineState.FAILED:
                 self._retry(group, shape, machine, in_zone)
             elif machine.status.state == MachineState.CREATING:
-                self._boot(machine, shape)
+                self._plan_boot(machine, shape)
 
     def _retry(self, group: NodeGroup, shape: MachineTemplate, machine: Machine, in_zone: dict[str, int]) -> None:
         """Where there is room now: in the emptiest zone, among equals in the one it was meant for."""
@@ -265,10 +265,10 @@ class Planner:
         zone = self.availability.place(shape, zones)
         if isinstance(zone, str):
             in_zone[zone] += 1
-            spec = self._machine_spec(group, shape, machine.metadata.name, zone=zone)
+            spec = self._build_machine_spec(group, shape, machine.metadata.name, zone=zone)
             self._retries.append(Retry(machine=machine, spec=spec))
 
-    def _boot(self, machine: Machine, shape: MachineTemplate) -> None:
+    def _plan_boot(self, machine: Machine, shape: MachineTemplate) -> None:
         started = machine.status.started_time
         if started is None or machine.spec.never_boots:
             return
@@ -288,7 +288,7 @@ class Planner:
         missing: int,
     ) -> None:
         there = [machine.spec.zone for machine in staying] + [
-            new_machine.spec.zone for new_machine in self._of_group(group)
+            new_machine.spec.zone for new_machine in self._plan_new_machines(group)
         ]
         in_zone = {zone: there.count(zone) for zone in set(there)}
         number = numbered_from
@@ -298,7 +298,7 @@ class Planner:
             self._names.add(name)
             zone, error = self._choose_zone(shape, in_zone)
             in_zone[zone] = in_zone.get(zone, 0) + 1
-            spec = self._machine_spec(group, shape, name, zone=zone)
+            spec = self._build_machine_spec(group, shape, name, zone=zone)
             self._new.append(NewMachine(name=name, spec=spec, error=error))
 
     def _choose_zone(
@@ -312,7 +312,7 @@ class Planner:
         placed = self.availability.place(shape, zones)
         return (placed, None) if isinstance(placed, str) else (zones[0], placed)
 
-    def _machine_spec(
+    def _build_machine_spec(
         self, group: NodeGroup, shape: MachineTemplate | InvalidTemplate, name: str, *, zone: str
     ) -> MachineSpec:
         provider_id = f"plimsoll://{self._view.cloud.region}/{zone}/{name}"
@@ -323,7 +323,7 @@ class Planner:
                 machine_type=group.spec.machine_type,
                 zone=zone,
             )
-        rule = self._boot_rule(group, name, zone)
+        rule = self._find_boot_rule(group, name, zone)
         seconds = rule.seconds if rule is not None else group.spec.boot_seconds
         return MachineSpec(
             provider_id=provider_id,
@@ -337,9 +337,9 @@ class Planner:
             never_boots=rule is not None and rule.never,
         )
 
-    def _boot_rule(self, group: NodeGroup, name: str, zone: str) -> BootRule | None:
+    def _find_boot_rule(self, group: NodeGroup, name: str, zone: str) -> BootRule | None:
         """A rule of the cloud goes before the group's own time: it is what went wrong."""
-        number = number_in(name, group.metadata.name) or 0
+        number = parse_number(name, group.metadata.name) or 0
         for rule in self._view.cloud.boots:
             if (
                 rule.machine_type in {"", group.spec.machine_type}
@@ -352,13 +352,13 @@ class Planner:
         return None
 
 
-def _by_age(machine: Machine) -> tuple[str, int, str]:
-    number = number_in(machine.metadata.name, machine.spec.group)
+def _get_age_key(machine: Machine) -> tuple[str, int, str]:
+    number = parse_number(machine.metadata.name, machine.spec.group)
     return machine.spec.group, -1 if number is None else number, machine.metadata.name
 
 
-def _first_to_go(machine: Machine) -> tuple[int, int, str]:
+def _get_removal_key(machine: Machine) -> tuple[int, int, str]:
     """When a group has too many: what never worked, then what does not work yet, then the newest."""
     order = {MachineState.FAILED: 0, MachineState.CREATING: 1}
-    _, number, name = _by_age(machine)
+    _, number, name = _get_age_key(machine)
     return order.get(MachineState(machine.status.state), 2), -number, name

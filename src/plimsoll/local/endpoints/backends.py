@@ -51,14 +51,14 @@ class Backend(Value, frozen=True):
         return self.publishes or (self.is_serving and not self.is_terminating)
 
 
-def backends_of(service: Service, pods: Iterable[Pod], *, family: str) -> list[Backend]:
+def list_backends(service: Service, pods: Iterable[Pod], *, family: str) -> list[Backend]:
     """Every pod with an address of the family that has not ended, in the order of their names."""
-    found = (_backend(service, pod, family) for pod in pods if pod.status.phase not in _ENDED)
+    found = (_build_backend(service, pod, family) for pod in pods if pod.status.phase not in _ENDED)
     return sorted((backend for backend in found if backend is not None), key=lambda item: item.pod)
 
 
-def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
-    address = _address(pod, family)
+def _build_backend(service: Service, pod: Pod, family: str) -> Backend | None:
+    address = _find_address(pod, family)
     if not address:
         return None
     return Backend(
@@ -67,26 +67,26 @@ def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
         address=address,
         node=pod.spec.node_name,
         hostname=pod.spec.hostname if pod.spec.subdomain == service.metadata.name else "",
-        ports=ports_of(service, pod),
+        ports=list_ports(service, pod),
         is_serving=is_pod_ready(pod),
         is_terminating=pod.metadata.deletion_timestamp is not None,
         publishes=service.spec.publish_not_ready_addresses,
     )
 
 
-def families_of(service: Service) -> tuple[str, ...]:
+def list_families(service: Service) -> tuple[str, ...]:
     """The address families of a Service; the cluster's, if it names none."""
     return service.spec.ip_families or ("IPv4",)
 
 
-def _address(pod: Pod, family: str) -> str:
+def _find_address(pod: Pod, family: str) -> str:
     addresses = [pod_ip.ip for pod_ip in pod.status.pod_ips] or [pod.status.pod_ip]
     return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), "")
 
 
-def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
+def list_ports(service: Service, pod: Pod) -> tuple[Port, ...]:
     """The ports of the Service that the pod has: a port that is only named may be missing in it."""
-    found = ((service_port, _number(service_port, pod)) for service_port in service.spec.ports)
+    found = ((service_port, _resolve_port_number(service_port, pod)) for service_port in service.spec.ports)
     return tuple(
         Port(
             name=service_port.name,
@@ -99,21 +99,21 @@ def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
     )
 
 
-def _number(port: ServicePort, pod: Pod) -> int | None:
+def _resolve_port_number(port: ServicePort, pod: Pod) -> int | None:
     target = port.target_port
     if target is None or target in {0, ""}:
         return port.port
     if isinstance(target, int):
         return target
     protocol = port.protocol or "TCP"
-    for container in _serving_containers(pod):
+    for container in _list_serving_containers(pod):
         for container_port in container.ports:
             if container_port.name == target and (container_port.protocol or "TCP") == protocol:
                 return container_port.container_port
     return None
 
 
-def _serving_containers(pod: Pod) -> Iterable[Container]:
+def _list_serving_containers(pod: Pod) -> Iterable[Container]:
     sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
     return (*pod.spec.containers, *sidecars)
 
@@ -133,7 +133,7 @@ class TriggerTimes:
 
     def trigger(self, service: Service, pods: Iterable[Pod]) -> datetime | None:
         """The oldest change since this was last asked; None if nothing that has a time changed."""
-        times = {pod.metadata.uid: at for pod in pods if (at := _ready_changed(pod)) is not None}
+        times = {pod.metadata.uid: at for pod in pods if (at := _get_ready_transition(pod)) is not None}
         if service.metadata.creation_timestamp is not None:
             times[""] = service.metadata.creation_timestamp
         before = self._known.get(get_key(service), {})
@@ -145,6 +145,6 @@ class TriggerTimes:
         self._known.pop(key, None)
 
 
-def _ready_changed(pod: Pod) -> datetime | None:
+def _get_ready_transition(pod: Pod) -> datetime | None:
     ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     return None if ready is None else ready.last_transition_time

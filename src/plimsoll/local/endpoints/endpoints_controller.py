@@ -15,16 +15,16 @@ from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.endpoints.backends import TRIGGER_TIME, TriggerTimes, backends_of, families_of
+from plimsoll.local.endpoints.backends import TRIGGER_TIME, TriggerTimes, list_backends, list_families
 from plimsoll.local.endpoints.selected_pods import SelectedPods
 from plimsoll.local.endpoints.subsets import (
     ENDPOINTS,
     MANAGED_BY,
     MANAGER,
     Endpoints,
-    endpoints_annotations,
-    labels_of,
-    subsets_of,
+    build_annotations,
+    build_labels,
+    build_subsets,
 )
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
@@ -51,12 +51,12 @@ class EndpointsController:
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
         self.controller: Controller[Key] = Controller(
-            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._list_all_keys
         )
         enqueue_on(self._services, self.controller, get_own_key)
         enqueue_on(self._endpoints, self.controller, get_own_key)
         self.controller.add_source(self._pods)
-        self._pods.add_handler(self._pod_changed, name=NAME)
+        self._pods.add_handler(self._on_pod_change, name=NAME)
 
     async def reconcile(self, key: Key) -> Done:
         service = self._services.cache.get(key.name, key.namespace)
@@ -74,13 +74,13 @@ class EndpointsController:
 
     async def _write(self, service: Service, found: Endpoints | None) -> None:
         pods = self._selected.of(service)
-        backends = backends_of(service, pods, family=families_of(service)[0])
-        subsets = subsets_of(service, backends)
-        labels = labels_of(service)
+        backends = list_backends(service, pods, family=list_families(service)[0])
+        subsets = build_subsets(service, backends)
+        labels = build_labels(service)
         if found is not None and found.subsets == subsets and found.metadata.labels == labels:
             return
         trigger = self._triggers.trigger(service, pods)
-        marks = {TRIGGER_TIME: None if trigger is None else format_time(trigger), **endpoints_annotations(backends)}
+        marks = {TRIGGER_TIME: None if trigger is None else format_time(trigger), **build_annotations(backends)}
         bodies = msgspec.to_builtins(subsets)
         if found is None:
             await self._create(service, {"labels": labels, "annotations": marks}, bodies)
@@ -116,11 +116,11 @@ class EndpointsController:
         except NotFound:
             return
 
-    def _everything(self) -> list[Key]:
+    def _list_all_keys(self) -> list[Key]:
         """Services, and what is left of those that are gone."""
         keys = [get_key(item) for item in (*self._services.cache, *self._endpoints.cache)]
         return list(dict.fromkeys(keys))
 
-    def _pod_changed(self, change: Change[Any]) -> None:
+    def _on_pod_change(self, change: Change[Any]) -> None:
         for key in self._selected.services_of(change):
             self.controller.queue.add_after(key, GATHER_S)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
 
 
-def endpoint_services(components: Components) -> list[Service]:
+def build_endpoint_services(components: Components) -> list[Service]:
     parts = (
         EndpointSliceController(components.component(slice_controller.NAME)),
         EndpointsController(components.component(endpoints_controller.NAME)),

@@ -14,7 +14,7 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
+from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, list_backends, list_families
 from plimsoll.local.endpoints.selected_pods import SelectedPods
 from plimsoll.local.endpoints.slice_plan import (
     MANAGED_BY,
@@ -54,7 +54,7 @@ class EndpointSliceController:
         self._pods = informers.get_informer(Pod)
         self._nodes = informers.get_informer(Node)
         self._slices = informers.get_informer(EndpointSlice)
-        self._slices.add_index(_BY_SERVICE, _service_key)
+        self._slices.add_index(_BY_SERVICE, _index_by_service)
         self._selected = SelectedPods(self._services, self._pods)
         self._triggers = TriggerTimes()
         self._own_writes = Expectations(self._slices, clock=component.clock)
@@ -66,10 +66,10 @@ class EndpointSliceController:
             all_keys=lambda: [get_key(service) for service in self._services.cache],
         )
         enqueue_on(self._services, self.controller, get_own_key)
-        enqueue_on(self._slices, self.controller, _services_of_slice)
+        enqueue_on(self._slices, self.controller, _list_services_of_slice)
         self.controller.add_source(self._pods)
         self.controller.add_source(self._nodes)
-        self._pods.add_handler(self._pod_changed, name=NAME)
+        self._pods.add_handler(self._on_pod_change, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
         service = self._services.cache.get(key.name, key.namespace)
@@ -81,13 +81,13 @@ class EndpointSliceController:
         if not self._own_writes.are_fulfilled(service.metadata.uid):
             return Again(after_s=RECHECK_S)
         pods = self._selected.of(service)
-        drawn = SliceManifests(service, self._zones(pods))
-        plans = [self._plan(service, pods, family, drawn) for family in families_of(service)]
+        drawn = SliceManifests(service, self._find_zones(pods))
+        plans = [self._plan(service, pods, family, drawn) for family in list_families(service)]
         if not any(plan.create or plan.update or plan.delete for plan in plans):
             return Done()
         writing = _Writing(service, self._triggers.trigger(service, pods), drawn)
         for plan in plans:
-            await self._carry_out(writing, plan)
+            await self._apply_plan(writing, plan)
         return Done()
 
     def _plan(self, service: Service, pods: Sequence[Pod], family: str, drawn: SliceManifests) -> SlicePlan:
@@ -97,13 +97,13 @@ class EndpointSliceController:
             for endpoint_slice in found
             if endpoint_slice.address_type == family and endpoint_slice.metadata.deletion_timestamp is None
         ]
-        return plan_slices(family, backends_of(service, pods, family=family), ours, drawn=drawn)
+        return plan_slices(family, list_backends(service, pods, family=family), ours, drawn=drawn)
 
-    def _zones(self, pods: Iterable[Pod]) -> dict[str, str]:
+    def _find_zones(self, pods: Iterable[Pod]) -> dict[str, str]:
         nodes = {pod.spec.node_name: self._nodes.cache.get(pod.spec.node_name) for pod in pods if pod.spec.node_name}
         return {name: node.metadata.labels.get(ZONE, "") for name, node in nodes.items() if node is not None}
 
-    async def _carry_out(self, writing: _Writing, plan: SlicePlan) -> None:
+    async def _apply_plan(self, writing: _Writing, plan: SlicePlan) -> None:
         owner, namespace = writing.service.metadata.uid, writing.service.metadata.namespace
         for new in plan.create:
             made = await self._client.create(EndpointSlice, writing.new(new), namespace=namespace)
@@ -125,7 +125,7 @@ class EndpointSliceController:
                 continue
             self._own_writes.expect_deletion(owner, gone)
 
-    def _pod_changed(self, change: Change[Any]) -> None:
+    def _on_pod_change(self, change: Change[Any]) -> None:
         for key in self._selected.services_of(change):
             self.controller.queue.add_after(key, GATHER_S)
 
@@ -184,14 +184,14 @@ def _is_ours_to_keep(service: Service) -> bool:
     return bool(service.spec.selector) and service.spec.type != "ExternalName" and meta.deletion_timestamp is None
 
 
-def _service_key(endpoint_slice: EndpointSlice) -> list[tuple[str, str]]:
+def _index_by_service(endpoint_slice: EndpointSlice) -> list[tuple[str, str]]:
     labels = endpoint_slice.metadata.labels
     if labels.get(MANAGED_BY) != MANAGER or not labels.get(SERVICE_NAME):
         return []
     return [(endpoint_slice.metadata.namespace, labels[SERVICE_NAME])]
 
 
-def _services_of_slice(change: Change[Any]) -> Iterable[Key]:
+def _list_services_of_slice(change: Change[Any]) -> Iterable[Key]:
     """The Service of a slice that another writer changed or deleted."""
     slices = (wire_object for wire_object in list_states(change) if isinstance(wire_object, EndpointSlice))
-    return [Key(*key) for endpoint_slice in slices for key in _service_key(endpoint_slice)]
+    return [Key(*key) for endpoint_slice in slices for key in _index_by_service(endpoint_slice)]

@@ -76,7 +76,7 @@ def plan_slices(
         for endpoint_slice in sorted(slices, key=lambda slice_: slice_.metadata.name)
     }
     for ports, group in by_ports.items():
-        fitting = [item for item in left.values() if _ports_in(item) == set(ports) and item.endpoints]
+        fitting = [item for item in left.values() if _read_ports(item) == set(ports) and item.endpoints]
         for endpoint_slice in fitting:
             del left[endpoint_slice.metadata.name]
         plans.append(_Layout(family, ports, group, drawn).over(fitting))
@@ -88,7 +88,7 @@ def _join_plans(
 ) -> SlicePlan:
     plans = list(plans)
     if plans:
-        return _recycle(
+        return _reuse_slices(
             create=[new_slice for plan in plans for new_slice in plan.create],
             update=[slice_change for plan in plans for slice_change in plan.update],
             delete=[*unused, *(endpoint_slice for plan in plans for endpoint_slice in plan.delete)],
@@ -102,7 +102,7 @@ def _join_plans(
     return SlicePlan(update=update, delete=tuple(others))
 
 
-def _recycle(
+def _reuse_slices(
     *, create: Sequence[NewSlice], update: Sequence[SliceChange], delete: Sequence[EndpointSlice]
 ) -> SlicePlan:
     """A slice that would be deleted while another is made becomes that one."""
@@ -146,7 +146,7 @@ class _Layout:
         self, family: str, ports: tuple[Port, ...], backends: Sequence[Backend], drawn: SliceManifests
     ) -> None:
         self._family = family
-        self._ports = tuple(port_body(port) for port in ports)
+        self._ports = tuple(encode_port(port) for port in ports)
         self._wanted = {backend.uid: drawn.endpoint(backend) for backend in backends}
         self._drawn = drawn
 
@@ -183,7 +183,7 @@ class _Layout:
         for endpoint_slice in slices:
             bodies = kept.setdefault(endpoint_slice.metadata.name, [])
             for endpoint in endpoint_slice.endpoints:
-                uid = _uid_of(endpoint)
+                uid = _get_uid(endpoint)
                 if uid in self._wanted and uid not in placed and len(bodies) < MOST_IN_A_SLICE:
                     placed.add(uid)
                     bodies.append(self._wanted[uid])
@@ -195,19 +195,19 @@ class _Layout:
         ) or not self._drawn.has_labels(endpoint_slice)
 
 
-def port_body(port: Port) -> dict[str, Any]:
+def encode_port(port: Port) -> dict[str, Any]:
     body: dict[str, Any] = {"name": port.name, "protocol": port.protocol, "port": port.number}
     return {**body, "appProtocol": port.app_protocol} if port.app_protocol else body
 
 
-def _ports_in(endpoint_slice: EndpointSlice) -> set[Port]:
+def _read_ports(endpoint_slice: EndpointSlice) -> set[Port]:
     return {
         Port(name=port.name, protocol=port.protocol or "TCP", number=port.port or 0, app_protocol=port.app_protocol)
         for port in endpoint_slice.ports
     }
 
 
-def _uid_of(endpoint: Endpoint) -> str:
+def _get_uid(endpoint: Endpoint) -> str:
     return "" if endpoint.target_ref is None else endpoint.target_ref.uid
 
 

@@ -74,7 +74,7 @@ ENDPOINTS: Final = Resource(
 )
 
 
-def subsets_of(service: Service, backends: Sequence[Backend]) -> tuple[EndpointSubset, ...]:
+def build_subsets(service: Service, backends: Sequence[Backend]) -> tuple[EndpointSubset, ...]:
     """A terminating pod is left out, unless the Service publishes everything."""
     shown = [item for item in backends if item.publishes or not item.is_terminating]
     shown.sort(key=lambda item: (not item.is_ready, item.address, item.uid))
@@ -83,13 +83,13 @@ def subsets_of(service: Service, backends: Sequence[Backend]) -> tuple[EndpointS
         if backend.ports or (is_headless(service) and not service.spec.ports):
             by_ports.setdefault(backend.ports, []).append(backend)
     groups = sorted(by_ports.items(), key=lambda item: [(port.number, port.protocol, port.name) for port in item[0]])
-    return tuple(_subset(service.metadata.namespace, ports, group) for ports, group in groups)
+    return tuple(_build_subset(service.metadata.namespace, ports, group) for ports, group in groups)
 
 
-def _subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> EndpointSubset:
+def _build_subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> EndpointSubset:
     return EndpointSubset(
-        addresses=tuple(_address(namespace, backend) for backend in group if backend.is_ready),
-        not_ready_addresses=tuple(_address(namespace, backend) for backend in group if not backend.is_ready),
+        addresses=tuple(_build_address(namespace, backend) for backend in group if backend.is_ready),
+        not_ready_addresses=tuple(_build_address(namespace, backend) for backend in group if not backend.is_ready),
         ports=tuple(
             SubsetPort(name=port.name, port=port.number, protocol=port.protocol, app_protocol=port.app_protocol)
             for port in sorted(ports, key=lambda item: (item.number, item.protocol, item.name))
@@ -97,12 +97,12 @@ def _subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> 
     )
 
 
-def _address(namespace: str, backend: Backend) -> EndpointAddress:
+def _build_address(namespace: str, backend: Backend) -> EndpointAddress:
     reference = TargetReference(kind="Pod", namespace=namespace, name=backend.pod, uid=backend.uid)
     return EndpointAddress(ip=backend.address, hostname=backend.hostname, node_name=backend.node, target_ref=reference)
 
 
-def labels_of(service: Service) -> dict[str, str]:
+def build_labels(service: Service) -> dict[str, str]:
     labels = {**service.metadata.labels, MANAGED_BY: MANAGER}
     if is_headless(service):
         return {**labels, HEADLESS: ""}
@@ -110,6 +110,6 @@ def labels_of(service: Service) -> dict[str, str]:
     return labels
 
 
-def endpoints_annotations(backends: Sequence[Backend]) -> dict[str, Any]:
+def build_annotations(backends: Sequence[Backend]) -> dict[str, Any]:
     """Annotations that follow from the addresses; null takes one away."""
     return {OVER_CAPACITY: "truncated" if len(backends) > MOST_ADDRESSES else None}

@@ -37,7 +37,7 @@ class AddressPool:
         if has:
             self._claim(user, has)
             return has
-        return self._address_of.get(user) or self._new(user)
+        return self._address_of.get(user) or self._allocate(user)
 
     def release(self, user: Hashable) -> None:
         address = self._address_of.pop(user, None)
@@ -51,7 +51,7 @@ class AddressPool:
         self._address_of[user] = address
         self._user_of.setdefault(address, user)
 
-    def _new(self, user: Hashable) -> str:
+    def _allocate(self, user: Hashable) -> str:
         for _ in range(min(len(self._user_of) + 1, self._size)):
             address = str(self._network[self._next + 1])
             self._next = (self._next + 1) % self._size
@@ -83,12 +83,12 @@ class AddressPools:
             self._pools[network] = AddressPool(network)
         self._closed.discard(network)
         self._network_of[user] = network
-        return self._pool(network).address_of(user, has=has)
+        return self._get_pool(network).address_of(user, has=has)
 
     def release(self, user: Hashable) -> None:
         network = self._network_of.pop(user, None)
         if network is not None:
-            self._pool(network).release(user)
+            self._get_pool(network).release(user)
             self._drop_if_done(network)
 
     def close(self, network: str) -> None:
@@ -97,7 +97,7 @@ class AddressPools:
             self._closed.add(network)
             self._drop_if_done(network)
 
-    def _pool(self, network: str) -> AddressPool:
+    def _get_pool(self, network: str) -> AddressPool:
         return self._pools[network] if network else self._shared
 
     def _drop_if_done(self, network: str) -> None:

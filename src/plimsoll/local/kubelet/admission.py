@@ -49,7 +49,7 @@ class AdmittedPods:
         if known is not None and known[0] == pod.spec and pod.spec.node_name in self._used:
             return
         self.remove(pod.metadata.uid)
-        name, demand = pod.spec.node_name, _demand(pod)
+        name, demand = pod.spec.node_name, _compute_demand(pod)
         self._taken[pod.metadata.uid] = (pod.spec, demand)
         self._used[name] = self._used.get(name, ZERO) + demand
 
@@ -64,10 +64,10 @@ class AdmittedPods:
 
     def check(self, pod: Pod, node: Node) -> AdmissionFailure | None:
         """None: the node has room for the pod in addition to those admitted."""
-        return admission_failure(_demand(pod), self._used.get(node.metadata.name, ZERO), node)
+        return find_admission_failure(_compute_demand(pod), self._used.get(node.metadata.name, ZERO), node)
 
 
-def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
+def find_admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -> AdmissionFailure | None:
     """The first resource that is insufficient. Only the resources in the node's allocatable count."""
     try:
         capacity = ResourceVector.from_quantities(node.status.allocatable)
@@ -85,7 +85,7 @@ def admission_failure(asked: ResourceVector, used: ResourceVector, node: Node) -
     return None
 
 
-def _demand(pod: Pod) -> ResourceVector:
+def _compute_demand(pod: Pod) -> ResourceVector:
     try:
         return pod_demand(pod)
     except InvalidQuantity:

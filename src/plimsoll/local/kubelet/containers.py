@@ -56,7 +56,7 @@ class ContainerUpdate(Value, frozen=True):
         return None if ended is None else int(ended["exitCode"])
 
 
-def container_view(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> ContainerView:
+def build_container_view(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> ContainerView:
     status = next(
         (container_status for container_status in statuses if container_status.name == container.name), _UNKNOWN
     )
@@ -66,13 +66,15 @@ def container_view(pod: Pod, container: Container, statuses: tuple[ContainerStat
 # ---- what a container can be
 
 
-def waiting(view: ContainerView, reason: str) -> ContainerUpdate:
+def build_waiting(view: ContainerView, reason: str) -> ContainerUpdate:
     """A container that has not started yet."""
     status = {"image": view.container.image, "imageID": "", "ready": False, "started": False}
-    return ContainerUpdate(status=_status(view, {"waiting": {"reason": reason}}, restarts=view.restarts, extra=status))
+    return ContainerUpdate(
+        status=_build_status(view, {"waiting": {"reason": reason}}, restarts=view.restarts, extra=status)
+    )
 
 
-def running(
+def build_running(
     view: ContainerView, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None
 ) -> ContainerUpdate:
     """A running container: since the time in its status, or from now on."""
@@ -81,7 +83,7 @@ def running(
     since = (before.started_at if before is not None else None) or now
     state = {"running": {"startedAt": format_time(since)}}
     return ContainerUpdate(
-        status=_status(view, state, restarts=count, last=last, extra={"ready": True, "started": True})
+        status=_build_status(view, state, restarts=count, last=last, extra={"ready": True, "started": True})
     )
 
 
@@ -90,7 +92,7 @@ def complete_init(view: ContainerView, now: datetime) -> ContainerUpdate:
     before = view.status.state.terminated
     ended = _keep(view, before) if before is not None else _build_terminated(view, 0, started=now, finished=now)
     return ContainerUpdate(
-        status=_status(view, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
+        status=_build_status(view, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False})
     )
 
 
@@ -107,7 +109,7 @@ def stop(view: ContainerView, now: datetime, *, exit_code: int) -> ContainerUpda
             "reason": "ContainerStatusUnknown",
             "message": "The container could not be located when the pod was terminated",
         }
-    return ContainerUpdate(status=_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER))
+    return ContainerUpdate(status=_build_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER))
 
 
 def advance(view: ContainerView, now: datetime, *, pace: Pace, restart_policy: str) -> ContainerUpdate:
@@ -118,15 +120,15 @@ def advance(view: ContainerView, now: datetime, *, pace: Pace, restart_policy: s
         started = state.running.started_at or now
         finished = None if pace.run_s is None else add_seconds(started, pace.run_s)
         if finished is None or now < finished:
-            return ContainerUpdate(status=running(view, now).status | _last_of(view), until=finished)
+            return ContainerUpdate(status=build_running(view, now).status | _get_last_state(view), until=finished)
         ended = _build_terminated(view, pace.exit_code, started=started, finished=finished)
-        return _after_end(view, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
+        return _build_ended(view, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
     if over is None:
         return _run_for(view, now, pace)
     finished = over.finished_at or now
     ran_s = (finished - (over.started_at or finished)).total_seconds()
     ended = _keep(view, over)
-    return _after_end(view, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
+    return _build_ended(view, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
 
 
 # ---- inside
@@ -137,10 +139,10 @@ _OVER: Final = {"ready": False, "started": False}
 
 def _run_for(view: ContainerView, now: datetime, pace: Pace) -> ContainerUpdate:
     until = None if pace.run_s is None else add_seconds(now, pace.run_s)
-    return ContainerUpdate(status=running(view, now).status, until=until)
+    return ContainerUpdate(status=build_running(view, now).status, until=until)
 
 
-def _after_end(
+def _build_ended(
     view: ContainerView,
     now: datetime,
     *,
@@ -152,32 +154,32 @@ def _after_end(
     code = int(ended["exitCode"])
     if policy == "Never" or (policy == "OnFailure" and code == 0):
         return ContainerUpdate(
-            status=_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER) | _last_of(view)
+            status=_build_status(view, {"terminated": ended}, restarts=view.restarts, extra=_OVER)
+            | _get_last_state(view)
         )
-    backoff_s = _backoff_s(view.restarts, ran_s)
+    backoff_s = _compute_backoff_s(view.restarts, ran_s)
     again_at = add_seconds(finished, backoff_s)
     if again_at <= now:
-        return running(view, now, restarts=view.restarts + 1, last={"terminated": ended})
-    text = (
-        f"back-off {_go_duration(backoff_s)} restarting failed container={view.container.name} pod={_full_name(view)}"
-    )
+        return build_running(view, now, restarts=view.restarts + 1, last={"terminated": ended})
+    container, pod = view.container.name, _format_full_name(view)
+    text = f"back-off {_format_go_duration(backoff_s)} restarting failed container={container} pod={pod}"
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
-    status = _status(view, state, restarts=view.restarts, last={"terminated": ended}, extra=_OVER)
+    status = _build_status(view, state, restarts=view.restarts, last={"terminated": ended}, extra=_OVER)
     return ContainerUpdate(status=status, until=again_at)
 
 
-def _backoff_s(restarts: int, ran_s: float) -> float:
+def _compute_backoff_s(restarts: int, ran_s: float) -> float:
     if restarts == 0 or ran_s >= _FORGIVEN_AFTER_S:
         return 0.0
     return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _LONGEST_BACKOFF_S)
 
 
-def _go_duration(seconds: float) -> str:
+def _format_go_duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-def _status(
+def _build_status(
     view: ContainerView,
     state: dict[str, Any],
     *,
@@ -191,12 +193,12 @@ def _status(
         "state": state,
         "lastState": last or {},
         "restartCount": restarts,
-        "image": image_name(container.image),
-        "imageID": _image_id(container.image),
+        "image": normalize_image_name(container.image),
+        "imageID": _compute_image_id(container.image),
         **extra,
     }
     if last or _has_run(state):
-        status["containerID"] = _container_id(view, restarts)
+        status["containerID"] = _compute_container_id(view, restarts)
     if container.resources.requests or container.resources.limits:
         given = {"requests": container.resources.requests, "limits": container.resources.limits}
         status["resources"] = {name: amounts for name, amounts in given.items() if amounts}
@@ -209,7 +211,7 @@ def _has_run(state: dict[str, Any]) -> bool:
     return "running" in state or ("terminated" in state and "startedAt" in state["terminated"])
 
 
-def _last_of(view: ContainerView) -> dict[str, Any]:
+def _get_last_state(view: ContainerView) -> dict[str, Any]:
     """How it ended before, which stays in sight while it runs again."""
     before = view.status.last_state.terminated
     return {} if before is None else {"lastState": {"terminated": _keep(view, before, restarts=view.restarts - 1)}}
@@ -221,7 +223,7 @@ def _build_terminated(view: ContainerView, exit_code: int, *, started: datetime,
         "reason": "Error" if exit_code else "Completed",
         "startedAt": format_time(started),
         "finishedAt": format_time(finished),
-        "containerID": _container_id(view, view.restarts),
+        "containerID": _compute_container_id(view, view.restarts),
     }
 
 
@@ -236,26 +238,26 @@ def _keep(view: ContainerView, ended: ContainerStateTerminated, *, restarts: int
         kept["finishedAt"] = format_time(ended.finished_at)
     if ended.started_at is not None:
         kept["startedAt"] = format_time(ended.started_at)
-        kept["containerID"] = _container_id(view, view.restarts if restarts is None else restarts)
+        kept["containerID"] = _compute_container_id(view, view.restarts if restarts is None else restarts)
     return kept
 
 
-def _full_name(view: ContainerView) -> str:
+def _format_full_name(view: ContainerView) -> str:
     metadata = view.pod.metadata
     return f"{metadata.name}_{metadata.namespace}({metadata.uid})"
 
 
-def _container_id(view: ContainerView, restarts: int) -> str:
+def _compute_container_id(view: ContainerView, restarts: int) -> str:
     return f"containerd://{_digest(f'{view.pod.metadata.uid}/{view.container.name}/{restarts}')}"
 
 
-def _image_id(image: str) -> str:
-    repository = image_name(image).partition("@")[0]
+def _compute_image_id(image: str) -> str:
+    repository = normalize_image_name(image).partition("@")[0]
     head, slash, last = repository.rpartition("/")
-    return f"{head}{slash}{last.partition(':')[0]}@sha256:{_digest(image_name(image))}"
+    return f"{head}{slash}{last.partition(':')[0]}@sha256:{_digest(normalize_image_name(image))}"
 
 
-def image_name(image: str) -> str:
+def normalize_image_name(image: str) -> str:
     """An image by its full name, as a container runtime calls it: `nginx` is `docker.io/library/nginx:latest`."""
     first, slash, _ = image.partition("/")
     is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")

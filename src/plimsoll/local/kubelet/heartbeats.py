@@ -68,12 +68,12 @@ class Leases:
         """Write all of it: it may be another kubelet's, another node's of the same name, or not be there."""
         if not _has_reported(node) and await self._create(node):
             return
-        metadata: dict[str, Any] = {"ownerReferences": [_owner(node)]}
-        body = {"metadata": metadata, "spec": self._spec(node.metadata.name)}
+        metadata: dict[str, Any] = {"ownerReferences": [_build_owner(node)]}
+        body = {"metadata": metadata, "spec": self._build_spec(node.metadata.name)}
         await self._write(node, body)
 
     async def renew(self, node: Node) -> None:
-        body = {"spec": {"renewTime": self._now()}}
+        body = {"spec": {"renewTime": self._format_now()}}
         await self._write(node, body)
 
     async def _write(self, node: Node, patch: dict[str, Any]) -> None:
@@ -87,17 +87,19 @@ class Leases:
     async def _create(self, node: Node) -> bool:
         """Whether there was none before."""
         name = node.metadata.name
-        metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}
+        metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_build_owner(node)]}
         try:
-            await self._client.create(Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES)
+            await self._client.create(
+                Lease, {"metadata": metadata, "spec": self._build_spec(name)}, namespace=NODE_LEASES
+            )
         except AlreadyExists:
             return False
         return True
 
-    def _spec(self, name: str) -> dict[str, Any]:
-        return {"holderIdentity": name, "leaseDurationSeconds": self._lease_s, "renewTime": self._now()}
+    def _build_spec(self, name: str) -> dict[str, Any]:
+        return {"holderIdentity": name, "leaseDurationSeconds": self._lease_s, "renewTime": self._format_now()}
 
-    def _now(self) -> str:
+    def _format_now(self) -> str:
         return MicroTime.of(self._clock.now()).text()
 
 
@@ -188,7 +190,7 @@ class LeaseHeartbeats:
         self._under_way.clear()
         async with asyncio.TaskGroup() as group:
             while True:
-                await self._next_is_due()
+                await self._wait_for_next()
                 now_s = self._clock.monotonic_s()
                 while self._timetable and self._timetable[0][0] <= now_s:
                     due_s, name = heapq.heappop(self._timetable)
@@ -221,7 +223,7 @@ class LeaseHeartbeats:
             self._under_way.add(name)
             group.create_task(self._renew(name), name=f"lease of {name}")
 
-    async def _next_is_due(self) -> None:
+    async def _wait_for_next(self) -> None:
         self._has_news.clear()
         wait_s = self._timetable[0][0] - self._clock.monotonic_s() if self._timetable else None
         if wait_s is not None and wait_s <= 0:
@@ -246,7 +248,7 @@ class LeaseHeartbeats:
             self._under_way.discard(name)
 
 
-def _owner(node: Node) -> dict[str, Any]:
+def _build_owner(node: Node) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "name": node.metadata.name, "uid": node.metadata.uid}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
-from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, boot_s_of
+from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, read_boot_s
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -58,23 +58,23 @@ class NodeUnchanged(Value, frozen=True):
     until: datetime | None = None
 
 
-def node_state_at(node: Node, now: datetime, settings: KubeletSettings) -> Up | Silent | Booting:
+def determine_node_state(node: Node, now: datetime, settings: KubeletSettings) -> Up | Silent | Booting:
     """Whether the node's kubelet runs."""
     if node.metadata.annotations.get(SILENT) == "true":
         return Silent()
     if node.metadata.creation_timestamp is None:
         return Up()
-    until = add_seconds(node.metadata.creation_timestamp, boot_s_of(node, settings))
+    until = add_seconds(node.metadata.creation_timestamp, read_boot_s(node, settings))
     return Booting(until=until) if now < until else Up()
 
 
-def node_status_at(
+def compute_node_status(
     node: Node, now: datetime, *, address: str, settings: KubeletSettings, repeats: bool
 ) -> NodeStatusUpdate | NodeUnchanged:
     """What is to be written about a node that is up. `repeats`: also every few minutes though nothing changed."""
     known = {condition.type: condition for condition in node.status.conditions}
-    due = _due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
-    conditions = [_condition(spec, known.get(spec[0]), now) for spec in _CONDITIONS]
+    due = _compute_due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
+    conditions = [_build_condition(spec, known.get(spec[0]), now) for spec in _CONDITIONS]
     changed: dict[str, Any] = {}
     if any(_differs(condition, known.get(condition["type"])) for condition in conditions) or (
         due is not None and due <= now
@@ -87,7 +87,7 @@ def node_status_at(
             *({"type": node_address.type, "address": node_address.address} for node_address in node.status.addresses),
             *missing,
         ]
-    if info := _missing_info(node, settings):
+    if info := _find_missing_info(node, settings):
         changed["nodeInfo"] = info
     if not changed:
         return NodeUnchanged(until=due)
@@ -95,13 +95,13 @@ def node_status_at(
     return NodeStatusUpdate(status=changed, became_ready=ready is None or ready.status != "True")
 
 
-def internal_ip(node: Node) -> str:
+def find_internal_ip(node: Node) -> str:
     return next(
         (node_address.address for node_address in node.status.addresses if node_address.type == "InternalIP"), ""
     )
 
 
-def _condition(spec: tuple[str, str, str, str], before: NodeCondition | None, now: datetime) -> dict[str, Any]:
+def _build_condition(spec: tuple[str, str, str, str], before: NodeCondition | None, now: datetime) -> dict[str, Any]:
     type_, status, reason, message = spec
     moved = before is None or before.status != status or before.last_transition_time is None
     since = now if moved or before is None or before.last_transition_time is None else before.last_transition_time
@@ -119,7 +119,7 @@ def _differs(wanted: dict[str, Any], before: NodeCondition | None) -> bool:
     return before is None or (before.status, before.reason) != (wanted["status"], wanted["reason"])
 
 
-def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | None:
+def _compute_due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | None:
     """When the next report is due. Nodes that came up together part ways with their second report."""
     if ready is None or ready.last_heartbeat_time is None:
         return None
@@ -129,7 +129,7 @@ def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | 
     return add_seconds(ready.last_heartbeat_time, report_s * share)
 
 
-def _missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:
+def _find_missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:
     """The missing fields of nodeInfo; ids follow from the node's uid."""
     labels, info, uid = node.metadata.labels, node.status.node_info, node.metadata.uid
     arch = labels.get("kubernetes.io/arch", "amd64")

@@ -21,9 +21,9 @@ from plimsoll.local.kubelet.node_status import (
     NodeStatusUpdate,
     Silent,
     Up,
-    internal_ip,
-    node_state_at,
-    node_status_at,
+    compute_node_status,
+    determine_node_state,
+    find_internal_ip,
 )
 from plimsoll.objects.api.nodes import Node
 
@@ -53,7 +53,7 @@ class NodeController:
             self._reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._all,
+            all_keys=self._list_all_keys,
             settings=ControllerSettings(workers=settings.workers, resync_s=0, queue=QueueSettings(retries_per_s=0)),
         )
         enqueue_on(self.informer, self.controller, get_own_key)
@@ -67,17 +67,17 @@ class NodeController:
         return node if self.is_ours(node) else None
 
     def state(self, node: Node) -> Up | Silent | Booting:
-        return node_state_at(node, self._clock.now(), self._settings)
+        return determine_node_state(node, self._clock.now(), self._settings)
 
     # ---- the controller
 
-    def _all(self) -> Iterable[Key]:
+    def _list_all_keys(self) -> Iterable[Key]:
         """In the order of their names, in which they get their addresses."""
         nodes = sorted(
             (node for node in self.informer.cache if self.is_ours(node)), key=lambda node: node.metadata.name
         )
         for node in nodes:
-            if address := internal_ip(node):
+            if address := find_internal_ip(node):
                 # The taken ones, before any is assigned.
                 self._addresses.address_of(node.metadata.name, has=address)
         return [Key("", node.metadata.name) for node in nodes]
@@ -93,14 +93,16 @@ class NodeController:
                 self._heartbeats.stop(key.name)
                 return Done()
             case Booting(until=until):
-                return self._at(until)
+                return self._requeue_at(until)
             case Up():
                 return await self._keep_up(node)
 
     async def _keep_up(self, node: Node) -> Done | Again:
         now = self._clock.now()
-        address = self._addresses.address_of(node.metadata.name, has=internal_ip(node))
-        plan = node_status_at(node, now, address=address, settings=self._settings, repeats=self._heartbeats.are_written)
+        address = self._addresses.address_of(node.metadata.name, has=find_internal_ip(node))
+        plan = compute_node_status(
+            node, now, address=address, settings=self._settings, repeats=self._heartbeats.are_written
+        )
         if isinstance(plan, NodeStatusUpdate):
             if not await self._write(node, plan):
                 return Done()
@@ -108,7 +110,7 @@ class NodeController:
                 self._record_ready(node)
         # After the status: a renewed lease beside an outdated status is not a sign of life.
         await self._heartbeats.start(node)
-        return Done() if isinstance(plan, NodeStatusUpdate) or plan.until is None else self._at(plan.until)
+        return Done() if isinstance(plan, NodeStatusUpdate) or plan.until is None else self._requeue_at(plan.until)
 
     async def _write(self, node: Node, plan: NodeStatusUpdate) -> bool:
         """Whether the node was still there. The version keeps a stale cache from overwriting what we wrote before."""
@@ -127,5 +129,5 @@ class NodeController:
             message = f"Node {node.metadata.name} status is now: NodeReady"
             self._recorder.record(about, EventType.NORMAL, reason="NodeReady", message=message)
 
-    def _at(self, until: datetime) -> Again:
+    def _requeue_at(self, until: datetime) -> Again:
         return Again(after_s=max((until - self._clock.now()).total_seconds(), 0.001))

@@ -40,14 +40,14 @@ class PodFacts(NamedTuple):
     """Names of containers that are not ready."""
 
 
-def conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]:
+def build_conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str, Any]]:
     """All five, in the kubelet's order. One whose status stays keeps its time."""
     known = {condition.type: condition for condition in pod.status.conditions}
-    containers = _containers_ready(facts)
+    containers = _build_containers_ready(facts)
     contents = {
         SANDBOX: ConditionContent(facts.has_sandbox),
-        INITIALIZED: _judge_initialized(facts),
-        READY: _ready(pod, containers, known),
+        INITIALIZED: _build_initialized(facts),
+        READY: _build_ready(pod, containers, known),
         CONTAINERS_READY: containers,
         SCHEDULED: ConditionContent(status=True),
     }
@@ -65,7 +65,7 @@ def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool
     ) == (wanted["status"], wanted.get("reason", ""), wanted.get("message", ""), wanted.get("observedGeneration", 0))
 
 
-def _judge_initialized(facts: PodFacts) -> ConditionContent:
+def _build_initialized(facts: PodFacts) -> ConditionContent:
     if facts.phase == "Succeeded":
         return ConditionContent(status=True, reason="PodCompleted")
     if facts.uninitialized:
@@ -78,7 +78,7 @@ def _judge_initialized(facts: PodFacts) -> ConditionContent:
     return ConditionContent(status=True)
 
 
-def _containers_ready(facts: PodFacts) -> ConditionContent:
+def _build_containers_ready(facts: PodFacts) -> ConditionContent:
     if facts.phase in _ENDED:
         return ConditionContent(status=False, reason=_ENDED[facts.phase])
     if facts.unready:
@@ -89,7 +89,7 @@ def _containers_ready(facts: PodFacts) -> ConditionContent:
     return ConditionContent(status=True)
 
 
-def _ready(pod: Pod, containers: ConditionContent, known: Mapping[str, PodCondition]) -> ConditionContent:
+def _build_ready(pod: Pod, containers: ConditionContent, known: Mapping[str, PodCondition]) -> ConditionContent:
     """Ready if the containers are and every readiness gate is true."""
     if not containers.status:
         return containers

@@ -27,7 +27,7 @@ class PodEvents:
         """A status was written."""
         if after.status.phase == "Failed" and after.status.reason.startswith("OutOf"):
             message = after.status.message.removeprefix("Pod was rejected: ")
-            self._tell(after, EventType.WARNING, after.status.reason, message)
+            self._record(after, EventType.WARNING, after.status.reason, message)
             return
         if after.metadata.deletion_timestamp is not None:
             self.record_stop(before)
@@ -46,7 +46,7 @@ class PodEvents:
         ):
             for container in containers:
                 if container.name in now:
-                    self._about(after, field, container, was.get(container.name), now[container.name])
+                    self._record_about_container(after, field, container, was.get(container.name), now[container.name])
 
     def record_stop(self, pod: Pod) -> None:
         """Record once that the containers are being stopped."""
@@ -56,39 +56,39 @@ class PodEvents:
         for container_status in pod.status.container_statuses:
             if container_status.state.running is not None:
                 where = f"spec.containers{{{container_status.name}}}"
-                self._tell(pod, EventType.NORMAL, "Killing", f"Stopping container {container_status.name}", where)
+                self._record(pod, EventType.NORMAL, "Killing", f"Stopping container {container_status.name}", where)
 
     def forget(self, pod: Pod) -> None:
         self._stopping.discard(pod.metadata.uid)
 
-    def _about(
+    def _record_about_container(
         self, pod: Pod, field: str, container: Container, was: ContainerStatus | None, now: ContainerStatus
     ) -> None:
         where = f"spec.{field}{{{container.name}}}"
         if _starts(now) > (_starts(was) if was is not None else 0):
             self._report_pulled(pod, container, where)
-            self._tell(pod, EventType.NORMAL, "Created", f"Created container: {container.name}", where)
-            self._tell(pod, EventType.NORMAL, "Started", f"Started container {container.name}", where)
+            self._record(pod, EventType.NORMAL, "Created", f"Created container: {container.name}", where)
+            self._record(pod, EventType.NORMAL, "Started", f"Started container {container.name}", where)
         elif now.state.waiting is not None and now.state.waiting.reason == "CrashLoopBackOff":
             metadata = pod.metadata
             whose = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
             message = f"Back-off restarting failed container {container.name} in pod {whose}"
-            self._tell(pod, EventType.WARNING, "BackOff", message, where)
+            self._record(pod, EventType.WARNING, "BackOff", message, where)
 
     def _report_pulled(self, pod: Pod, container: Container, where: str) -> None:
         """Nothing is pulled, so it takes no time and has no size; every image is on every node."""
         image = f'image "{container.image}"'
         if container.image_pull_policy == "Always":
-            self._tell(pod, EventType.NORMAL, "Pulling", f"Pulling {image}", where)
+            self._record(pod, EventType.NORMAL, "Pulling", f"Pulling {image}", where)
             message = f"Successfully pulled {image} in 0s (0s including waiting). Image size: 0 bytes."
         else:
             message = f"Container {image} already present on machine"
-        self._tell(pod, EventType.NORMAL, "Pulled", message, where)
+        self._record(pod, EventType.NORMAL, "Pulled", message, where)
 
-    def _tell(self, pod: Pod, event_type: EventType, reason: str, message: str, where: str = "") -> None:
-        self._recorder.record(self._reference(pod, where), event_type, reason=reason, message=message)
+    def _record(self, pod: Pod, event_type: EventType, reason: str, message: str, where: str = "") -> None:
+        self._recorder.record(self._build_reference(pod, where), event_type, reason=reason, message=message)
 
-    def _reference(self, pod: Pod, where: str) -> ObjectReference:
+    def _build_reference(self, pod: Pod, where: str) -> ObjectReference:
         return msgspec.structs.replace(build_reference(self._resource, pod), field_path=where)
 
 

@@ -30,7 +30,7 @@ _WITH: Final = {"hostIP": "hostIPs", "podIP": "podIPs"}
 _TEXTS: Final = ("reason", "message")
 
 
-def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
+def build_status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
     """What of `wanted` the pod does not show yet; empty if it shows all of it."""
     shown, view = pod.status, msgspec.convert(wanted, PodStatus)
     patch: dict[str, Any] = {}

@@ -3,9 +3,9 @@
     Pending ──start──▶ Running ──containers end──▶ Succeeded | Failed
        └──────────────────┴──────────deleted──────────────┘ ──▶ removed
 
-`pod_status_at` reads the pod, its pace annotations and the time. The times that decide a pod's future are in its status
-(`startTime`, `startedAt`, `finishedAt`) and metadata (`deletionTimestamp`), so another kubelet that takes the node over
-continues where this one was. Whole seconds: that is the precision of Kubernetes.
+`compute_pod_status` reads the pod, its pace annotations and the time. The times that decide a pod's future are in its
+status (`startTime`, `startedAt`, `finishedAt`) and metadata (`deletionTimestamp`), so another kubelet that takes the
+node over continues where this one was. Whole seconds: that is the precision of Kubernetes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from plimsoll.local.kubelet.containers import (
     ContainerUpdate,
     ContainerView,
     advance,
+    build_container_view,
+    build_running,
+    build_waiting,
     complete_init,
-    container_view,
-    running,
     stop,
-    waiting,
 )
-from plimsoll.local.kubelet.pod_conditions import PodFacts, conditions
-from plimsoll.local.kubelet.pod_patches import status_patch
+from plimsoll.local.kubelet.pod_conditions import PodFacts, build_conditions
+from plimsoll.local.kubelet.pod_patches import build_status_patch
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -69,23 +69,23 @@ class RemovePod(Value, frozen=True):
     """The pod was to go and nothing of it runs any more: delete the object."""
 
 
-def pod_status_at(
+def compute_pod_status(
     pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace
 ) -> PodStatusUpdate | PodUnchanged | RemovePod:
     """What is to be done about a pod which its node has admitted."""
     metadata, status = pod.metadata, pod.status
     if status.phase in TERMINAL:
-        return _over(pod)
+        return _remove_or_keep(pod)
     if metadata.deletion_timestamp is not None:
-        return _terminating(pod, now, place=place, pace=pace)
-    deadline = _deadline(pod)
+        return _compute_terminating(pod, now, place=place, pace=pace)
+    deadline = _compute_deadline(pod)
     if deadline is not None and deadline <= now:
-        return _build_update(pod, _past_deadline(pod, now, place))
+        return _build_update(pod, _build_past_deadline(pod, now, place))
     starts_at = add_seconds(_find_start_time(pod, now), pace.start_s)
     if now < starts_at and not _has_started(pod):
-        return _build_update(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
+        return _build_update(pod, _build_pending(pod, now, place), _find_earliest(starts_at, deadline))
     wanted, until = _start(pod, now, place=place, pace=pace)
-    return _build_update(pod, wanted, _earliest(until, deadline))
+    return _build_update(pod, wanted, _find_earliest(until, deadline))
 
 
 def reject(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUpdate:
@@ -104,13 +104,13 @@ def reject(pod: Pod, now: datetime, *, reason: str, message: str) -> PodStatusUp
 # ---- the states
 
 
-def _over(pod: Pod) -> PodUnchanged | RemovePod:
+def _remove_or_keep(pod: Pod) -> PodUnchanged | RemovePod:
     """With finalizers the object stays, and its grace period of 0 shows that we are through with it."""
     is_going = pod.metadata.deletion_timestamp is not None
     return RemovePod() if is_going and pod.metadata.deletion_grace_period_seconds != 0 else PodUnchanged()
 
 
-def _terminating(
+def _compute_terminating(
     pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace
 ) -> PodStatusUpdate | PodUnchanged | RemovePod:
     metadata = pod.metadata
@@ -127,48 +127,51 @@ def _terminating(
     return _build_update(pod, _end(pod, now, place=place, exit_code=exit_code))
 
 
-def _past_deadline(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
+def _build_past_deadline(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
     wanted = _end(pod, now, place=place, exit_code=KILLED)
     message = "Pod was active on the node longer than the specified deadline"
     return wanted | {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
 
 
-def _pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
+def _build_pending(pod: Pod, now: datetime, place: PodAddresses) -> dict[str, Any]:
     reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
-    inits = [waiting(init, reason) for init in _inits(pod)]
-    mains = [waiting(main, reason) for main in _mains(pod)]
+    inits = [build_waiting(init, reason) for init in _list_init_containers(pod)]
+    mains = [build_waiting(main, reason) for main in _list_main_containers(pod)]
     facts = PodFacts(
         phase="Pending",
         has_sandbox=False,
         uninitialized=[container.name for container in pod.spec.init_containers],
-        unready=_unready(pod, inits, mains),
+        unready=_list_unready(pod, inits, mains),
     )
-    return _status(
+    return _build_status(
         pod, now, facts=facts, place=PodAddresses(host_ip=place.host_ip, pod_ip=""), inits=inits, mains=mains
     )
 
 
 def _start(pod: Pod, now: datetime, *, place: PodAddresses, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
     policy = pod.spec.restart_policy or "Always"
-    mains = [advance(main, now, pace=pace, restart_policy=policy) for main in _mains(pod)]
+    mains = [advance(main, now, pace=pace, restart_policy=policy) for main in _list_main_containers(pod)]
     codes = [became.exit_code for became in mains]
     if all(code is not None for code in codes):
         inits = [
             stop(init, now, exit_code=0) if _is_sidecar(init.container) else complete_init(init, now)
-            for init in _inits(pod)
+            for init in _list_init_containers(pod)
         ]
         phase = "Failed" if any(codes) else "Succeeded"
         facts = PodFacts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
-        return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
-    inits = [running(init, now) if _is_sidecar(init.container) else complete_init(init, now) for init in _inits(pod)]
-    facts = PodFacts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
-    wanted = _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
-    return wanted, _earliest(*(became.until for became in mains))
+        return _build_status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
+    inits = [
+        build_running(init, now) if _is_sidecar(init.container) else complete_init(init, now)
+        for init in _list_init_containers(pod)
+    ]
+    facts = PodFacts(phase="Running", has_sandbox=True, uninitialized=(), unready=_list_unready(pod, inits, mains))
+    wanted = _build_status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
+    return wanted, _find_earliest(*(became.until for became in mains))
 
 
 def _end(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dict[str, Any]:
-    mains = [stop(main, now, exit_code=exit_code) for main in _mains(pod)]
-    inits = [stop(init, now, exit_code=exit_code) for init in _inits(pod)]
+    mains = [stop(main, now, exit_code=exit_code) for main in _list_main_containers(pod)]
+    inits = [stop(init, now, exit_code=exit_code) for init in _list_init_containers(pod)]
     phase = "Failed" if any(became.exit_code for became in mains) else "Succeeded"
     has_begun = _has_started(pod)
     facts = PodFacts(
@@ -178,18 +181,18 @@ def _end(pod: Pod, now: datetime, *, place: PodAddresses, exit_code: int) -> dic
         unready=(),
     )
     place = place if has_begun else PodAddresses(host_ip=place.host_ip, pod_ip="")
-    return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
+    return _build_status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
 
 
 # ---- parts
 
 
 def _build_update(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> PodStatusUpdate | PodUnchanged:
-    patch = status_patch(pod, wanted)
+    patch = build_status_patch(pod, wanted)
     return PodStatusUpdate(patch=patch, until=until, phase=wanted["phase"]) if patch else PodUnchanged(until=until)
 
 
-def _status(
+def _build_status(
     pod: Pod,
     now: datetime,
     *,
@@ -200,7 +203,7 @@ def _status(
 ) -> dict[str, Any]:
     status: dict[str, Any] = {
         "phase": facts.phase,
-        "conditions": conditions(pod, facts, now),
+        "conditions": build_conditions(pod, facts, now),
         "startTime": format_time(pod.status.start_time or now),
         "containerStatuses": [became.status for became in mains],
     }
@@ -215,13 +218,14 @@ def _status(
     return status
 
 
-def _mains(pod: Pod) -> list[ContainerView]:
-    return [container_view(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
+def _list_main_containers(pod: Pod) -> list[ContainerView]:
+    return [build_container_view(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
 
 
-def _inits(pod: Pod) -> list[ContainerView]:
+def _list_init_containers(pod: Pod) -> list[ContainerView]:
     return [
-        container_view(pod, container, pod.status.init_container_statuses) for container in pod.spec.init_containers
+        build_container_view(pod, container, pod.status.init_container_statuses)
+        for container in pod.spec.init_containers
     ]
 
 
@@ -229,7 +233,7 @@ def _is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _unready(pod: Pod, inits: Sequence[ContainerUpdate], mains: Sequence[ContainerUpdate]) -> list[str]:
+def _list_unready(pod: Pod, inits: Sequence[ContainerUpdate], mains: Sequence[ContainerUpdate]) -> list[str]:
     """Sidecars count among the containers whose readiness is the pod's."""
     sidecars = [
         became for container, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(container)
@@ -263,10 +267,10 @@ def _find_start_time(pod: Pod, now: datetime) -> datetime:
     return now
 
 
-def _deadline(pod: Pod) -> datetime | None:
+def _compute_deadline(pod: Pod) -> datetime | None:
     allowed_s, since = pod.spec.active_deadline_seconds, pod.status.start_time
     return None if allowed_s is None or since is None else add_seconds(since, allowed_s)
 
 
-def _earliest(*moments: datetime | None) -> datetime | None:
+def _find_earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)

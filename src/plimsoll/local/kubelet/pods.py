@@ -17,7 +17,7 @@ from plimsoll.kube.informer.events import Added, Deleted, Key, Updated
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.kubelet.addresses import AddressPools
 from plimsoll.local.kubelet.admission import AdmittedPods
-from plimsoll.local.kubelet.node_status import Booting, Silent, internal_ip
+from plimsoll.local.kubelet.node_status import Booting, Silent, find_internal_ip
 from plimsoll.local.kubelet.pod_events import PodEvents
 from plimsoll.local.kubelet.pod_status import (
     TERMINAL,
@@ -25,10 +25,10 @@ from plimsoll.local.kubelet.pod_status import (
     PodStatusUpdate,
     PodUnchanged,
     RemovePod,
-    pod_status_at,
+    compute_pod_status,
     reject,
 )
-from plimsoll.local.kubelet.settings import pace_of
+from plimsoll.local.kubelet.settings import read_pace
 from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
@@ -66,17 +66,17 @@ class PodController:
             self._reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._all,
+            all_keys=self._list_all_keys,
             settings=ControllerSettings(
                 workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(retries_per_s=0)
             ),
         )
-        enqueue_on(self.informer, self.controller, self._of_pod)
-        enqueue_on(nodes.informer, self.controller, self._of_node)
+        enqueue_on(self.informer, self.controller, self._list_keys_of_pod)
+        enqueue_on(nodes.informer, self.controller, self._list_keys_of_node)
 
     # ---- what is to be looked at
 
-    def _all(self) -> Iterable[Key]:
+    def _list_all_keys(self) -> Iterable[Key]:
         bound = [pod for pod in self.informer.cache if pod.spec.node_name]
         for pod in bound:
             node = self._nodes.get_simulated_node(pod.spec.node_name)
@@ -85,10 +85,10 @@ class PodController:
                 self._place(pod, node)
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in bound]
 
-    def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
+    def _list_keys_of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         match change:
             case Added(new=pod) | Updated(new=pod):
-                key = self._key_if_bound(pod)
+                key = self._get_key_if_bound(pod)
                 return () if key is None else (key,)
             case Deleted(last=pod):
                 self._forget(pod)
@@ -96,7 +96,7 @@ class PodController:
             case _:
                 return ()
 
-    def _of_node(self, change: Change[Node]) -> Iterable[Key]:
+    def _list_keys_of_node(self, change: Change[Node]) -> Iterable[Key]:
         """All pods of a node that came, went, or may have become or ceased to be simulated; not at every heartbeat."""
         match change:
             case Updated(old=old, new=new) if _looks_alike(old, new):
@@ -107,7 +107,7 @@ class PodController:
         self._told.clear()
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
 
-    def _key_if_bound(self, pod: Pod) -> Key | None:
+    def _get_key_if_bound(self, pod: Pod) -> Key | None:
         return Key(pod.metadata.namespace, pod.metadata.name) if pod.spec.node_name else None
 
     def _on(self, node_name: str) -> tuple[Pod, ...]:
@@ -124,15 +124,15 @@ class PodController:
             case Silent():
                 return Done()
             case Booting(until=until):
-                return self._at(until)
+                return self._requeue_at(until)
         if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
             # The echo of our own report: the plan would be the same again.
             return Done()
         plan = self._plan(pod, node)
         match plan:
             case PodUnchanged(until=next_look):
-                self._note(pod)
-                return Done() if next_look is None else self._at(next_look)
+                self._record_stop(pod)
+                return Done() if next_look is None else self._requeue_at(next_look)
             case RemovePod():
                 return await self._remove(pod)
             case PodStatusUpdate():
@@ -141,13 +141,13 @@ class PodController:
     def _plan(self, pod: Pod, node: Node) -> PodStatusUpdate | PodUnchanged | RemovePod:
         now = self._clock.now()
         if pod.status.phase in TERMINAL:
-            self._let_go(pod)
+            self._release(pod)
         elif not self._is_admitted(pod):
             refused = self._admitted.check(pod, node)
             if refused is not None:
                 return reject(pod, now, reason=refused.reason, message=refused.message)
             self._admitted.add(pod)
-        return pod_status_at(pod, now, place=self._place(pod, node), pace=pace_of(pod, self._settings))
+        return compute_pod_status(pod, now, place=self._place(pod, node), pace=read_pace(pod, self._settings))
 
     def _is_admitted(self, pod: Pod) -> bool:
         """Whether the node has taken the pod before, this process or an earlier one; on its way out it is taken."""
@@ -162,7 +162,7 @@ class PodController:
         return self._admitted.has(pod)
 
     def _place(self, pod: Pod, node: Node) -> PodAddresses:
-        host_ip = internal_ip(node)
+        host_ip = find_internal_ip(node)
         if pod.spec.host_network:
             return PodAddresses(host_ip=host_ip, pod_ip=host_ip)
         if pod.status.phase in TERMINAL:
@@ -183,14 +183,14 @@ class PodController:
         if self._events is not None:
             self._events.record_changes(pod, written)
         if plan.until is not None:
-            return self._at(plan.until)
-        if plan.phase == "Running" and self._runs_for_ever(pod):
+            return self._requeue_at(plan.until)
+        if plan.phase == "Running" and self._is_endless(pod):
             self._told[pod.metadata.uid] = written.metadata.resource_version
         return Done()
 
-    def _runs_for_ever(self, pod: Pod) -> bool:
+    def _is_endless(self, pod: Pod) -> bool:
         """Whether it never ends; that depends on its start, which is in the new status."""
-        return pod.spec.active_deadline_seconds is None and pace_of(pod, self._settings).run_s is None
+        return pod.spec.active_deadline_seconds is None and read_pace(pod, self._settings).run_s is None
 
     async def _remove(self, pod: Pod) -> Done:
         options = DeleteOptions(uid=pod.metadata.uid, grace_s=0)
@@ -201,24 +201,24 @@ class PodController:
             return Done()
         return Done()
 
-    def _note(self, pod: Pod) -> None:
+    def _record_stop(self, pod: Pod) -> None:
         if self._events is not None and pod.metadata.deletion_timestamp is not None:
             self._events.record_stop(pod)
 
     # ---- letting go
 
-    def _let_go(self, pod: Pod) -> None:
+    def _release(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
         self._told.pop(pod.metadata.uid, None)
         self._admitted.remove(pod.metadata.uid)
         self._addresses.release(pod.metadata.uid)
 
     def _forget(self, pod: Pod) -> None:
-        self._let_go(pod)
+        self._release(pod)
         if self._events is not None:
             self._events.forget(pod)
 
-    def _at(self, until: datetime) -> Again:
+    def _requeue_at(self, until: datetime) -> Again:
         return Again(after_s=max((until - self._clock.now()).total_seconds(), 0.001))
 
 
@@ -228,5 +228,5 @@ def _looks_alike(old: Node, new: Node) -> bool:
         old.metadata.uid == new.metadata.uid
         and old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations
-        and internal_ip(old) == internal_ip(new)
+        and find_internal_ip(old) == find_internal_ip(new)
     )

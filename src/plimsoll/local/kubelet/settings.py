@@ -80,24 +80,24 @@ class Pace(Value, frozen=True):
     """Always where finalizers keep the object after its end: job controllers count how their pods ended."""
 
 
-def boot_s_of(node: Node, settings: KubeletSettings) -> float:
-    given = _seconds(node.metadata.annotations.get(BOOT_SECONDS))
+def read_boot_s(node: Node, settings: KubeletSettings) -> float:
+    given = _parse_seconds(node.metadata.annotations.get(BOOT_SECONDS))
     return settings.boot_s if given is None else given
 
 
-def pace_of(pod: Pod, settings: KubeletSettings) -> Pace:
+def read_pace(pod: Pod, settings: KubeletSettings) -> Pace:
     annotations = pod.metadata.annotations
-    start_s, stop_s = _seconds(annotations.get(START_SECONDS)), _seconds(annotations.get(STOP_SECONDS))
+    start_s, stop_s = _parse_seconds(annotations.get(START_SECONDS)), _parse_seconds(annotations.get(STOP_SECONDS))
     return Pace(
         start_s=settings.start_s if start_s is None else start_s,
         stop_s=settings.stop_s if stop_s is None else stop_s,
-        run_s=_seconds(annotations.get(RUN_SECONDS)),
+        run_s=_parse_seconds(annotations.get(RUN_SECONDS)),
         exit_code=_exit_code(annotations.get(EXIT_CODE, "")),
         tells_end=settings.tells_ends or bool(pod.metadata.finalizers),
     )
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_seconds(text: str | None) -> float | None:
     if text is None:
         return None
     try:

@@ -149,7 +149,7 @@ class SchedulerCache:
         self._assumed.pop(key, None)
         self._nominated.pop(key, None)
         before = self._pods.get(key)
-        if before is not None and _counts_the_same(before[1], pod):
+        if before is not None and _is_counted_alike(before[1], pod):
             self._outdated[key] = pod
             return False
         self._outdated.pop(key, None)
@@ -262,7 +262,7 @@ def _looks_the_same(old: Node, new: Node) -> bool:
     )
 
 
-def _counts_the_same(old: PlacedPod, new: Pod) -> bool:
+def _is_counted_alike(old: PlacedPod, new: Pod) -> bool:
     """What rules read of a placed pod; the rest of it is brought up to date apart (`snapshot`)."""
     same = (
         old.pod.metadata.uid == new.metadata.uid
@@ -271,10 +271,10 @@ def _counts_the_same(old: PlacedPod, new: Pod) -> bool:
         and old.pod.spec == new.spec
     )
     # Only an in-place resize makes a pod with the same spec need something else.
-    return same and (_extract_granted(old.pod) == _extract_granted(new) or _demand(new) == old.demand)
+    return same and (_extract_granted(old.pod) == _extract_granted(new) or _compute_demand(new) == old.demand)
 
 
-def _demand(pod: Pod) -> ResourceVector:
+def _compute_demand(pod: Pod) -> ResourceVector:
     """As `PlacedPod` counts it."""
     try:
         return pod_demand(pod)

@@ -62,7 +62,7 @@ class PodClass:
         self._loads = loads
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
-        self._asks = requirements_key(pod)
+        self._asks = compute_requirements_key(pod)
         self._labels_key = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
         self._judgements: dict[str, NodeEvaluation] = {}
         self._ranking = Ranking()
@@ -72,7 +72,7 @@ class PodClass:
         known = self._judgements.get(place.name)
         if known is not None and known.place is place:
             return known
-        return self._judge(place)
+        return self._evaluate(place)
 
     def evaluate_fitting(self, places: Iterable[NodeState]) -> list[NodeEvaluation]:
         """Those that pass the narrow rules, one by one: for pods whose choice depends on more than `ranking` knows."""
@@ -81,7 +81,7 @@ class PodClass:
         for place in places:
             known = judgements.get(place.name)
             if known is None or known.place is not place:
-                known = self._judge(place)
+                known = self._evaluate(place)
             if known.verdict is FITS:
                 found.append(known)
         return found
@@ -99,7 +99,7 @@ class PodClass:
                 continue
             judged = judgements.get(name)
             if judged is None or judged.place is not place:
-                judged = self._judge(place)
+                judged = self._evaluate(place)
             if judged.verdict is FITS:
                 ranking.put(judged)
             else:
@@ -110,7 +110,7 @@ class PodClass:
     def forget(self, name: str) -> None:
         self._judgements.pop(name, None)
 
-    def _judge(self, place: NodeState) -> NodeEvaluation:
+    def _evaluate(self, place: NodeState) -> NodeEvaluation:
         name = place.name
         load = self._loads.known.get(name)
         if load is None or load.place is not place:
@@ -152,7 +152,7 @@ class PodClasses:
             pod_class.forget(name)
 
     def _read(self, pod: Pod) -> PodClass:
-        key = class_key(pod)
+        key = compute_class_key(pod)
         pod_class = self._classes.get(key)
         if pod_class is None:
             pod_class = self._classes[key] = PodClass(pod, self._loads)
@@ -166,12 +166,12 @@ class PodClasses:
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-def class_key(pod: Pod) -> bytes:
+def compute_class_key(pod: Pod) -> bytes:
     """Everything of a pod that the narrow rules and the scores look at."""
-    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + requirements_key(pod)
+    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + compute_requirements_key(pod)
 
 
-def requirements_key(pod: Pod) -> bytes:
+def compute_requirements_key(pod: Pod) -> bytes:
     """The same without what others think of it: its namespace and labels."""
     spec = pod.spec
     return _ENCODER.encode(

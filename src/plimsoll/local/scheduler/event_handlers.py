@@ -63,7 +63,7 @@ class EventHandlers:
             (CSINode, cache.csi_nodes, ClusterEvent.LIMITS_CHANGED),
             (PersistentVolumeClaim, cache.claims, ClusterEvent.CLAIM_CHANGED),
         ):
-            self._follow(informers.get_informer(kind), self._storage_handler(known, event))
+            self._follow(informers.get_informer(kind), self._build_storage_handler(known, event))
         self._follow(self.pods, self._on_pod)
 
     def _follow(self, informer: Informer[Any], handler: Callable[[Change[Any]], None]) -> None:
@@ -80,10 +80,10 @@ class EventHandlers:
 
     def handle_cluster_event(self, event: ClusterEvent, node: str = "") -> None:
         """Pods that may profit are tried again."""
-        self._queue.move_to_active_or_backoff(event, self._clock.monotonic_s(), helps=self._helps_on(node))
+        self._queue.move_to_active_or_backoff(event, self._clock.monotonic_s(), helps=self._build_fit_hint(node))
         self._on_news()
 
-    def _helps_on(self, node: str) -> Callable[[Pod], bool]:
+    def _build_fit_hint(self, node: str) -> Callable[[Pod], bool]:
         """Whether a pod fits on the node now, or would fit after preemption."""
 
         def helps(pod: Pod) -> bool:
@@ -106,12 +106,12 @@ class EventHandlers:
         match change:
             case Added(new=pod):
                 self._cache.drop_bad_pod(pod_key(pod))
-                self._pod_added_or_updated(None, pod)
+                self._on_pod_added_or_updated(None, pod)
             case Updated(old=old, new=pod):
-                self._pod_added_or_updated(old, pod)
+                self._on_pod_added_or_updated(old, pod)
             case Deleted(last=pod):
                 self._classes.forget_pod(pod.metadata.uid)
-                self._pod_left(pod_key(pod))
+                self._on_pod_left(pod_key(pod))
             case BecameUnreadable(bad=bad):
                 self._queue.delete(PodKey(*change.key))
                 self._cache.put_bad_pod(PodKey(*change.key), bad)
@@ -119,15 +119,15 @@ class EventHandlers:
                 if node := self._cache.drop_bad_pod(PodKey(*change.key)):
                     self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
 
-    def _pod_added_or_updated(self, old: Pod | None, pod: Pod) -> None:
+    def _on_pod_added_or_updated(self, old: Pod | None, pod: Pod) -> None:
         if pod.status.phase in _ENDED:
-            self._pod_left(pod_key(pod))
+            self._on_pod_left(pod_key(pod))
         elif pod.spec.node_name:
-            self._pod_placed(pod)
+            self._on_pod_placed(pod)
         else:
-            self._pod_pending(old, pod)
+            self._on_pod_pending(old, pod)
 
-    def _pod_placed(self, pod: Pod) -> None:
+    def _on_pod_placed(self, pod: Pod) -> None:
         key = pod_key(pod)
         was_assumed = self._cache.is_assumed(key)
         was_known = bool(self._cache.node_of(key)) and not was_assumed
@@ -138,23 +138,23 @@ class EventHandlers:
         elif not was_known:
             self.handle_cluster_event(ClusterEvent.POD_PLACED, pod.spec.node_name)
 
-    def _pod_pending(self, old: Pod | None, pod: Pod) -> None:
+    def _on_pod_pending(self, old: Pod | None, pod: Pod) -> None:
         key = pod_key(pod)
         if pod.spec.scheduler_name != self._scheduler or pod.metadata.deletion_timestamp is not None or is_gated(pod):
-            self._pod_left(key)
+            self._on_pod_left(key)
             return
         nominated = pod.status.nominated_node_name
         if nominated or (old is not None and old.status.nominated_node_name):
             self._cache.nominate(pod, nominated)
         if key not in self._queue and self._cache.is_assumed(key):
             return  # an older state: it is bound, and informers will show it
-        if key not in self._queue or old is None or _asks_for_other_things(old, pod):
+        if key not in self._queue or old is None or _changes_requirements(old, pod):
             self._queue.add(pod, self._clock.monotonic_s())
             self._on_news()
         else:
             self._queue.update(pod)
 
-    def _pod_left(self, key: PodKey) -> None:
+    def _on_pod_left(self, key: PodKey) -> None:
         self._queue.delete(key)
         nominated = self._cache.node_nominated_for(key)
         for node in {self._cache.drop_pod(key): None, nominated: None}:
@@ -182,7 +182,9 @@ class EventHandlers:
         self._cache.namespaces_changed()
         self.handle_cluster_event(ClusterEvent.NAMESPACE_CHANGED)
 
-    def _storage_handler(self, known: MutableMapping[Any, Any], event: ClusterEvent) -> Callable[[Change[Any]], None]:
+    def _build_storage_handler(
+        self, known: MutableMapping[Any, Any], event: ClusterEvent
+    ) -> Callable[[Change[Any]], None]:
         def handle(change: Change[Any]) -> None:
             key = (change.key.namespace, change.key.name) if change.key.namespace else change.key.name
             match change:
@@ -196,6 +198,6 @@ class EventHandlers:
         return handle
 
 
-def _asks_for_other_things(old: Pod, new: Pod) -> bool:
+def _changes_requirements(old: Pod, new: Pod) -> bool:
     """Whether a change affects where the pod can go; the scheduler itself writes its status."""
     return old.spec != new.spec or old.metadata.labels != new.metadata.labels

@@ -53,7 +53,7 @@ class SchedulerEvent(Value, frozen=True):
     related: ObjectReference | None = None
 
 
-def reference(pod: Pod) -> ObjectReference:
+def build_reference(pod: Pod) -> ObjectReference:
     meta = pod.metadata
     return ObjectReference(
         api_version="v1",
@@ -67,23 +67,25 @@ def reference(pod: Pod) -> ObjectReference:
 
 def build_failed_scheduling(pod: Pod, message: str) -> SchedulerEvent:
     return SchedulerEvent(
-        about=reference(pod), type=EventType.WARNING, reason="FailedScheduling", action="Scheduling", note=message
+        about=build_reference(pod), type=EventType.WARNING, reason="FailedScheduling", action="Scheduling", note=message
     )
 
 
 def build_scheduled(pod: Pod, node: str) -> SchedulerEvent:
     note = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {node}"
-    return SchedulerEvent(about=reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note)
+    return SchedulerEvent(
+        about=build_reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note
+    )
 
 
 def build_preempted(victim: Pod, preemptor: Pod, node: str) -> SchedulerEvent:
     return SchedulerEvent(
-        about=reference(victim),
+        about=build_reference(victim),
         type=EventType.NORMAL,
         reason="Preempted",
         action="Preempting",
         note=f"Preempted by pod {preemptor.metadata.uid} on node {node}",
-        related=reference(preemptor),
+        related=build_reference(preemptor),
     )
 
 
@@ -134,9 +136,9 @@ class SchedulerEventRecorder:
     # ---- inside
 
     async def _write(self, announcement: SchedulerEvent, at: datetime, *, tries: int) -> None:
-        key = _key(announcement)
+        key = _get_series_key(announcement)
         series = self._series.get(key)
-        name = self._new_name(announcement, at) if series is None else series.name
+        name = self._build_name(announcement, at) if series is None else series.name
         for attempt in range(1, tries + 1):
             try:
                 if series is None:
@@ -160,13 +162,13 @@ class SchedulerEventRecorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": announcement.about.namespace},
-            "eventTime": _micro(at),
+            "eventTime": _format_micro_time(at),
             "reportingController": self._reporter,
             "reportingInstance": self._instance,
             "action": announcement.action,
             "reason": announcement.reason,
             "regarding": msgspec.to_builtins(announcement.about),
-            "note": cut(announcement.note),
+            "note": truncate_note(announcement.note),
             "type": announcement.type.value,
         }
         if announcement.related is not None:
@@ -181,7 +183,7 @@ class SchedulerEventRecorder:
         series.count += 1
         if self._clock.monotonic_s() - series.written_s < _SERIES_WRITTEN_EVERY_S:
             return
-        body = {"series": {"count": series.count, "lastObservedTime": _micro(at)}}
+        body = {"series": {"count": series.count, "lastObservedTime": _format_micro_time(at)}}
         await self._client.merge_patch(EventsV1Event, series.name, body, namespace=announcement.about.namespace)
         series.written_s = self._clock.monotonic_s()
 
@@ -190,7 +192,7 @@ class SchedulerEventRecorder:
         if len(self._series) > _SERIES:
             self._series.popitem(last=False)
 
-    def _new_name(self, announcement: SchedulerEvent, at: datetime) -> str:
+    def _build_name(self, announcement: SchedulerEvent, at: datetime) -> str:
         """No two alike: a clock that stands still is helped on."""
         self._last_name_ns = max(to_unix_ns(at), self._last_name_ns + 1)
         return build_event_name(announcement.about.name, self._last_name_ns, self._entropy)
@@ -202,12 +204,12 @@ class SchedulerEventRecorder:
             log.warning("event.dropped", cause=cause, about=announcement.about.name, error=text)
 
 
-def cut(note: str) -> str:
+def truncate_note(note: str) -> str:
     """kube-scheduler's way of shortening what is too long."""
     return note if len(note) <= NOTE_CHARACTERS else note[: NOTE_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-def _key(scheduler_event: SchedulerEvent) -> tuple[object, ...]:
+def _get_series_key(scheduler_event: SchedulerEvent) -> tuple[object, ...]:
     about, related = scheduler_event.about, scheduler_event.related
     return (
         scheduler_event.type,
@@ -219,5 +221,5 @@ def _key(scheduler_event: SchedulerEvent) -> tuple[object, ...]:
     )
 
 
-def _micro(moment: datetime) -> str:
+def _format_micro_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -39,7 +39,7 @@ class PreemptionResult(Value, frozen=True):
 
 
 async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str, Verdict]) -> PreemptionResult:
-    view = _with_nominated(pod, cache)
+    view = _add_nominated(pod, cache)
     reason = ineligible(pod, view, answers)
     if reason:
         return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
@@ -49,7 +49,7 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
     return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {summarise_refusals(found.refusals.values())}")
 
 
-def _with_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
+def _add_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
     """The view with nominated pods of equal or higher priority, which are not victims and take their resources."""
     view = cache.snapshot()
     for name, coming in cache.list_nominated_against(pod).items():
@@ -63,10 +63,10 @@ async def _search(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -
     enough = max(_CANDIDATES_AT_LEAST, len(view.nodes) // 10)
     candidates: list[Candidate] = []
     refusals: dict[str, tuple[str, ...]] = {}
-    for some in _slices(answers):
+    for some in _slice_verdicts(answers):
         for name, verdict in some.items():
             # Trying costs as much as the view is large, so the pod is shown no more than its rules look at.
-            seen = view if looks_wide else _only(view, name)
+            seen = view if looks_wide else _select_node(view, name)
             found = search(pod, seen, {name: verdict})
             candidates += found.candidates
             refusals |= found.refusals
@@ -76,11 +76,11 @@ async def _search(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -
     return Preemption(candidates=tuple(candidates[:enough]), refusals=refusals)
 
 
-def _only(view: ClusterView, name: str) -> ClusterView:
+def _select_node(view: ClusterView, name: str) -> ClusterView:
     return ClusterView({name: view.nodes[name]}, namespaces=view.namespaces, storage=view.storage, anti_affine={})
 
 
-def _slices(answers: Mapping[str, Verdict]) -> Iterator[dict[str, Verdict]]:
+def _slice_verdicts(answers: Mapping[str, Verdict]) -> Iterator[dict[str, Verdict]]:
     left = iter(answers.items())
     while some := dict(islice(left, _NODES_AT_ONCE)):
         yield some

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.values import Value
 from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.local.scheduler.queue.cluster_events import NO_NODE
-from plimsoll.local.scheduler.scoring.preferences import best_node, has_pod_preferences, spreads_by_default
+from plimsoll.local.scheduler.scoring.preferences import choose_best_node, has_pod_preferences, is_spread_by_default
 from plimsoll.scheduling.cluster_view import PlacedPod, pod_key
 from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.messages import NO_NODES, format_refused_everywhere, summarise_refusals, with_named_nodes_only
@@ -98,9 +98,9 @@ class _PodScheduling:
         ):
             ranking = self.pod_class.ranking(self._cache)
             if ranking.knows_hosts:
-                return ranking.best(spreads=spreads_by_default(self.pod)) if len(ranking) else ""
+                return ranking.best(spreads=is_spread_by_default(self.pod)) if len(ranking) else ""
         fitting = self.fitting()
-        return best_node(self.pod, fitting, self.view) if fitting else ""
+        return choose_best_node(self.pod, fitting, self.view) if fitting else ""
 
     def fitting(self) -> list[NodeEvaluation]:
         """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""
@@ -117,20 +117,20 @@ class _PodScheduling:
         judged = self.pod_class.evaluate(place)
         if judged.verdict is not FITS or (self._wide.rules and self._wide.verdict(place) is not FITS):
             return None
-        if place.name in self._nominated and self._beside_nominated(place) is not FITS:
+        if place.name in self._nominated and self._evaluate_beside_nominated(place) is not FITS:
             return None
         return judged
 
     def verdict(self, place: NodeState) -> Verdict:
         """The verdict with nominated pods first, as kube-scheduler does; their rejection is the one reported."""
         if place.name in self._nominated:
-            crowded = self._beside_nominated(place)
+            crowded = self._evaluate_beside_nominated(place)
             if crowded is not FITS:
                 return crowded
         judged = self.pod_class.evaluate(place).verdict
         return self._wide.verdict(place) if judged is FITS else judged
 
-    def _beside_nominated(self, place: NodeState) -> Verdict:
+    def _evaluate_beside_nominated(self, place: NodeState) -> Verdict:
         coming = [PlacedPod(pod) for pod in self._nominated[place.name]]
         crowded = place.with_pods(coming)
         narrow = self.pod_class.rules.verdict(crowded)

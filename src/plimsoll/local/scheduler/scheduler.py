@@ -31,7 +31,7 @@ from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
 from plimsoll.local.scheduler.queue.queue import QueuedPodInfo, SchedulingQueue
 from plimsoll.local.scheduler.schedule_one import FitError, ScheduleResult, schedule_pod
 from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
-from plimsoll.local.scheduler.writes.claims import ClaimWrites, unbound_claims
+from plimsoll.local.scheduler.writes.claims import ClaimWrites, find_unbound_claims
 from plimsoll.local.scheduler.writes.pods import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
 from plimsoll.runtime.services import Service
 from plimsoll.scheduling.cluster_view import PodKey, pod_key
@@ -102,8 +102,8 @@ class Scheduler:
             group.create_task(self._announcer.run(), name="events of the scheduler")
             looked_at = 0
             while True:
-                queued = await self._next()
-                chosen = await self._attempt(queued)
+                queued = await self._pop_next()
+                chosen = await self._schedule_one(queued)
                 if chosen is not None:
                     await self._binding.acquire()
                     group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {pod_key(queued.pod)}")
@@ -124,7 +124,7 @@ class Scheduler:
             if key not in self._queue:
                 continue
             self._queue.take(queued)
-            chosen = await self._attempt(queued)
+            chosen = await self._schedule_one(queued)
             if chosen is not None and await self._bind(queued, chosen.node):
                 bound.append((key, chosen.node))
             elif key in self._queue:
@@ -143,7 +143,7 @@ class Scheduler:
                 self._queue.add(pod, self._clock.monotonic_s())
         self._queue.requeue_in_flight()
 
-    async def _next(self) -> QueuedPodInfo:
+    async def _pop_next(self) -> QueuedPodInfo:
         while True:
             self._has_news.clear()
             now_s = self._clock.monotonic_s()
@@ -163,7 +163,7 @@ class Scheduler:
 
     # ---- one pod
 
-    async def _attempt(self, queued: QueuedPodInfo) -> ScheduleResult | None:
+    async def _schedule_one(self, queued: QueuedPodInfo) -> ScheduleResult | None:
         """Schedule one pod; the cache assumes it at once, a failure is reported."""
         pod = queued.pod
         key = pod_key(pod)
@@ -252,7 +252,7 @@ class Scheduler:
             await self._bind_failed(queued, node, outcome.problem)
         else:
             self._queue.delete(key)
-            self._let_go(key)
+            self._forget_assumed(key)
         return False
 
     async def _has_volumes(self, queued: QueuedPodInfo, node: str) -> bool:
@@ -260,7 +260,7 @@ class Scheduler:
         pod = queued.pod
         key = pod_key(pod)
         cache = self._cache
-        chosen = unbound_claims(pod, node, cache.view)
+        chosen = find_unbound_claims(pod, node, cache.view)
         if not chosen:
             return True
         claims = [
@@ -275,14 +275,14 @@ class Scheduler:
             log.warning("scheduler.write_failed", pod=str(key), error=str(error))
             written = [False]
         if not all(written):
-            self._let_go(key)
+            self._forget_assumed(key)
         return False
 
     async def _bind_failed(self, queued: QueuedPodInfo, node: str, problem: str) -> None:
         pod = queued.pod
         message = f"binding rejected: {problem}"
         log.warning("pod.bind_failed", pod=str(pod_key(pod)), node=node, error=problem)
-        self._let_go(pod_key(pod))
+        self._forget_assumed(pod_key(pod))
         self._queue.add_after_error(queued, self._clock.monotonic_s())
         self._has_news.set()
         self._announcer.record(build_failed_scheduling(pod, message))
@@ -291,7 +291,7 @@ class Scheduler:
         except PlimsollError as error:
             log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
 
-    def _let_go(self, key: PodKey) -> None:
+    def _forget_assumed(self, key: PodKey) -> None:
         """It does not take the room that was counted for it: others may."""
         self._reserved.pop(key, None)
         node = self._cache.forget(key)

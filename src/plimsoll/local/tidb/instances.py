@@ -57,7 +57,7 @@ class TidbInstance(Value):
     capacity_bytes: int = 0
 
 
-def component_labels(cluster: str, component: str) -> dict[str, str]:
+def build_component_labels(cluster: str, component: str) -> dict[str, str]:
     """By which pods and services of a component are found."""
     return {
         NAME_LABEL: NAME,
@@ -71,7 +71,7 @@ def set_name(cluster: str, component: str) -> str:
     return f"{cluster}-{component}"
 
 
-def base_key(cluster: TidbCluster) -> Key:
+def get_base_key(cluster: TidbCluster) -> Key:
     """Of the TidbCluster whose PD it uses: its own, or the one it joins."""
     joined = cluster.spec.cluster
     if joined is None or not joined.name:
@@ -79,7 +79,7 @@ def base_key(cluster: TidbCluster) -> Key:
     return Key(joined.namespace or cluster.metadata.namespace, joined.name)
 
 
-def cluster_key(pod: Pod) -> Key | None:
+def read_cluster_key(pod: Pod) -> Key | None:
     """Of the TidbCluster that a pod says it belongs to."""
     labels = pod.metadata.labels
     if labels.get(MANAGED_BY_LABEL) != OPERATOR or INSTANCE_LABEL not in labels:
@@ -87,7 +87,7 @@ def cluster_key(pod: Pod) -> Key | None:
     return Key(pod.metadata.namespace, labels[INSTANCE_LABEL])
 
 
-def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
+def find_component(cluster: TidbCluster, component: str) -> TidbComponent | None:
     return {PD: cluster.spec.pd, TIKV: cluster.spec.tikv, TIDB: cluster.spec.tidb}[component]
 
 
@@ -96,9 +96,9 @@ def list_instances(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[TidbInsta
     found = []
     for pod in sorted(pods, key=lambda pod_object: (len(pod_object.metadata.name), pod_object.metadata.name)):
         component = pod.metadata.labels.get(COMPONENT_LABEL, "")
-        spec = component_of(cluster, component) if component in COMPONENTS else None
-        if spec is not None and cluster_key(pod) == Key(cluster.metadata.namespace, cluster.metadata.name):
-            found.append(_instance(cluster, spec, pod, component))
+        spec = find_component(cluster, component) if component in COMPONENTS else None
+        if spec is not None and read_cluster_key(pod) == Key(cluster.metadata.namespace, cluster.metadata.name):
+            found.append(_build_instance(cluster, spec, pod, component))
     return tuple(found)
 
 
@@ -122,7 +122,7 @@ def _as_map(config: Any) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
-def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: str) -> TidbInstance:
+def _build_instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: str) -> TidbInstance:
     namespace, name = cluster.metadata.namespace, cluster.metadata.name
     is_leaving = pod.metadata.deletion_timestamp is not None
     host = f"{pod.metadata.name}.{set_name(name, component)}-peer.{namespace}.svc"
@@ -137,12 +137,12 @@ def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: st
         is_ready=is_pod_ready(pod) and not is_leaving,
         since=get_ready_since(pod),
         labels=read_server_labels(component, spec.config),
-        cpu_cores=_amount(spec, "cpu"),
-        capacity_bytes=int(_amount(spec, "storage")),
+        cpu_cores=_read_amount(spec, "cpu"),
+        capacity_bytes=int(_read_amount(spec, "storage")),
     )
 
 
-def _amount(spec: TidbComponent, resource: str) -> float:
+def _read_amount(spec: TidbComponent, resource: str) -> float:
     """Of its limits, or what it asks for; 0 for what is absent or cannot be read."""
     written = spec.limits.get(resource, spec.requests.get(resource))
     try:

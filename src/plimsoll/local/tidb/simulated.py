@@ -20,7 +20,7 @@ from plimsoll.local.tidb.operator import controller as clusters
 from plimsoll.local.tidb.operator.controller import TidbOperator
 from plimsoll.local.tidb.pd.api import PdRequest
 from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
-from plimsoll.local.tidb.prometheus.queries import answer_query, exposition
+from plimsoll.local.tidb.prometheus.queries import answer_query, format_exposition
 from plimsoll.local.tidb.prometheus.scraper import Scraper
 from plimsoll.local.tidb.topology import Topology
 from plimsoll.runtime.services import Service
@@ -59,7 +59,7 @@ class SimulatedTidb:
         path, _, query = target.partition("?")
         now_s = self._clock.now().timestamp()
         if path == METRICS:
-            return HTTPStatus.OK, exposition(self._monitoring.series, now_s=now_s)
+            return HTTPStatus.OK, format_exposition(self._monitoring.series, now_s=now_s)
         if path == QUERY:
             return answer_query(self._monitoring.series, query=query, body=body, now_s=now_s)
         parts = target.split("/", 3)

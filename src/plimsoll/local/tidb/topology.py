@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controller.enqueue import list_states
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.tidb.instances import PD, base_key, cluster_key, list_instances
+from plimsoll.local.tidb.instances import PD, get_base_key, list_instances, read_cluster_key
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.tidb import TidbCluster
 
@@ -28,8 +28,8 @@ class Topology:
     def __init__(self, informers: SharedInformerFactory) -> None:
         self.clusters = informers.get_raw_informer(TidbCluster)
         self.pods = informers.get_informer(Pod)
-        self.pods.add_index(_BY_CLUSTER, _clusters_of)
-        self.clusters.add_index(_BY_BASE, _bases_of)
+        self.pods.add_index(_BY_CLUSTER, _list_clusters_of_pod)
+        self.clusters.add_index(_BY_BASE, _list_bases_of_cluster)
 
     def base(self, key: Key) -> TidbCluster | None:
         """None: there is none, or it has no PD of its own."""
@@ -38,7 +38,7 @@ class Topology:
         return found.view if found is not None and is_base else None
 
     def bases(self) -> list[Key]:
-        keys = {base_key(raw.view) for raw in self.clusters.cache}
+        keys = {get_base_key(raw.view) for raw in self.clusters.cache}
         return [key for key in sorted(keys) if self.base(key) is not None]
 
     def members(self, base: Key) -> list[TidbCluster]:
@@ -75,20 +75,20 @@ class Topology:
         if not len(self.clusters.cache):
             return keys
         for state in list_states(change):
-            key = cluster_key(state) if isinstance(state, Pod) else None
+            key = read_cluster_key(state) if isinstance(state, Pod) else None
             found = self.clusters.cache.get(key.name, key.namespace) if key is not None else None
             if found is not None:
-                keys[base_key(found.view)] = None
+                keys[get_base_key(found.view)] = None
         return keys
 
     def bases_of_cluster(self, change: Change[Any]) -> Iterable[Key]:
-        return {base_key(state): None for state in list_states(change) if isinstance(state, TidbCluster)}
+        return {get_base_key(state): None for state in list_states(change) if isinstance(state, TidbCluster)}
 
 
-def _clusters_of(pod: Pod) -> tuple[Key, ...]:
-    key = cluster_key(pod)
+def _list_clusters_of_pod(pod: Pod) -> tuple[Key, ...]:
+    key = read_cluster_key(pod)
     return () if key is None else (key,)
 
 
-def _bases_of(cluster: RawObject[TidbCluster]) -> tuple[Key, ...]:
-    return (base_key(cluster.view),)
+def _list_bases_of_cluster(cluster: RawObject[TidbCluster]) -> tuple[Key, ...]:
+    return (get_base_key(cluster.view),)

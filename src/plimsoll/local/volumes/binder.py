@@ -26,7 +26,7 @@ from plimsoll.local.volumes.plan import (
     plan_claim,
     plan_volume,
 )
-from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
+from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, list_pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.scheduling.storage import class_name, volume_class_name
@@ -81,31 +81,31 @@ class VolumeBinder:
         self._latest_volumes = MutationCache(self._volumes)
         self._writes = BindingWrites(component.client, claims=self._latest_claims, volumes=self._latest_volumes)
         self.controller: Controller[BinderKey] = Controller(
-            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._list_all_keys
         )
-        enqueue_on(self._volumes, self.controller, self._of_volume)
-        enqueue_on(self._claims, self.controller, self._of_claim)
-        enqueue_on(self._classes, self.controller, self._of_class)
+        enqueue_on(self._volumes, self.controller, self._list_keys_of_volume)
+        enqueue_on(self._claims, self.controller, self._list_keys_of_claim)
+        enqueue_on(self._classes, self.controller, self._list_keys_of_class)
         self.controller.add_source(self._pods)
 
     async def reconcile(self, subject: BinderKey) -> Done:
         try:
             if subject.is_claim:
-                return Done(summary=await self._settle_claim(subject))
-            return Done(summary=await self._settle_volume(subject))
+                return Done(summary=await self._reconcile_claim(subject))
+            return Done(summary=await self._reconcile_volume(subject))
         except NotFound:
             # Deleted meanwhile: its going is an event of its own.
             return Done()
 
     # ---- claims
 
-    async def _settle_claim(self, subject: BinderKey) -> str:
+    async def _reconcile_claim(self, subject: BinderKey) -> str:
         claim = self._latest_claims.get(subject.name, subject.namespace)
         if claim is None:
             return ""
-        return await self._carry_out(claim, plan_claim(self._view(claim)))
+        return await self._apply_plan(claim, plan_claim(self._build_view(claim)))
 
-    async def _carry_out(self, claim: PersistentVolumeClaim, plan: ClaimPlan) -> str:
+    async def _apply_plan(self, claim: PersistentVolumeClaim, plan: ClaimPlan) -> str:
         match plan:
             case BindClaim(volume=name):
                 volume = self._latest_volumes.get(name)
@@ -127,18 +127,18 @@ class VolumeBinder:
                     self._record(claim, notice)
                 return "" if notice is None else notice.message
 
-    def _view(self, claim: PersistentVolumeClaim) -> ClaimView:
+    def _build_view(self, claim: PersistentVolumeClaim) -> ClaimView:
         named = claim.spec.volume_name
         return ClaimView(
             claim=claim,
             named=self._latest_volumes.get(named) if named else None,
-            volumes=() if named else self._volumes_for(claim),
+            volumes=() if named else self._list_volumes(claim),
             storage_class=self._classes.cache.get(class_name(claim)),
             default_class="" if named else self._default_class(),
             unscheduled_pods=self._list_unscheduled_pods(claim),
         )
 
-    def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
+    def _list_volumes(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         free = self._volumes.cache.list_by_index(_FREE_BY_CLASS, class_name(claim))
         kept = self._volumes.cache.list_by_index(_BY_CLAIM, get_key(claim))
         return tuple(self._latest_volumes.get_newest(volume) for volume in (*free, *kept))
@@ -149,16 +149,16 @@ class VolumeBinder:
             storage_class.metadata for storage_class in self._classes.cache if is_default_class(storage_class.metadata)
         ]
         marked.sort(key=lambda meta: meta.name)
-        youngest = max(marked, key=lambda meta: _age_rank(meta.creation_timestamp), default=None)
+        youngest = max(marked, key=lambda meta: _rank_age(meta.creation_timestamp), default=None)
         return "" if youngest is None else youngest.name
 
     def _list_unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
-        pods = pods_using(self._pods, get_key(claim))
+        pods = list_pods_using(self._pods, get_key(claim))
         return tuple(pod.metadata.name for pod in pods if not pod.spec.node_name)
 
     # ---- volumes
 
-    async def _settle_volume(self, subject: BinderKey) -> str:
+    async def _reconcile_volume(self, subject: BinderKey) -> str:
         volume = self._latest_volumes.get(subject.name)
         if volume is None:
             return ""
@@ -199,11 +199,11 @@ class VolumeBinder:
         self._claims.add_index(_BY_VOLUME, lambda claim: [claim.spec.volume_name] if claim.spec.volume_name else [])
         index_pods_by_claim(self._pods)
 
-    def _everything(self) -> Iterable[BinderKey]:
+    def _list_all_keys(self) -> Iterable[BinderKey]:
         volumes = [BinderKey(*get_key(volume)) for volume in self._volumes.cache]
         return [*volumes, *(BinderKey(*get_key(claim)) for claim in self._claims.cache)]
 
-    def _of_claim(self, change: Change[Any]) -> Iterable[BinderKey]:
+    def _list_keys_of_claim(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The claim, and the volumes that it names or that name it."""
         subjects = {BinderKey(*change.key): None}
         for claim in list_states(change):
@@ -214,7 +214,7 @@ class VolumeBinder:
             subjects[BinderKey(*get_key(volume))] = None
         return subjects
 
-    def _of_volume(self, change: Change[Any]) -> Iterable[BinderKey]:
+    def _list_keys_of_volume(self, change: Change[Any]) -> Iterable[BinderKey]:
         """The volume, the claims on either side of it, and if it is free those that wait for one of its class."""
         subjects = {BinderKey(*change.key): None}
         for volume in list_states(change):
@@ -223,17 +223,17 @@ class VolumeBinder:
         claims = list(self._claims.cache.list_by_index(_BY_VOLUME, change.key.name))
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
             waiting = self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
-            claims += sorted(waiting, key=_age_of)
+            claims += sorted(waiting, key=_get_age_key)
         subjects.update((BinderKey(*get_key(claim)), None) for claim in claims)
         return subjects
 
-    def _of_class(self, change: Change[Any]) -> Iterable[BinderKey]:
+    def _list_keys_of_class(self, change: Change[Any]) -> Iterable[BinderKey]:
         """Claims that wait for the class, or for a default one."""
         waiting = [
             *self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, change.key.name),
             *self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, ""),
         ]
-        return [BinderKey(*get_key(claim)) for claim in sorted(waiting, key=_age_of)]
+        return [BinderKey(*get_key(claim)) for claim in sorted(waiting, key=_get_age_key)]
 
     def _record(self, about: PersistentVolumeClaim | PersistentVolume, notice: ClaimEvent) -> None:
         resource = self._client.calls.get_resource(type(about))
@@ -247,10 +247,10 @@ def _claim_named_by(volume: PersistentVolume) -> list[tuple[str, str]]:
     return [] if reference is None else [(reference.namespace, reference.name)]
 
 
-def _age_of(claim: PersistentVolumeClaim) -> tuple[float, str, str]:
+def _get_age_key(claim: PersistentVolumeClaim) -> tuple[float, str, str]:
     meta = claim.metadata
-    return _age_rank(meta.creation_timestamp), meta.namespace, meta.name
+    return _rank_age(meta.creation_timestamp), meta.namespace, meta.name
 
 
-def _age_rank(created: Any) -> float:
+def _rank_age(created: Any) -> float:
     return 0.0 if created is None else float(created.timestamp())

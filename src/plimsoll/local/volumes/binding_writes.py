@@ -41,9 +41,9 @@ class BindingWrites:
         self._volumes = volumes
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        volume = await self._volume(volume, reserving(volume, claim))
+        volume = await self._patch_volume(volume, build_reservation_patch(volume, claim))
         volume = await self.volume_status(volume, {"phase": "Bound"})
-        claim = await self._claim(claim, accepting(claim, volume))
+        claim = await self._claim(claim, build_acceptance_patch(claim, volume))
         await self.claim_status(claim, _build_bound_status(volume))
 
     async def take_class(self, claim: PersistentVolumeClaim, class_name: str) -> None:
@@ -70,22 +70,22 @@ class BindingWrites:
             status["capacity"] or {},
         ):
             return
-        await self._claim(claim, {"status": _without_dropped(status, now.capacity)}, subresource=_STATUS)
+        await self._claim(claim, {"status": _remove_dropped(status, now.capacity)}, subresource=_STATUS)
 
     async def volume_as_planned(self, volume: PersistentVolume, plan: VolumePlan) -> bool:
         """Whether its phase is another now."""
         before = volume.status.phase
         if plan.unbind:
-            volume = await self._volume(volume, unbinding(volume))
+            volume = await self._patch_volume(volume, build_unbinding_patch(volume))
         volume = await self.volume_status(volume, {"phase": plan.phase, "message": plan.message or None})
         return before != plan.phase
 
     async def volume_status(self, volume: PersistentVolume, status: Mapping[str, Any]) -> PersistentVolume:
         if volume.status.phase == status["phase"] and volume.status.message == (status.get("message") or ""):
             return volume
-        return await self._volume(volume, {"status": dict(status)}, subresource=_STATUS)
+        return await self._patch_volume(volume, {"status": dict(status)}, subresource=_STATUS)
 
-    async def _volume(
+    async def _patch_volume(
         self, volume: PersistentVolume, body: Mapping[str, Any], *, subresource: str = ""
     ) -> PersistentVolume:
         if not body:
@@ -122,7 +122,7 @@ def claim_reference(claim: PersistentVolumeClaim) -> dict[str, str]:
     }
 
 
-def reserving(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[str, Any]:
+def build_reservation_patch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[str, Any]:
     """The patch that makes the volume name the claim; empty if it does."""
     reference = volume.spec.claim_ref
     if reference is not None and reference.uid == claim.metadata.uid:
@@ -133,7 +133,7 @@ def reserving(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[st
     return body
 
 
-def accepting(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, Any]:
+def build_acceptance_patch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, Any]:
     """The patch that makes the claim name the volume, for good; empty if it does."""
     body: dict[str, Any] = {}
     wanted = {} if BIND_COMPLETED in claim.metadata.annotations else {BIND_COMPLETED: YES}
@@ -145,7 +145,7 @@ def accepting(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[st
     return body
 
 
-def unbinding(volume: PersistentVolume) -> dict[str, Any]:
+def build_unbinding_patch(volume: PersistentVolume) -> dict[str, Any]:
     """The patch that frees a volume. What a person wrote stays: it is kept for a claim of that name."""
     if is_chosen_by_binder(volume):
         return {"metadata": {"annotations": {BOUND_BY_CONTROLLER: None}}, "spec": {"claimRef": None}}
@@ -160,7 +160,7 @@ def _build_bound_status(volume: PersistentVolume) -> dict[str, Any]:
     }
 
 
-def _without_dropped(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_dropped(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """A merge patch leaves what it does not name: removed amounts are named as null."""
     body = dict(status)
     if body["capacity"] is not None:

@@ -15,7 +15,7 @@ from plimsoll.kube.controller.enqueue import enqueue_on, list_states
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.recorder import EventType, build_reference
-from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
+from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, list_pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolumeClaim
 from plimsoll.scheduling.storage import is_owned_by_pod
@@ -43,16 +43,16 @@ class EphemeralVolumeController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [get_key(pod) for pod in self._pods.cache if _wants_claims(pod)],
+            all_keys=lambda: [get_key(pod) for pod in self._pods.cache if _needs_claims(pod)],
         )
-        enqueue_on(self._pods, self.controller, _itself_if_it_wants_claims)
-        enqueue_on(self._claims, self.controller, self._pods_of_lost_claim)
+        enqueue_on(self._pods, self.controller, _list_key_if_claims_needed)
+        enqueue_on(self._claims, self.controller, self._list_pods_of_lost_claim)
 
     async def reconcile(self, key: Key) -> Done:
         pod = self._pods.cache.get(key.name, key.namespace)
-        if pod is None or not _wants_claims(pod):
+        if pod is None or not _needs_claims(pod):
             return Done()
-        missing = [name for name in _claims_wanted(pod) if not self._is_there(pod, name)]
+        missing = [name for name in _list_claim_names(pod) if not self._is_there(pod, name)]
         if not missing:
             return Done()
         try:
@@ -84,10 +84,10 @@ class EphemeralVolumeController:
             self._recorder.record(about, EventType.WARNING, reason="EphemeralVolumeCreationFailed", message=why)
         return True
 
-    def _pods_of_lost_claim(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_pods_of_lost_claim(self, change: Change[Any]) -> Iterable[Key]:
         if self._claims.cache.get(change.key.name, change.key.namespace) is not None:
             return ()
-        return [get_key(pod) for pod in pods_using(self._pods, change.key) if _wants_claims(pod)]
+        return [get_key(pod) for pod in list_pods_using(self._pods, change.key) if _needs_claims(pod)]
 
 
 def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -113,14 +113,14 @@ def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
     return bodies
 
 
-def _claims_wanted(pod: Pod) -> list[str]:
+def _list_claim_names(pod: Pod) -> list[str]:
     return [f"{pod.metadata.name}-{volume.name}" for volume in pod.spec.volumes if volume.ephemeral is not None]
 
 
-def _wants_claims(pod: Pod) -> bool:
+def _needs_claims(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
-def _itself_if_it_wants_claims(change: Change[Any]) -> Iterable[Key]:
-    wanting = any(isinstance(wire_object, Pod) and _wants_claims(wire_object) for wire_object in list_states(change))
+def _list_key_if_claims_needed(change: Change[Any]) -> Iterable[Key]:
+    wanting = any(isinstance(wire_object, Pod) and _needs_claims(wire_object) for wire_object in list_states(change))
     return (change.key,) if wanting else ()

@@ -31,7 +31,7 @@ def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> b
     return same and reference.uid in {"", meta.uid}
 
 
-def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+def find_mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
     """Why a volume that the claim asks for by name cannot serve it; empty if it can."""
     if not _is_large_enough(volume, claim):
         return "requested PV is too small"
@@ -44,7 +44,7 @@ def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
     return ""
 
 
-def best_volume(
+def choose_best_volume(
     claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, only_kept: bool = False
 ) -> PersistentVolume | None:
     """The volume to bind; with `only_kept` none but one that was kept for the claim.
@@ -54,7 +54,7 @@ def best_volume(
     usable = [volume for volume in volumes if _could_be_used(volume, claim)]
     kept = [volume for volume in usable if is_reserved_for(volume, claim)]
     if kept or only_kept:
-        return min(kept, key=_by_name, default=None)
+        return min(kept, key=_get_name, default=None)
     try:
         selector = claim_selector(claim)
     except InvalidSelector:
@@ -82,7 +82,7 @@ def _is_free_and_suits(volume: PersistentVolume, claim: PersistentVolumeClaim, s
 
 def _is_large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     try:
-        return capacity_of(volume) >= get_requested_storage(claim)
+        return get_capacity(volume) >= get_requested_storage(claim)
     except InvalidQuantity:
         return False
 
@@ -95,13 +95,13 @@ def _can_be_accessed(volume: PersistentVolume, claim: PersistentVolumeClaim) -> 
     return set(claim.spec.access_modes) <= set(volume.spec.access_modes)
 
 
-def capacity_of(volume: PersistentVolume) -> Quantity:
+def get_capacity(volume: PersistentVolume) -> Quantity:
     return Quantity.parse(volume.spec.capacity.get("storage", 0))
 
 
 def _from_least_to_most(volume: PersistentVolume) -> tuple[int, Quantity, str]:
-    return len(set(volume.spec.access_modes)), capacity_of(volume), volume.metadata.name
+    return len(set(volume.spec.access_modes)), get_capacity(volume), volume.metadata.name
 
 
-def _by_name(volume: PersistentVolume) -> str:
+def _get_name(volume: PersistentVolume) -> str:
     return volume.metadata.name

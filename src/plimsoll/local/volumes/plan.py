@@ -17,7 +17,7 @@ from plimsoll.local.volumes.annotations import (
     PROVISIONED_BY,
     SELECTED_NODE,
 )
-from plimsoll.local.volumes.matching import best_volume, is_reserved_for, mismatch
+from plimsoll.local.volumes.matching import choose_best_volume, find_mismatch, is_reserved_for
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass  # noqa: TC001
 from plimsoll.scheduling.storage import class_name
 
@@ -84,8 +84,8 @@ def plan_claim(view: ClaimView) -> ClaimPlan:
     if claim.metadata.deletion_timestamp is not None:
         return ClaimWaits()
     if claim.spec.volume_name:
-        return _naming_its_volume(claim, view.named)
-    return _looking_for_a_volume(view)
+        return _plan_named_volume(claim, view.named)
+    return _plan_volume_search(view)
 
 
 def _plan_prebound(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
@@ -102,12 +102,12 @@ def _plan_prebound(claim: PersistentVolumeClaim, volume: PersistentVolume | None
     return _mark_lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
 
 
-def _naming_its_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
+def _plan_named_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimPlan:
     if volume is None:
         return ClaimWaits()
     name = volume.metadata.name
     if volume.spec.claim_ref is None:
-        problem = mismatch(volume, claim)
+        problem = find_mismatch(volume, claim)
         return (
             _refuse("VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}') if problem else _to(name)
         )
@@ -116,25 +116,25 @@ def _naming_its_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | 
     return _refuse("FailedBinding", f'volume "{name}" already bound to a different claim.')
 
 
-def _looking_for_a_volume(view: ClaimView) -> ClaimPlan:
+def _plan_volume_search(view: ClaimView) -> ClaimPlan:
     claim = view.claim
     known = view.storage_class
     waits = known is not None and known.volume_binding_mode == _WAITS
-    found = best_volume(claim, view.volumes, only_kept=waits)
+    found = choose_best_volume(claim, view.volumes, only_kept=waits)
     if found is not None:
         return _to(found.metadata.name)
     wanted_class = class_name(claim)
     if claim.spec.storage_class_name is None and not wanted_class and view.default_class:
         return AssignClass(class_name=view.default_class)
     if waits and not claim.metadata.annotations.get(SELECTED_NODE):
-        return ClaimWaits(notice=_awaiting_consumer(view.unscheduled_pods))
+        return ClaimWaits(notice=_build_waiting_event(view.unscheduled_pods))
     if wanted_class:
-        return _provisioning(wanted_class, known)
+        return _plan_provisioning(wanted_class, known)
     why = "no persistent volumes available for this claim and no storage class is set"
     return ClaimWaits(notice=ClaimEvent(type=EventType.NORMAL, reason="FailedBinding", message=why))
 
 
-def _awaiting_consumer(pods: Sequence[str]) -> ClaimEvent:
+def _build_waiting_event(pods: Sequence[str]) -> ClaimEvent:
     if not pods:
         why = "waiting for first consumer to be created before binding"
         return ClaimEvent(type=EventType.NORMAL, reason=_WAITS, message=why)
@@ -143,7 +143,7 @@ def _awaiting_consumer(pods: Sequence[str]) -> ClaimEvent:
     return ClaimEvent(type=EventType.NORMAL, reason="WaitForPodScheduled", message=why)
 
 
-def _provisioning(wanted_class: str, known: StorageClass | None) -> ClaimPlan:
+def _plan_provisioning(wanted_class: str, known: StorageClass | None) -> ClaimPlan:
     if known is None:
         return _refuse("ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted_class}" not found')
     if known.provisioner.startswith(_INTERNAL):

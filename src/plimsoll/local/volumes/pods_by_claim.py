@@ -19,15 +19,15 @@ _BY_CLAIM: Final = "volumes: pods by claim"
 def index_pods_by_claim(pods: Informer[Pod]) -> None:
     """Asked for again, it is there already."""
     with suppress(InvalidInput):
-        pods.add_index(_BY_CLAIM, claims_of)
+        pods.add_index(_BY_CLAIM, list_claims)
 
 
-def claims_of(pod: Pod) -> list[Key]:
+def list_claims(pod: Pod) -> list[Key]:
     """The claims a pod uses, those made for it alone among them."""
     names = claim_names(pod)
     return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(names)] if names else []
 
 
-def pods_using(pods: Informer[Pod], claim: Key) -> list[Pod]:
+def list_pods_using(pods: Informer[Pod], claim: Key) -> list[Pod]:
     """In the order of their names."""
     return sorted(pods.cache.list_by_index(_BY_CLAIM, claim), key=lambda pod: pod.metadata.name)

@@ -14,7 +14,7 @@ from plimsoll.kube.controller.finalizers import Finalizer
 from plimsoll.kube.informer.events import Added, Key, get_key
 from plimsoll.kube.requests.options import Selection
 from plimsoll.local.volumes.annotations import CLAIM_PROTECTION, VOLUME_PROTECTION
-from plimsoll.local.volumes.pods_by_claim import claims_of, index_pods_by_claim, pods_using
+from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, list_claims, list_pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -45,7 +45,7 @@ class ClaimProtectionController:
             all_keys=lambda: [get_key(claim) for claim in self._claims.cache],
         )
         enqueue_on(self._claims, self.controller, get_own_key)
-        enqueue_on(self._pods, self.controller, self._let_go_of)
+        enqueue_on(self._pods, self.controller, self._list_released_claims)
 
     async def reconcile(self, key: Key) -> Done:
         claim = self._claims.cache.get(key.name, key.namespace)
@@ -56,25 +56,25 @@ class ClaimProtectionController:
             return Done()
         if not self._finalizer.is_set(claim.metadata):
             return Done()
-        user = next((pod for pod in pods_using(self._pods, key) if pod.spec.node_name), None)
+        user = next((pod for pod in list_pods_using(self._pods, key) if pod.spec.node_name), None)
         if user is not None:
             return Done(summary=f"kept: pod {user.metadata.name} uses it")
-        if pod := await self._user_on_server(key):
+        if pod := await self._find_user_on_server(key):
             return Done(summary=f"kept: pod {pod} uses it")
         await self._finalizer.remove(PersistentVolumeClaim, claim.metadata)
         return Done(summary="let go")
 
-    async def _user_on_server(self, key: Key) -> str:
+    async def _find_user_on_server(self, key: Key) -> str:
         """Data may be lost for good: a cache that may lag must not decide that it is unused."""
         listed = await self._client.list(Pod, Selection(namespace=key.namespace))
-        users = (pod for pod in listed.items if key in claims_of(pod) and pod.spec.node_name)
+        users = (pod for pod in listed.items if key in list_claims(pod) and pod.spec.node_name)
         return next((pod.metadata.name for pod in users), "")
 
-    def _let_go_of(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_released_claims(self, change: Change[Any]) -> Iterable[Key]:
         """Claims of pods that went, or might have."""
         if isinstance(change, Added):
             return ()
-        keys = [key for pod in list_states(change) if isinstance(pod, Pod) for key in claims_of(pod)]
+        keys = [key for pod in list_states(change) if isinstance(pod, Pod) for key in list_claims(pod)]
         return [key for key in dict.fromkeys(keys) if self._is_leaving(key)]
 
     def _is_leaving(self, key: Key) -> bool:

@@ -20,13 +20,13 @@ from plimsoll.local.volumes.provisioning import (
     SIMULATED,
     ZONE,
     VolumeLocation,
-    location_by_class,
-    location_near,
+    build_volume_body,
+    build_volume_name,
+    choose_location_by_class,
+    find_location_near,
+    list_zones,
     needs_deletion,
     needs_provisioning,
-    volume_body,
-    volume_name,
-    zones_of,
 )
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -64,7 +64,7 @@ class Provisioner:
             all_keys=lambda: [get_key(item) for cache in (self._volumes.cache, self._claims.cache) for item in cache],
         )
         enqueue_on(self._claims, self.controller, get_own_key)
-        enqueue_on(self._volumes, self.controller, self._of_volume)
+        enqueue_on(self._volumes, self.controller, self._list_keys_of_volume)
         self.controller.add_source(self._classes)
         self.controller.add_source(self._nodes)
         self._made: dict[str, PersistentVolume] = {}
@@ -72,7 +72,7 @@ class Provisioner:
     async def reconcile(self, key: Key) -> Done:
         if key.namespace:
             return await self._provide(key)
-        return await self._dispose(key)
+        return await self._delete_volume(key)
 
     async def _provide(self, key: Key) -> Done:
         claim = self._claims.cache.get(key.name, key.namespace)
@@ -81,7 +81,7 @@ class Provisioner:
         storage_class = self._classes.cache.get(class_name(claim))
         if storage_class is None or not needs_provisioning(claim, storage_class):
             return Done()
-        name = volume_name(claim)
+        name = build_volume_name(claim)
         if name in self._made or self._volumes.cache.get(name) is not None:
             return Done()
         where = self._place(claim, storage_class)
@@ -89,7 +89,7 @@ class Provisioner:
             return await self._give_back(claim)
         self._record(claim, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"')
         try:
-            made = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
+            made = await self._client.create(PersistentVolume, build_volume_body(claim, storage_class, where))
         except AlreadyExists:
             return Done(summary=f"{name} is there already")
         if self._volumes.cache.get(name) is None:
@@ -103,16 +103,16 @@ class Provisioner:
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen:
             node = self._nodes.cache.get(chosen)
-            return None if node is None else location_near(node)
+            return None if node is None else find_location_near(node)
         zones = {node.metadata.labels.get(ZONE, "") for node in self._nodes.cache}
-        return location_by_class(storage_class, node_zones=zones, volumes_in=self._volumes_by_zone())
+        return choose_location_by_class(storage_class, node_zones=zones, volumes_in=self._count_volumes_by_zone())
 
-    def _volumes_by_zone(self) -> Counter[str]:
+    def _count_volumes_by_zone(self) -> Counter[str]:
         """What the cache shows, and what it does not show yet."""
         shown = {
             volume.metadata.name: volume for volume in self._volumes.cache.list_by_index(_BY_PROVISIONER, SIMULATED)
         }
-        return Counter(zone for volume in {**self._made, **shown}.values() for zone in zones_of(volume))
+        return Counter(zone for volume in {**self._made, **shown}.values() for zone in list_zones(volume))
 
     async def _give_back(self, claim: PersistentVolumeClaim) -> Done:
         """The scheduler is to choose again."""
@@ -127,7 +127,7 @@ class Provisioner:
             return Done()
         return Done(summary=why)
 
-    async def _dispose(self, key: Key) -> Done:
+    async def _delete_volume(self, key: Key) -> Done:
         volume = self._volumes.cache.get(key.name)
         if volume is None or not needs_deletion(volume):
             return Done()
@@ -137,7 +137,7 @@ class Provisioner:
             return Done()
         return Done(summary="deleted: released by its claim")
 
-    def _of_volume(self, change: Change[Any]) -> Iterable[Key]:
+    def _list_keys_of_volume(self, change: Change[Any]) -> Iterable[Key]:
         self._made.pop(change.key.name, None)
         return (change.key,)
 

@@ -41,7 +41,7 @@ class VolumeLocation(Value, frozen=True):
         return cls(labels=((ZONE, (zone,)),)) if zone else cls()
 
 
-def volume_name(claim: PersistentVolumeClaim) -> str:
+def build_volume_name(claim: PersistentVolumeClaim) -> str:
     """Follows from the claim: made twice, it is there once."""
     return f"pvc-{claim.metadata.uid}"
 
@@ -65,11 +65,11 @@ def needs_deletion(volume: PersistentVolume) -> bool:
     )
 
 
-def location_near(node: Node) -> VolumeLocation:
+def find_location_near(node: Node) -> VolumeLocation:
     return VolumeLocation.in_zone(node.metadata.labels.get(ZONE, ""))
 
 
-def location_by_class(
+def choose_location_by_class(
     storage_class: StorageClass, *, node_zones: Iterable[str], volumes_in: Mapping[str, int]
 ) -> VolumeLocation:
     """The location for a claim without a node; topology terms of the class other than zones are kept."""
@@ -91,8 +91,8 @@ def _list_allowed_zones(storage_class: StorageClass) -> list[str]:
     return [zone for requirement in expressions if requirement.key == ZONE for zone in requirement.values]
 
 
-def zones_of(volume: PersistentVolume) -> Sequence[str]:
-    """The zones a volume is tied to, as `volume_body` writes them."""
+def list_zones(volume: PersistentVolume) -> Sequence[str]:
+    """The zones a volume is tied to, as `build_volume_body` writes them."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return ()
@@ -102,8 +102,10 @@ def zones_of(volume: PersistentVolume) -> Sequence[str]:
     return [zone for requirement in expressions if requirement.key == ZONE for zone in requirement.values]
 
 
-def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where: VolumeLocation) -> dict[str, Any]:
-    name = volume_name(claim)
+def build_volume_body(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, where: VolumeLocation
+) -> dict[str, Any]:
+    name = build_volume_name(claim)
     spec: dict[str, Any] = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", 0)},
         "csi": {"driver": DRIVER, "volumeHandle": name, "fsType": "ext4"},

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
 
 
-def volume_services(components: Components) -> list[Service]:
+def build_volume_services(components: Components) -> list[Service]:
     parts = (
         VolumeBinder(components.component(binder.NAME)),
         ClaimProtectionController(components.component(protection.CLAIMS_NAME)),

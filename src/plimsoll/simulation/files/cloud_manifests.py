@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.node_manifest import build_node_manifest
 from plimsoll.local.cloud.machines.templates import InvalidTemplate, build_template
 from plimsoll.objects.api.simulated_cloud import (
     CLOUD_GROUP,
@@ -76,7 +76,7 @@ def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
             name = f"{entry.id}-{number}"
             zone = shape.zones[number % len(shape.zones)]
             provider_id = f"plimsoll://{spec.region}/{zone}/{name}"
-            yield node_manifest(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
+            yield build_node_manifest(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
 
 
 def label_nodes(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.local.cloud.machines.node_manifest import node_manifest
+from plimsoll.local.cloud.machines.node_manifest import build_node_manifest
 from plimsoll.local.cloud.machines.templates import ZONE, InvalidTemplate, MachineTemplate, build_template
 from plimsoll.nodes.model.node_labels import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
@@ -60,7 +60,7 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
             raise _build_unknown_error(group, index, shape, types)
         # Beside nodes that have zones of their own, none is made up for a group without one.
         known = shape.zones[0] if len(shape.zones) == 1 and zones_are_given else ""
-        body = node_manifest(
+        body = build_node_manifest(
             shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start
         )
         real = find_node_template(nodes_of.get(shape.group, ()), on, now=scenario.start)

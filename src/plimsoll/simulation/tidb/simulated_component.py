@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread
+from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread_work
 from plimsoll.simulation.tidb.simulated_sets import Delays, SetTemplate, SimulatedSet
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_types import (
@@ -110,7 +110,7 @@ class SimulatedComponent:
         """The load of every working instance."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
         working = [(owner.form, instance) for owner in self._list_sets() for instance in owner.ready(now_s)]
-        asked = spread(
+        asked = spread_work(
             work,
             base=[form.cores for form, _ in working if form.is_base],
             groups=[form.cores for form, _ in working if not form.is_base],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.local.scheduler.cache import SchedulerCache
 from plimsoll.local.scheduler.equivalence import PodClasses
 from plimsoll.local.scheduler.schedule_one import ScheduleResult, schedule_pod
-from plimsoll.local.scheduler.scoring.preferences import best_node, spreads_by_default
+from plimsoll.local.scheduler.scoring.preferences import choose_best_node, is_spread_by_default
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.scheduling.cluster_view import pod_key
 from tests.scheduling.builders import HOSTNAME, node, pod
@@ -52,7 +52,7 @@ class Cluster:
         """By classes that remember nothing."""
         view = self.cache.view
         fitting = PodClasses().of(pod).evaluate_fitting(view.nodes.values())
-        return best_node(pod, fitting, view) if fitting else ""
+        return choose_best_node(pod, fitting, view) if fitting else ""
 
     def place(self, pod: Pod) -> None:
         expected = self.long_way(pod)
@@ -97,7 +97,7 @@ def test_nodes_that_share_a_host_share_their_siblings():
     for name, host in (("a1", "host-a"), ("a2", "host-a"), ("b", "host-b")):
         cluster.cache.put_node(node(name, labels={HOSTNAME: host}))
     one = replica(0, "a", owned=True, cpu="100m")
-    assert spreads_by_default(one)
+    assert is_spread_by_default(one)
 
     cluster.place(one)
     cluster.place(replica(1, "a", owned=True, cpu="100m"))

@@ -6,36 +6,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.tidb.load.spreading import HotLoad, spread
+from plimsoll.local.tidb.load.spreading import HotLoad, spread_work
 
 
 def test_without_hot_instances_everybody_is_equally_busy() -> None:
-    assert spread(6, base=[4, 4], groups=[2, 2]) == [2, 2, 1, 1]
+    assert spread_work(6, base=[4, 4], groups=[2, 2]) == [2, 2, 1, 1]
 
 
 def test_hot_work_stays_where_it_is_if_there_is_no_group() -> None:
-    assert spread(6, base=[4, 4, 4], groups=[], heat=HotLoad(instances=1, share=0.5)) == [3, 1.5, 1.5]
+    assert spread_work(6, base=[4, 4, 4], groups=[], heat=HotLoad(instances=1, share=0.5)) == [3, 1.5, 1.5]
 
 
 def test_a_group_takes_what_hot_instances_have_above_the_target() -> None:
-    assert spread(6, base=[4, 4, 4], groups=[4], heat=HotLoad(instances=1, share=0.5, target=0.5)) == [2, 1.5, 1.5, 1]
+    assert spread_work(6, base=[4, 4, 4], groups=[4], heat=HotLoad(instances=1, share=0.5, target=0.5)) == [
+        2,
+        1.5,
+        1.5,
+        1,
+    ]
 
 
 def test_hot_instances_below_the_target_give_nothing_away() -> None:
-    assert spread(2, base=[4, 4], groups=[4], heat=HotLoad(instances=1, share=0.5, target=0.5)) == [1, 1, 0]
+    assert spread_work(2, base=[4, 4], groups=[4], heat=HotLoad(instances=1, share=0.5, target=0.5)) == [1, 1, 0]
 
 
 def test_a_group_too_small_is_as_busy_as_those_it_relieves() -> None:
-    asked = spread(6, base=[4, 4], groups=[1], heat=HotLoad(instances=1, share=1, target=0.5))
+    asked = spread_work(6, base=[4, 4], groups=[1], heat=HotLoad(instances=1, share=1, target=0.5))
     assert asked == pytest.approx([4.8, 0, 1.2])
 
 
 def test_if_all_are_hot_all_work_is() -> None:
-    assert spread(6, base=[4, 4], groups=[4], heat=HotLoad(instances=5, share=0.1, target=0.5)) == [2, 2, 2]
+    assert spread_work(6, base=[4, 4], groups=[4], heat=HotLoad(instances=5, share=0.1, target=0.5)) == [2, 2, 2]
 
 
 def test_nobody_works_where_nobody_is() -> None:
-    assert spread(6, base=[], groups=[]) == []
+    assert spread_work(6, base=[], groups=[]) == []
 
 
 CORES = st.lists(st.sampled_from([1.0, 2.0, 4.0, 16.0]), max_size=6)
@@ -49,7 +54,7 @@ CORES = st.lists(st.sampled_from([1.0, 2.0, 4.0, 16.0]), max_size=6)
 )
 @settings(max_examples=200, deadline=None)
 def test_no_work_is_lost_or_made(work: float, base: list[float], groups: list[float], heat: HotLoad) -> None:
-    asked = spread(work, base=base, groups=groups, heat=heat)
+    asked = spread_work(work, base=base, groups=groups, heat=heat)
     assert len(asked) == len(base) + len(groups)
     assert min(asked) >= -1e-9
     assert sum(asked) == pytest.approx(work)

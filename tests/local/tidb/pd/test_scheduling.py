@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.local.tidb.pd.scheduling import advance, seconds_to_settle
+from plimsoll.local.tidb.pd.scheduling import advance, compute_seconds_to_settle
 from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, PdState, StoreState
 from plimsoll.runtime.virtual_run import DEFAULT_START as START
 
@@ -75,10 +75,10 @@ def test_how_often_one_looks_does_not_matter(state: PdState, gaps: list[float]) 
 @settings(max_examples=40, deadline=None)
 @given(state=_clusters)
 def test_a_cluster_comes_to_rest_when_it_says(state: PdState) -> None:
-    rest = START + timedelta(seconds=seconds_to_settle(state, now=START))
+    rest = START + timedelta(seconds=compute_seconds_to_settle(state, now=START))
     settled = advance(state, now=rest)
 
-    assert seconds_to_settle(settled, now=rest) == 0
+    assert compute_seconds_to_settle(settled, now=rest) == 0
     assert advance(settled, now=rest + timedelta(days=1)).stores == settled.stores
 
 

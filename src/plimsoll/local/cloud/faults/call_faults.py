@@ -29,7 +29,7 @@ def overtaken(what: str) -> CloudFailed:
     return CloudFailed(f"{what} is changed by others all the time")
 
 
-def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
+def find_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
     struck = {struck_fault.name: struck_fault.times for struck_fault in cloud.status.faults}
     for fault in cloud.spec.faults:
         if (
@@ -50,7 +50,7 @@ async def trigger_fault(client: Client, call: str, group: str, *, now: datetime)
             cloud = await client.get(Cloud, THE_CLOUD)
         except NotFound:
             return None
-        fault = matching_fault(cloud, call, group, now=now)
+        fault = find_fault(cloud, call, group, now=now)
         if fault is not None and fault.times is not None:
             await _count(client, cloud, fault)
         return fault
@@ -71,7 +71,7 @@ async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:
     await client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
 
 
-def fault_message(fault: CallFault, call: str) -> str:
+def format_fault(fault: CallFault, call: str) -> str:
     """What the caller hears."""
     if fault.message:
         return fault.message

@@ -39,7 +39,7 @@ class FaultInjector:
         present = await self._count_wanted(machine_type, zone) if left else 0
         name = f"{machine_type}/{zone}" if zone else machine_type
         stock = Stock(name=name, machine_type=machine_type, zone=zone, machines=present + left, until=until)
-        await self._change(lambda cloud: {"stock": _replace_by_name(cloud.spec.stock, _body(stock))})
+        await self._change(lambda cloud: {"stock": _replace_by_name(cloud.spec.stock, _encode(stock))})
 
     async def fail_increase(self, group: str, message: str, *, until: datetime | None = None) -> None:
         """Growing this group fails, until then or for ever."""
@@ -52,7 +52,7 @@ class FaultInjector:
 
     async def add_fault(self, fault: CallFault) -> None:
         """One of the same name is replaced. A fault that took effect needs a new name to take effect again."""
-        await self._change(lambda cloud: {"faults": _replace_by_name(cloud.spec.faults, _body(fault))})
+        await self._change(lambda cloud: {"faults": _replace_by_name(cloud.spec.faults, _encode(fault))})
 
     async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:
         limits = {"min": min_size, "max": max_size}
@@ -89,7 +89,7 @@ class FaultInjector:
 
 def _replace_by_name(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
     """The list with `new` in the place of the one of its name, or at its end."""
-    bodies = [_body(item) for item in old]
+    bodies = [_encode(item) for item in old]
     names = [body["name"] for body in bodies]
     if new["name"] in names:
         bodies[names.index(new["name"])] = new
@@ -98,7 +98,7 @@ def _replace_by_name(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[s
     return bodies
 
 
-def _body(stock: Stock | CallFault) -> dict[str, Any]:
+def _encode(stock: Stock | CallFault) -> dict[str, Any]:
     """With what a Wire leaves out because it is the default, and the schema asks for."""
     body: dict[str, Any] = msgspec.to_builtins(stock)
     if isinstance(stock, Stock):

@@ -29,7 +29,7 @@ _PRESSURES: Final = (
 )
 
 
-def node_manifest(
+def build_node_manifest(
     template: MachineTemplate, name: str, *, zone: str, provider_id: str, ready: bool, now: datetime
 ) -> dict[str, Any]:
     taints = [msgspec.to_builtins(taint) for taint in template.taints]
@@ -42,7 +42,7 @@ def node_manifest(
         "status": {
             "capacity": _as_text(template.capacity),
             "allocatable": _as_text(template.allocatable),
-            "conditions": _conditions(ready=ready, now=format_time(now)),
+            "conditions": _build_conditions(ready=ready, now=format_time(now)),
         },
     }
 
@@ -51,7 +51,7 @@ def _as_text(amounts: dict[str, Any]) -> dict[str, str]:
     return {resource: str(amount) for resource, amount in amounts.items()}
 
 
-def _conditions(*, ready: bool, now: str) -> list[dict[str, str]]:
+def _build_conditions(*, ready: bool, now: str) -> list[dict[str, str]]:
     times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
     pressures = [
         {"type": kind, "status": "False", **times, "reason": reason, "message": message}

@@ -68,7 +68,7 @@ def build_template(
     if spec.machine_type and spec.machine_type not in types:
         return InvalidTemplate(problem=f"machine type {spec.machine_type!r} is not sold here")
     sold = types.get(spec.machine_type) or MachineType(zones=cloud.zones)
-    capacity = (_capacity(sold) if spec.machine_type else {}) | spec.template.capacity
+    capacity = (_compute_capacity(sold) if spec.machine_type else {}) | spec.template.capacity
     if not capacity:
         return InvalidTemplate(problem="neither machineType nor template.capacity says what the machines are")
     sold_in = tuple(zone for zone in cloud.zones if not sold.zones or zone in sold.zones)
@@ -78,7 +78,7 @@ def build_template(
         family=sold.family,
         capacity=capacity,
         allocatable=capacity | sold.allocatable | spec.template.allocatable,
-        labels=_labels(group, cloud, sold),
+        labels=_build_labels(group, cloud, sold),
         taints=spec.template.taints,
         price=sold.price if spec.price is None else spec.price,
         currency=spec.currency or sold.currency or _DEFAULT_CURRENCY,
@@ -88,11 +88,11 @@ def build_template(
     )
 
 
-def _capacity(sold: MachineType) -> ResourceList:
+def _compute_capacity(sold: MachineType) -> ResourceList:
     return {"cpu": sold.cpu, "memory": sold.memory, "pods": sold.pods, **sold.gpu}
 
 
-def _labels(group: NodeGroup, cloud: CloudSpec, sold: MachineType) -> dict[str, str]:
+def _build_labels(group: NodeGroup, cloud: CloudSpec, sold: MachineType) -> dict[str, str]:
     """Without those that differ from node to node. The group's own words go before its type's."""
     instance_type = {INSTANCE_TYPE: sold.name} if sold.name else {}
     return {

@@ -95,7 +95,7 @@ class SchedulingQueue:
         queued = self._queued.get(key)
         if queued is None:
             self._queued[key] = queued = QueuedPodInfo(pod, now_s)
-            self._activate(queued)
+            self._move_to_active(queued)
             return
         queued.pod = pod
         match queued.place:
@@ -105,7 +105,7 @@ class SchedulingQueue:
             case _Place.IN_HAND:
                 queued.is_dirty = True
             case _Place.ACTIVE:
-                self._activate(queued)  # its priority may have changed
+                self._move_to_active(queued)  # its priority may have changed
             case _:
                 pass
 
@@ -145,11 +145,11 @@ class SchedulingQueue:
 
     def add_unschedulable(self, queued: QueuedPodInfo, refused_by: frozenset[str], now_s: float) -> None:
         """No node took it. It waits for something that may help, or for less if that has happened meanwhile."""
-        if not self._gave_back(queued, now_s):
+        if not self._record_failure(queued, now_s):
             return
         queued.refused_by = refused_by
         missed, queued.missed = queued.missed, []
-        if queued.is_dirty or any(_helps(queued, event, helps) for event, helps in missed):
+        if queued.is_dirty or any(_is_helped_by(queued, event, helps) for event, helps in missed):
             queued.is_dirty = False
             self._wait(queued, _Place.BACKING_OFF)
         else:
@@ -158,14 +158,14 @@ class SchedulingQueue:
 
     def add_after_error(self, queued: QueuedPodInfo, now_s: float) -> None:
         """After an internal error the pod is tried again when its back-off ends, no sooner."""
-        if self._gave_back(queued, now_s):
+        if self._record_failure(queued, now_s):
             queued.missed, queued.is_dirty = [], False
             self._wait(queued, _Place.IN_ERROR)
 
     def requeue_in_flight(self) -> None:
         """Return all in-flight pods to the queue, after the scheduling task ended."""
         for queued in (*self._in_hand.values(),):
-            self._activate(queued)
+            self._move_to_active(queued)
         self._in_hand.clear()
 
     # ---- what brings pods back
@@ -174,7 +174,7 @@ class SchedulingQueue:
         """Move the pods that may profit; gives how many."""
         for queued in self._in_hand.values():
             queued.missed.append((event, helps))
-        moved = [key for key, queued in self._unschedulable.items() if _helps(queued, event, helps)]
+        moved = [key for key, queued in self._unschedulable.items() if _is_helped_by(queued, event, helps)]
         for key in moved:
             self._wait_or_activate(self._unschedulable.pop(key), now_s)
         return len(moved)
@@ -184,13 +184,13 @@ class SchedulingQueue:
         while self._waiting and self._waiting[0][0] <= now_s:
             _, _, number, queued = heapq.heappop(self._waiting)
             if self._is_current(queued, number):
-                self._activate(queued)
+                self._move_to_active(queued)
         # The same sum as in `next_flush_s`: rounded otherwise, a flush at that time would find nothing to do, for ever.
         after_s = self._settings.flush_after_s
         while (
             first := next(iter(self._unschedulable.values()), None)
         ) is not None and first.failed_s + after_s <= now_s:
-            self._activate(self._unschedulable.pop(pod_key(first.pod)))
+            self._move_to_active(self._unschedulable.pop(pod_key(first.pod)))
 
     def next_flush_s(self) -> float | None:
         """When `flush` has something to do; None: never, as things are."""
@@ -213,7 +213,7 @@ class SchedulingQueue:
         self._in_hand[pod_key(queued.pod)] = queued
         return queued
 
-    def _gave_back(self, queued: QueuedPodInfo, now_s: float) -> bool:
+    def _record_failure(self, queued: QueuedPodInfo, now_s: float) -> bool:
         key = pod_key(queued.pod)
         if self._queued.get(key) is not queued:
             return False
@@ -222,20 +222,20 @@ class SchedulingQueue:
         queued.failed_s = queued.queued_s = now_s
         return True
 
-    def _activate(self, queued: QueuedPodInfo) -> None:
-        heapq.heappush(self._active, (queued.order, self._number_entry(queued, _Place.ACTIVE), queued))
+    def _move_to_active(self, queued: QueuedPodInfo) -> None:
+        heapq.heappush(self._active, (queued.order, self._assign_number(queued, _Place.ACTIVE), queued))
 
     def _wait_or_activate(self, queued: QueuedPodInfo, now_s: float) -> None:
         if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
-            self._activate(queued)
+            self._move_to_active(queued)
         else:
             self._wait(queued, _Place.BACKING_OFF)
 
     def _wait(self, queued: QueuedPodInfo, place: _Place) -> None:
         until_s = queued.failed_s + self.backoff_s(queued.failures)
-        heapq.heappush(self._waiting, (until_s, queued.order, self._number_entry(queued, place), queued))
+        heapq.heappush(self._waiting, (until_s, queued.order, self._assign_number(queued, place), queued))
 
-    def _number_entry(self, queued: QueuedPodInfo, place: _Place) -> int:
+    def _assign_number(self, queued: QueuedPodInfo, place: _Place) -> int:
         self._number += 1
         queued.place, queued.entry = place, self._number
         return self._number
@@ -261,5 +261,5 @@ class SchedulingQueue:
         return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued
 
 
-def _helps(queued: QueuedPodInfo, event: ClusterEvent, helps: Helps) -> bool:
+def _is_helped_by(queued: QueuedPodInfo, event: ClusterEvent, helps: Helps) -> bool:
     return may_help(event, queued.refused_by) or (is_about_a_node(event) and helps(queued.pod))

@@ -29,18 +29,18 @@ _WEIGHT: Final = 2
 _SOFT: Final = "ScheduleAnyway"
 
 
-def best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> str:
+def choose_best_node(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> str:
     """The node with the highest score; among equals the first by name."""
     scores = [judgement.score for judgement in fitting]
-    _add(scores, _spread_scores(pod, fitting, view))
+    _add(scores, _compute_spread_scores(pod, fitting, view))
     terms = _list_preferred_terms(pod)
     if terms:
-        _add(scores, _pod_affinity_scores(terms, fitting, view))
+        _add(scores, _compute_pod_affinity_scores(terms, fitting, view))
     highest = max(scores)
     return min(judgement.place.name for judgement, score in zip(fitting, scores, strict=True) if score == highest)
 
 
-def spreads_by_default(pod: Pod) -> bool:
+def is_spread_by_default(pod: Pod) -> bool:
     """Whether kube-scheduler's default constraints spread the pod."""
     return not pod.spec.topology_spread_constraints and any(owner.controller for owner in pod.metadata.owner_references)
 
@@ -53,7 +53,7 @@ def has_pod_preferences(pod: Pod) -> bool:
     )
 
 
-def spread_score(crowding: int, most: int) -> int:
+def compute_spread_score(crowding: int, most: int) -> int:
     """What a node's crowding adds to its score, where the most crowded one has `most`."""
     return _WEIGHT * ((most - crowding) * BEST // most) if most else 0
 
@@ -66,7 +66,7 @@ def _add(scores: list[int], more: Sequence[int]) -> None:
 # ---- spreading
 
 
-def _spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> Sequence[int]:
+def _compute_spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterView) -> Sequence[int]:
     constraints = [
         spread_constraint
         for spread_constraint in pod.spec.topology_spread_constraints
@@ -79,19 +79,19 @@ def _spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: ClusterVie
         except InvalidSelector:
             continue
         selector = with_label_keys(selector, pod.metadata.labels, match=constraint.match_label_keys)
-        counts = _matching(selector, pod.metadata.namespace, constraint.topology_key, view)
-        _crowd(crowding, fitting, constraint.topology_key, counts)
-    if spreads_by_default(pod):
+        counts = _count_matching(selector, pod.metadata.namespace, constraint.topology_key, view)
+        _add_crowding(crowding, fitting, constraint.topology_key, counts)
+    if is_spread_by_default(pod):
         for key in (HOSTNAME, ZONE):
             siblings: Counter[str | None] = Counter()
             for judged in fitting:
                 siblings[judged.place.labels.get(key)] += judged.siblings
-            _crowd(crowding, fitting, key, siblings)
+            _add_crowding(crowding, fitting, key, siblings)
     most = max(crowding, default=0)
-    return [spread_score(item, most) for item in crowding]
+    return [compute_spread_score(item, most) for item in crowding]
 
 
-def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterView) -> Counter[str]:
+def _count_matching(selector: LabelSelector, namespace: str, key: str, view: ClusterView) -> Counter[str]:
     counts: Counter[str] = Counter()
     for place in view.nodes.values():
         if key in place.labels:
@@ -102,7 +102,7 @@ def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterVi
     return counts
 
 
-def _crowd(crowding: list[int], fitting: Sequence[NodeEvaluation], key: str, counts: Mapping[Any, int]) -> None:
+def _add_crowding(crowding: list[int], fitting: Sequence[NodeEvaluation], key: str, counts: Mapping[Any, int]) -> None:
     """A node without the key is the last choice."""
     most = max(counts.values(), default=0) + 1
     for index, judgement in enumerate(fitting):
@@ -138,7 +138,7 @@ def _list_preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
     return terms
 
 
-def _pod_affinity_scores(
+def _compute_pod_affinity_scores(
     terms: Iterable[tuple[int, AffinityTerm]], fitting: Sequence[NodeEvaluation], view: ClusterView
 ) -> Sequence[int]:
     liking = [0] * len(fitting)

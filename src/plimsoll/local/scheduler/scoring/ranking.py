@@ -13,7 +13,7 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.scheduler.scoring.preferences import HOSTNAME, ZONE, spread_score
+from plimsoll.local.scheduler.scoring.preferences import HOSTNAME, ZONE, compute_spread_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +59,10 @@ class Ranking:
             # Most changes of a node are pods of other classes: then it is at most better or worse than it was.
             self._fitting[name] = judged
             if before.score != judged.score:
-                self._push(_tier(judged), judged)
+                self._push(_get_tier(judged), judged)
             return
         self.drop(name)
-        tier, host = _tier(judged), place.labels.get(HOSTNAME)
+        tier, host = _get_tier(judged), place.labels.get(HOSTNAME)
         self._sizes[tier] += 1
         self._siblings[tier[0]] += judged.siblings
         self._hosts[host] += 1
@@ -82,7 +82,7 @@ class Ranking:
         before = self._fitting.pop(name, None)
         if before is None:
             return
-        tier = _tier(before)
+        tier = _get_tier(before)
         self._sizes[tier] -= 1
         self._siblings[tier[0]] -= before.siblings
         host = before.place.labels.get(HOSTNAME)
@@ -98,18 +98,18 @@ class Ranking:
 
         `spreads`: pods of the class are spread over nodes, as those of a controller are.
         """
-        crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
+        crowding = {tier: self._compute_crowding(tier) if spreads else 0 for tier in self._sizes}
         most = max(crowding.values())
-        tops = ((judgement, spread_score(crowding[tier], most)) for tier, judgement in self._tops())
+        tops = ((judgement, compute_spread_score(crowding[tier], most)) for tier, judgement in self._iterate_tops())
         return min((-judgement.score - spread, judgement.place.name) for judgement, spread in tops)[1]
 
-    def _crowding(self, tier: Tier) -> int:
+    def _compute_crowding(self, tier: Tier) -> int:
         """A node without a zone is the last choice."""
         zone, siblings = tier
         in_zone = max(self._siblings.values()) + 1 if zone is None else self._siblings[zone]
         return siblings + in_zone
 
-    def _tops(self) -> Iterator[tuple[Tier, NodeEvaluation]]:
+    def _iterate_tops(self) -> Iterator[tuple[Tier, NodeEvaluation]]:
         for tier, heap in self._heaps.items():
             while not self._is_current(tier, heap[0]):
                 heapq.heappop(heap)
@@ -117,8 +117,8 @@ class Ranking:
 
     def _is_current(self, tier: Tier, entry: _Entry) -> bool:
         known = self._fitting.get(entry[1])
-        return known is not None and known.score == -entry[0] and _tier(known) == tier
+        return known is not None and known.score == -entry[0] and _get_tier(known) == tier
 
 
-def _tier(judged: NodeEvaluation) -> Tier:
+def _get_tier(judged: NodeEvaluation) -> Tier:
     return judged.place.labels.get(ZONE), judged.siblings

@@ -94,13 +94,13 @@ class NodeScores:
     def of(self, load: NodeLoad) -> int:
         place = load.place
         return (
-            self._least_allocated(load)
+            self._score_least_allocated(load)
             + self._score_balance(place)
             + _TAINTS_WEIGHT * self._score_taints(place)
-            + _AFFINITY_WEIGHT * self._affine(place)
+            + _AFFINITY_WEIGHT * self._score_affinity(place)
         )
 
-    def _least_allocated(self, load: NodeLoad) -> int:
+    def _score_least_allocated(self, load: NodeLoad) -> int:
         scores = []
         for name, taken in self._taken.items():
             offered = load.place.allocatable[name]
@@ -130,7 +130,7 @@ class NodeScores:
         )
         return BEST // (1 + disliked)
 
-    def _affine(self, place: NodeState) -> int:
+    def _score_affinity(self, place: NodeState) -> int:
         if not self._reachable:
             return 0
         reached = sum(weight for weight, nodes in self._preferred if nodes.matches(place.labels, name=place.name))

@@ -21,7 +21,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
-def unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
+def find_unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
     """Claims still to be bound before the pod can go there, with the volume each gets; empty: to be provisioned."""
     if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
         return {}
@@ -38,7 +38,7 @@ class ClaimWrites:
     async def select_node(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
         """False if claim or volume are not as they were: the pod has to be looked at again."""
         try:
-            await self._tell(claim, node, volume)
+            await self._record_event(claim, node, volume)
         except Conflict:
             # Others write into claims too, and an earlier attempt may have written this already.
             return await self._retry(claim, node, volume)
@@ -46,7 +46,7 @@ class ClaimWrites:
             return False
         return True
 
-    async def _tell(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> None:
+    async def _record_event(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> None:
         if volume is None:
             await self._annotate(claim, node)
         else:
@@ -61,7 +61,7 @@ class ClaimWrites:
                 return False
             if volume is not None:
                 volume = await self._client.get(PersistentVolume, volume.metadata.name)
-            await self._tell(current, node, volume)
+            await self._record_event(current, node, volume)
         except (NotFound, Conflict):
             return False
         return True

@@ -41,7 +41,7 @@ class BindFailed(Value, frozen=True):
     problem: str
 
 
-def failure_patch(
+def build_failure_patch(
     pod: Pod, *, reason: str, message: str, nomination: str | None, now: datetime
 ) -> dict[str, Any] | None:
     """The patch that reports a scheduling failure; None if it is up to date. `nomination` None: unchanged."""
@@ -50,14 +50,14 @@ def failure_patch(
     if before is None or (before.status, before.reason, before.message) != ("False", reason, message):
         since = before.last_transition_time if before is not None and before.status == "False" else None
         status["conditions"] = [
-            _condition(pod, POD_SCHEDULED, "False", reason=reason, message=message, since=since or now)
+            _build_condition(pod, POD_SCHEDULED, "False", reason=reason, message=message, since=since or now)
         ]
     if nomination is not None and nomination != pod.status.nominated_node_name:
         status["nominatedNodeName"] = nomination or None
     return {"metadata": {"uid": pod.metadata.uid}, "status": status} if status else None
 
 
-def disruption_patch(victim: Pod, *, scheduler: str, now: datetime) -> dict[str, Any] | None:
+def build_disruption_patch(victim: Pod, *, scheduler: str, now: datetime) -> dict[str, Any] | None:
     """The patch with the DisruptionTarget condition of a victim; None if it has it."""
     if any(
         pod_condition.type == _DISRUPTION_TARGET
@@ -67,11 +67,13 @@ def disruption_patch(victim: Pod, *, scheduler: str, now: datetime) -> dict[str,
     ):
         return None
     message = f"{scheduler}: preempting to accommodate a higher priority pod"
-    condition = _condition(victim, _DISRUPTION_TARGET, "True", reason=_PREEMPTION, message=message, since=now)
+    condition = _build_condition(victim, _DISRUPTION_TARGET, "True", reason=_PREEMPTION, message=message, since=now)
     return {"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}}
 
 
-def _condition(pod: Pod, type_: str, status: str, *, reason: str, message: str, since: datetime) -> dict[str, Any]:
+def _build_condition(
+    pod: Pod, type_: str, status: str, *, reason: str, message: str, since: datetime
+) -> dict[str, Any]:
     condition: dict[str, Any] = {
         "type": type_,
         "status": status,
@@ -94,7 +96,7 @@ class PodWrites:
 
     async def record_failure(self, pod: Pod, *, reason: str, message: str, nomination: str | None) -> None:
         now = self._clock.now()
-        patch = failure_patch(pod, reason=reason, message=message, nomination=nomination, now=now)
+        patch = build_failure_patch(pod, reason=reason, message=message, nomination=nomination, now=now)
         if patch is not None:
             await self._patch(pod, patch)
 
@@ -105,7 +107,7 @@ class PodWrites:
         """Mark and delete a pod; gives whether it was there."""
         if victim.metadata.deletion_timestamp is not None:
             return False
-        patch = disruption_patch(victim, scheduler=self._scheduler, now=self._clock.now())
+        patch = build_disruption_patch(victim, scheduler=self._scheduler, now=self._clock.now())
         if patch is not None and not await self._patch(victim, patch):
             return False
         meta = victim.metadata

@@ -18,7 +18,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.errors import NotFound
 from plimsoll.local.tidb.instances import TIDB, TIKV
 from plimsoll.local.tidb.load.curves import IDLE, Load, LoadCurve, read_curve
-from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread
+from plimsoll.local.tidb.load.spreading import EVEN, HotLoad, spread_work
 from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ClusterLoads:
         """The load of a cluster at `now`. An unreadable curve is logged once and counts as no load."""
         name = base.metadata.annotations.get(LOAD, "")
         try:
-            demand = await self._demand(name, key.namespace) if name else None
+            demand = await self._load_source(name, key.namespace) if name else None
             problem = ""
         except InvalidInput as error:
             demand, problem = None, str(error)
@@ -89,27 +89,29 @@ class ClusterLoads:
         running = [instance for instance in instances if instance.is_ready]
         target = demand.target if demand is not None else _DEFAULT_TARGET
         heat = HotLoad(instances=load.hot_instances, share=load.hot_share, target=target)
-        used = _spread([instance for instance in running if instance.component == TIKV], load.tikv_cores, heat)
-        return used | _spread([instance for instance in running if instance.component == TIDB], load.tidb_cores, EVEN)
+        used = _spread_work([instance for instance in running if instance.component == TIKV], load.tikv_cores, heat)
+        return used | _spread_work(
+            [instance for instance in running if instance.component == TIDB], load.tidb_cores, EVEN
+        )
 
-    async def _demand(self, name: str, namespace: str) -> LoadSource:
+    async def _load_source(self, name: str, namespace: str) -> LoadSource:
         try:
             found = await self._client.get(ConfigMap, name, namespace=namespace)
         except NotFound:
             raise InvalidInput(f"there is no ConfigMap {namespace}/{name}", path=LOAD) from None
         repeats = found.data.get("repeat", "").strip().lower() == "true"
         made = found.metadata.creation_timestamp
-        start = _time(found.data["start"]) if "start" in found.data else made
+        start = _parse_time(found.data["start"]) if "start" in found.data else made
         if start is None:
             raise InvalidInput("when the curve begins is not known", path="start")
         curve = read_curve(found.data.get(_CURVE, ""), repeats=repeats)
-        return LoadSource(curve=curve, start=start, target=_target(found.data.get("target", "")))
+        return LoadSource(curve=curve, start=start, target=_parse_target(found.data.get("target", "")))
 
 
-def _spread(instances: Sequence[TidbInstance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
+def _spread_work(instances: Sequence[TidbInstance], work_cores: float, heat: HotLoad) -> dict[tuple[str, str], float]:
     base = [instance for instance in instances if instance.is_base]
     groups = [instance for instance in instances if not instance.is_base]
-    asked = spread(
+    asked = spread_work(
         work_cores,
         base=[instance.cpu_cores for instance in base],
         groups=[group.cpu_cores for group in groups],
@@ -119,7 +121,7 @@ def _spread(instances: Sequence[TidbInstance], work_cores: float, heat: HotLoad)
     return {(instance.namespace, instance.pod): min(cores, instance.cpu_cores) for instance, cores in together}
 
 
-def _time(written: str) -> datetime:
+def _parse_time(written: str) -> datetime:
     try:
         moment = datetime.fromisoformat(written.strip())
     except ValueError:
@@ -129,7 +131,7 @@ def _time(written: str) -> datetime:
     return moment
 
 
-def _target(written: str) -> float:
+def _parse_target(written: str) -> float:
     try:
         target = float(written) if written.strip() else _DEFAULT_TARGET
     except ValueError:

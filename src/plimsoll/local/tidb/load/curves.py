@@ -67,7 +67,7 @@ class LoadCurve(Value):
             return self.points[0].load
         if after == len(self.points):
             return self.points[-1].load
-        return _between(self.points[after - 1], self.points[after], seconds)
+        return _interpolate(self.points[after - 1], self.points[after], seconds)
 
 
 def read_curve(text: str, *, repeats: bool = False) -> LoadCurve:
@@ -75,12 +75,12 @@ def read_curve(text: str, *, repeats: bool = False) -> LoadCurve:
 
     Raises `InvalidInput`, naming the line and the column.
     """
-    rows = _rows(text)
+    rows = _read_rows(text)
     number, header = next(rows, (1, []))
     _check_header(header, path=f"line {number}")
     points: list[LoadPoint] = []
     for number, row in rows:
-        point = _point(header, row, path=f"line {number}")
+        point = _parse_point(header, row, path=f"line {number}")
         if points and point.at_s <= points[-1].at_s:
             raise InvalidInput("is not after the row before", path=f"line {number}.{_TIME}")
         if len(points) == _MOST_POINTS:
@@ -91,7 +91,7 @@ def read_curve(text: str, *, repeats: bool = False) -> LoadCurve:
     return LoadCurve(points=tuple(points), repeats=repeats)
 
 
-def _between(before: LoadPoint, after: LoadPoint, seconds: float) -> Load:
+def _interpolate(before: LoadPoint, after: LoadPoint, seconds: float) -> Load:
     """How many instances are hot does not slide: it changes at a point."""
     part = (seconds - before.at_s) / (after.at_s - before.at_s)
 
@@ -111,7 +111,7 @@ def _between(before: LoadPoint, after: LoadPoint, seconds: float) -> Load:
 # ---- reading
 
 
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(text: str) -> Iterator[tuple[int, list[str]]]:
     lines = text.removeprefix("\ufeff").splitlines()
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -129,10 +129,10 @@ def _check_header(header: list[str], *, path: str) -> None:
         raise InvalidInput(f"there is no column {_TIME}", path=path)
 
 
-def _point(header: list[str], row: list[str], *, path: str) -> LoadPoint:
+def _parse_point(header: list[str], row: list[str], *, path: str) -> LoadPoint:
     if len(row) != len(header):
         raise InvalidInput(f"has {len(row)} cells, the first row has {len(header)}", path=path)
-    cells = {name: _number(cell, path=f"{path}.{name}") for name, cell in zip(header, row, strict=True)}
+    cells = {name: _parse_number(cell, path=f"{path}.{name}") for name, cell in zip(header, row, strict=True)}
     hot = cells.get("hot_instances", 0.0)
     if hot != int(hot):
         raise InvalidInput(f"{hot:g} is not a whole number", path=f"{path}.hot_instances")
@@ -149,7 +149,7 @@ def _point(header: list[str], row: list[str], *, path: str) -> LoadPoint:
     return LoadPoint(at_s=cells[_TIME], load=load)
 
 
-def _number(cell: str, *, path: str) -> float:
+def _parse_number(cell: str, *, path: str) -> float:
     try:
         number = float(cell)
     except ValueError:

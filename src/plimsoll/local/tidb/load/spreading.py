@@ -27,18 +27,24 @@ class HotLoad(Value):
 EVEN: Final = HotLoad()
 
 
-def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float], heat: HotLoad = EVEN) -> list[float]:
+def spread_work(
+    work_cores: float, *, base: Sequence[float], groups: Sequence[float], heat: HotLoad = EVEN
+) -> list[float]:
     """Cores that each instance is asked for, those of the base first; more than its own cores means that it saturates.
 
     `base` and `groups` are the cores that the instances have.
     """
     hot = min(heat.instances, len(base))
     if hot == 0 or heat.share == 0:
-        return _evenly(work_cores, [*base, *groups])
+        return _spread_evenly(work_cores, [*base, *groups])
     # Without cold instances the rest of the work stays on the hot ones.
     fixed = work_cores * heat.share if hot < len(base) else work_cores
     moved = _compute_moved(fixed, hot_cores=sum(base[:hot]), group_cores=sum(groups), target=heat.target)
-    return [*_evenly(fixed - moved, base[:hot]), *_evenly(work_cores - fixed, base[hot:]), *_evenly(moved, groups)]
+    return [
+        *_spread_evenly(fixed - moved, base[:hot]),
+        *_spread_evenly(work_cores - fixed, base[hot:]),
+        *_spread_evenly(moved, groups),
+    ]
 
 
 def _compute_moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: float) -> float:
@@ -48,7 +54,7 @@ def _compute_moved(fixed_cores: float, *, hot_cores: float, group_cores: float, 
     return max(0.0, fixed_cores - level * hot_cores) if group_cores else 0.0
 
 
-def _evenly(work_cores: float, cores: Sequence[float]) -> list[float]:
+def _spread_evenly(work_cores: float, cores: Sequence[float]) -> list[float]:
     """In proportion to size: all instances have the same usage."""
     together = sum(cores)
     return [work_cores * core / together if together else 0.0 for core in cores]

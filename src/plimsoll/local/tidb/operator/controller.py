@@ -21,9 +21,9 @@ from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control 
     build_controller_reference,
     build_event_subject,
 )
-from plimsoll.local.tidb.instances import TIKV, base_key, set_name
-from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, components_in
-from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, next_step
+from plimsoll.local.tidb.instances import TIKV, get_base_key, set_name
+from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, list_components
+from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, plan_next_step
 from plimsoll.local.tidb.operator.status import ObservedCluster, build_merge_patch, build_status
 from plimsoll.local.tidb.pd.api import PdRequest
 from plimsoll.objects.api.services import Service
@@ -66,9 +66,9 @@ class TidbOperator:
         enqueue_on(self._clusters, self.controller, get_own_key)
         enqueue_on(self._sets, self.controller, build_owner_keys(self._resource))
         enqueue_on(self._services, self.controller, build_owner_keys(self._resource))
-        pds.on_change = self._of_base
+        pds.on_change = self._enqueue_members
 
-    def _of_base(self, base: Key) -> None:
+    def _enqueue_members(self, base: Key) -> None:
         for member in self._topology.members(base):
             self.controller.queue.add(Key(member.metadata.namespace, member.metadata.name))
 
@@ -80,7 +80,7 @@ class TidbOperator:
         body = msgspec.json.decode(found.raw)
         is_waiting = False
         if not found.view.spec.paused:
-            for component in components_in(body["spec"]):
+            for component in list_components(body["spec"]):
                 await self._create_objects(found, body, component)
                 is_waiting |= await self._set_replicas(found, body, component)
         await self._write_status(found, body)
@@ -99,7 +99,7 @@ class TidbOperator:
         if known is None:
             await self._create(StatefulSet, wanted)
         elif known.view.metadata.annotations.get(APPLIED) != metadata["annotations"][APPLIED]:
-            await self._mend(wanted)
+            await self._update_stateful_set(wanted)
 
     async def _create(self, kind: type[Service | StatefulSet], body: Json) -> None:
         try:
@@ -108,7 +108,7 @@ class TidbOperator:
             # Our cache does not show it yet.
             return
 
-    async def _mend(self, wanted: Json) -> None:
+    async def _update_stateful_set(self, wanted: Json) -> None:
         """All that a StatefulSet may change; what its claims are like it may not."""
         metadata, spec = wanted["metadata"], wanted["spec"]
         escaped = APPLIED.replace("/", "~1")
@@ -136,12 +136,12 @@ class TidbOperator:
 
     async def _shrink(self, cluster: TidbCluster, known: StatefulSet) -> bool:
         """One store less, if it may be; there may be more to go, so look again in any case."""
-        base, replicas = base_key(cluster), known.spec.replicas or 0
+        base, replicas = get_base_key(cluster), known.spec.replicas or 0
         pod = f"{known.metadata.name}-{replicas - 1}"
         state = self._pds.state(base)
         is_running = any(instance.pod == pod and instance.is_ready for instance in self._topology.instances_in(cluster))
         store = state.of_pod(cluster.metadata.namespace, pod) if state is not None else None
-        step = next_step(store, knows_pd=state is not None, is_running=is_running)
+        step = plan_next_step(store, knows_pd=state is not None, is_running=is_running)
         if isinstance(step, Shrink):
             await self._resize(known, replicas - 1)
         elif isinstance(step, TakeOffline):
@@ -168,7 +168,7 @@ class TidbOperator:
 
     async def _write_status(self, found: RawObject[TidbCluster], body: Json) -> None:
         metadata = found.view.metadata
-        components = components_in(body["spec"])
+        components = list_components(body["spec"])
         sets = {
             component: self._sets.cache.get(set_name(metadata.name, component), metadata.namespace)
             for component in components
@@ -179,7 +179,7 @@ class TidbOperator:
             wanted={component: int(body["spec"][component].get("replicas", 0)) for component in components},
             sets={name: raw.view for name, raw in sets.items() if raw is not None},
             instances=self._topology.instances_in(found.view),
-            pd=self._pds.state(base_key(found.view)),
+            pd=self._pds.state(get_base_key(found.view)),
         )
         before = body.get("status") or {}
         patch = build_merge_patch(before, build_status(observed, before, now=self._clock.now()))

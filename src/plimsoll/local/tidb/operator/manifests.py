@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from plimsoll.local.tidb.instances import CLIENT_PORTS, COMPONENTS, PD, TIDB, TIKV, component_labels, set_name
+from plimsoll.local.tidb.instances import CLIENT_PORTS, COMPONENTS, PD, TIDB, TIKV, build_component_labels, set_name
 
 APPLIED: Final = "simulated.plimsoll.io/applied"
 """On every object made here: a hash of what was written, so that what did not change is not written again."""
@@ -37,7 +37,7 @@ _POD_FIELDS: Final = (
 Json = dict[str, Any]
 
 
-def components_in(spec: Json) -> tuple[str, ...]:
+def list_components(spec: Json) -> tuple[str, ...]:
     """Those that a TidbCluster has, in the order in which they start."""
     return tuple(component for component in COMPONENTS if isinstance(spec.get(component), dict))
 
@@ -45,33 +45,33 @@ def components_in(spec: Json) -> tuple[str, ...]:
 def build_services(metadata: Json, component: str, *, owner: Json) -> list[Json]:
     """`<tc>-<component>-peer` without an address of its own, and for PD and TiDB one that clients use."""
     name = set_name(metadata["name"], component)
-    peer = _service(metadata, component, name=f"{name}-peer", owner=owner)
+    peer = _build_service(metadata, component, name=f"{name}-peer", owner=owner)
     peer["spec"] |= {"clusterIP": "None", "publishNotReadyAddresses": True}
     peer["spec"]["ports"] = [{"name": "peer", "port": _PEER_PORTS[component]}]
     if component not in _WITH_SERVICE:
         return [add_hash(peer)]
-    return [add_hash(peer), add_hash(_service(metadata, component, name=name, owner=owner))]
+    return [add_hash(peer), add_hash(_build_service(metadata, component, name=name, owner=owner))]
 
 
 def build_stateful_set(metadata: Json, spec: Json, component: str, *, owner: Json) -> Json:
     """The StatefulSet with the replicas of the TidbCluster. The caller decides whether that count applies at once."""
     own = spec[component]
-    labels = component_labels(metadata["name"], component)
+    labels = build_component_labels(metadata["name"], component)
     name = set_name(metadata["name"], component)
     body: Json = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": _metadata(metadata, name, labels, owner),
+        "metadata": _build_metadata(metadata, name, labels, owner),
         "spec": {
             "serviceName": f"{name}-peer",
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": labels},
             "persistentVolumeClaimRetentionPolicy": _RECLAIMED if spec.get("enablePVReclaim") else _RETAINED,
             "template": {
-                "metadata": {"labels": labels, "annotations": _annotations(spec, own)},
-                "spec": _pod_spec(spec, own, component),
+                "metadata": {"labels": labels, "annotations": _build_annotations(spec, own)},
+                "spec": _build_pod_spec(spec, own, component),
             },
-            "volumeClaimTemplates": _claims(own, component, labels),
+            "volumeClaimTemplates": _build_claims(own, component, labels),
         },
     }
     marked_body = add_hash(body)
@@ -86,12 +86,12 @@ def add_hash(body: Json) -> Json:
     return body
 
 
-def _service(metadata: Json, component: str, *, name: str, owner: Json) -> Json:
-    labels = component_labels(metadata["name"], component)
+def _build_service(metadata: Json, component: str, *, name: str, owner: Json) -> Json:
+    labels = build_component_labels(metadata["name"], component)
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata(metadata, name, labels, owner),
+        "metadata": _build_metadata(metadata, name, labels, owner),
         "spec": {
             "selector": labels,
             "ports": [{"name": _PORT_NAMES[component], "port": CLIENT_PORTS[component]}],
@@ -99,46 +99,46 @@ def _service(metadata: Json, component: str, *, name: str, owner: Json) -> Json:
     }
 
 
-def _metadata(metadata: Json, name: str, labels: dict[str, str], owner: Json) -> Json:
+def _build_metadata(metadata: Json, name: str, labels: dict[str, str], owner: Json) -> Json:
     return {"name": name, "namespace": metadata["namespace"], "labels": labels, "ownerReferences": [owner]}
 
 
-def _annotations(spec: Json, own: Json) -> dict[str, str]:
+def _build_annotations(spec: Json, own: Json) -> dict[str, str]:
     return {**(spec.get("annotations") or {}), **(own.get("annotations") or {})}
 
 
-def _pod_spec(spec: Json, own: Json, component: str) -> Json:
+def _build_pod_spec(spec: Json, own: Json, component: str) -> Json:
     fields = {name: own.get(name, spec.get(name)) for name in _POD_FIELDS}
     if spec.get("nodeSelector") and own.get("nodeSelector"):
         fields["nodeSelector"] = {**spec["nodeSelector"], **own["nodeSelector"]}
     container: Json = {
         "name": component,
-        "image": _image(spec, own, component),
+        "image": _choose_image(spec, own, component),
         "ports": [{"name": _PORT_NAMES[component], "containerPort": CLIENT_PORTS[component]}],
-        "resources": {kind: _without_storage(own[kind]) for kind in ("requests", "limits") if own.get(kind)},
+        "resources": {kind: _strip_storage(own[kind]) for kind in ("requests", "limits") if own.get(kind)},
     }
-    if _wants_disk(own, component):
+    if _needs_disk(own, component):
         container["volumeMounts"] = [{"name": component, "mountPath": f"/var/lib/{component}"}]
     return {"containers": [container], **{name: value for name, value in fields.items() if value}}
 
 
-def _image(spec: Json, own: Json, component: str) -> str:
+def _choose_image(spec: Json, own: Json, component: str) -> str:
     if own.get("image"):
         return str(own["image"])
     base, version = own.get("baseImage") or _IMAGES[component], own.get("version") or spec.get("version")
     return f"{base}:{version}" if version else str(base)
 
 
-def _without_storage(amounts: Json) -> Json:
+def _strip_storage(amounts: Json) -> Json:
     return {name: str(amount) for name, amount in amounts.items() if name != _STORAGE}
 
 
-def _wants_disk(own: Json, component: str) -> bool:
+def _needs_disk(own: Json, component: str) -> bool:
     return component != TIDB and bool((own.get("requests") or {}).get(_STORAGE))
 
 
-def _claims(own: Json, component: str, labels: dict[str, str]) -> list[Json]:
-    if not _wants_disk(own, component):
+def _build_claims(own: Json, component: str, labels: dict[str, str]) -> list[Json]:
+    if not _needs_disk(own, component):
         return []
     spec: Json = {
         "accessModes": ["ReadWriteOnce"],

@@ -28,7 +28,7 @@ class Wait(Value):
     """The store is being drained, or its state is unknown."""
 
 
-def next_step(store: StoreState | None, *, knows_pd: bool, is_running: bool) -> Shrink | TakeOffline | Wait:
+def plan_next_step(store: StoreState | None, *, knows_pd: bool, is_running: bool) -> Shrink | TakeOffline | Wait:
     """`store` is that of the last pod, None if it never registered."""
     if not knows_pd:
         return Wait()

@@ -35,9 +35,9 @@ class ObservedCluster(Value):
 
 def build_status(observed: ObservedCluster, before: Json, *, now: datetime) -> Json:
     """`before` is the status that stands there: what did not change keeps its time."""
-    components = {name: _component(observed, name) for name in observed.wanted}
+    components = {name: _build_component(observed, name) for name in observed.wanted}
     is_ready = all(_is_ready(observed, name) for name in observed.wanted)
-    return {**components, "conditions": [_condition(before, is_ready=is_ready, now=now)]}
+    return {**components, "conditions": [_build_condition(before, is_ready=is_ready, now=now)]}
 
 
 def build_merge_patch(before: Any, after: Json) -> Json:
@@ -54,20 +54,20 @@ def build_merge_patch(before: Any, after: Json) -> Json:
     return patch
 
 
-def _component(observed: ObservedCluster, component: str) -> Json:
+def _build_component(observed: ObservedCluster, component: str) -> Json:
     found = observed.sets.get(component)
-    status: Json = {"synced": True, "phase": _phase(observed, component)}
+    status: Json = {"synced": True, "phase": _determine_phase(observed, component)}
     if found is not None:
         status["statefulSet"] = _set_status(found)
     if component == TIKV:
-        status |= _stores(observed)
+        status |= _build_stores(observed)
     if component == TIDB:
         members = [instance for instance in observed.instances if instance.component == TIDB]
         status["members"] = {instance.pod: {"name": instance.pod, "health": instance.is_ready} for instance in members}
     return status
 
 
-def _phase(observed: ObservedCluster, component: str) -> str:
+def _determine_phase(observed: ObservedCluster, component: str) -> str:
     found = observed.sets.get(component)
     if found is None:
         return NORMAL
@@ -92,7 +92,7 @@ def _set_status(found: StatefulSet) -> Json:
     }
 
 
-def _stores(observed: ObservedCluster) -> Json:
+def _build_stores(observed: ObservedCluster) -> Json:
     if observed.pd is None:
         return {}
     own = observed.pd.of_cluster(observed.namespace, observed.name)
@@ -129,7 +129,7 @@ def _is_ready(observed: ObservedCluster, component: str) -> bool:
     return observed.pd is not None and sum(store_state.is_healthy(observed.pd.as_of) for store_state in own) >= wanted
 
 
-def _condition(before: Json, *, is_ready: bool, now: datetime) -> Json:
+def _build_condition(before: Json, *, is_ready: bool, now: datetime) -> Json:
     status = "True" if is_ready else "False"
     reason, message = ("Ready", "TiDB cluster is fully up and running") if is_ready else ("NotReady", "not all are up")
     conditions = before.get("conditions")

@@ -66,14 +66,16 @@ def answer_request(state: PdState, request: PdRequest, context: PdContext) -> Pd
         body=request.body,
     )
     if path == "/v3/kv/range":
-        return _json(state, _key_range(asked, context))
+        return _build_json_response(state, _build_key_range(asked, context))
     if not path.startswith(f"{_API}/"):
-        return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+        return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
     if asked.parts[0] in _NEED_STORES and not state.is_bootstrapped:
-        return _text(state, HTTPStatus.INTERNAL_SERVER_ERROR, _NOT_BOOTSTRAPPED)
+        return _build_text_response(state, HTTPStatus.INTERNAL_SERVER_ERROR, _NOT_BOOTSTRAPPED)
     handler = _HANDLERS.get((request.method, asked.parts[0]))
     return (
-        _text(state, HTTPStatus.NOT_FOUND, "404 page not found") if handler is None else handler(state, asked, context)
+        _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
+        if handler is None
+        else handler(state, asked, context)
     )
 
 
@@ -90,12 +92,12 @@ class _Asked(Value):
 # ---- stores
 
 
-def _stores(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_stores(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     if asked.parts[1:] == ("progress",):
-        return _progress(state, asked)
+        return _answer_progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
     found = [store_state for store_state in state.stores if str(store_state.state) in wanted]
-    return _json(state, _list_stores(state, found, context))
+    return _build_json_response(state, _list_stores(state, found, context))
 
 
 def _list_stores(state: PdState, stores: Sequence[StoreState], context: PdContext) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _list_stores(state: PdState, stores: Sequence[StoreState], context: PdContex
     return {"count": len(bodies), "stores": bodies}
 
 
-def _progress(state: PdState, asked: _Asked) -> PdResponse:
+def _answer_progress(state: PdState, asked: _Asked) -> PdResponse:
     wanted = asked.one("id")
     leaving = [
         store_state
@@ -115,10 +117,10 @@ def _progress(state: PdState, asked: _Asked) -> PdResponse:
         if store_state.state == OFFLINE and wanted in {"", str(store_state.id)}
     ]
     if not leaving:
-        return _text(state, HTTPStatus.NOT_FOUND, "no progress found for the given action")
+        return _build_text_response(state, HTTPStatus.NOT_FOUND, "no progress found for the given action")
     share = 1 - leaving[0].regions / max(1, state.regions)
     progress = {"action": "removing", "store_id": leaving[0].id, "progress": round(share, 2)}
-    return _json(state, {**progress, "current_speed": 0, "left_seconds": 0})
+    return _build_json_response(state, {**progress, "current_speed": 0, "left_seconds": 0})
 
 
 def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
@@ -126,22 +128,22 @@ def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if store is None:
         status = HTTPStatus.NOT_FOUND if number.isdecimal() else HTTPStatus.BAD_REQUEST
-        return _text(state, status, f"store {number} not found")
+        return _build_text_response(state, status, f"store {number} not found")
     match asked.method, asked.parts[2:]:
         case "GET", ():
-            return _json(state, _list_stores(state, [store], context)["stores"][0])
+            return _build_json_response(state, _list_stores(state, [store], context)["stores"][0])
         case "DELETE", ():
             return _take_offline(state, store, context)
         case "POST", ("state",):
             return _put_into(state, store, asked.one("state"), context)
         case "POST", ("label",):
             return _relabel(state, store, asked)
-    return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+    return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
 def _take_offline(state: PdState, store: StoreState, context: PdContext) -> PdResponse:
     if store.state == TOMBSTONE:
-        return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
+        return _build_text_response(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
         left = sum(store_state.is_healthy(context.now) for store_state in state.stores if store_state.id != store.id)
         if left < state.max_replicas:
@@ -149,50 +151,50 @@ def _take_offline(state: PdState, store: StoreState, context: PdContext) -> PdRe
                 f"can not remove store {store.id} since the number of up stores would be {left} "
                 f"while need {state.max_replicas}"
             )
-            return _text(state, HTTPStatus.BAD_REQUEST, problem)
-    return _json(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
+            return _build_text_response(state, HTTPStatus.BAD_REQUEST, problem)
+    return _build_json_response(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
 
 
 def _put_into(state: PdState, store: StoreState, wanted: str, context: PdContext) -> PdResponse:
     if wanted == "Offline":
         return _take_offline(state, store, context)
     if wanted != "Up":
-        return _text(state, HTTPStatus.BAD_REQUEST, f"invalid state {wanted}")
+        return _build_text_response(state, HTTPStatus.BAD_REQUEST, f"invalid state {wanted}")
     if store.state == TOMBSTONE:
-        return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
-    return _json(state.with_store(replace(store, state=UP)), "The store's state is updated.")
+        return _build_text_response(state, HTTPStatus.GONE, f"store {store.id} has been removed")
+    return _build_json_response(state.with_store(replace(store, state=UP)), "The store's state is updated.")
 
 
 def _relabel(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
     labels = _decode(asked.body)
     if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
-        return _text(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
+        return _build_text_response(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
     changed = replace(store, labels={**store.labels, **labels})
-    return _json(state.with_store(changed), "The store's label is updated.")
+    return _build_json_response(state.with_store(changed), "The store's label is updated.")
 
 
-def _labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     """Both parameters are patterns that may match anywhere, in any case."""
     patterns = asked.one("name"), asked.one("value")
     if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
-        return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+        return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
     try:
         name, value = (re2.compile(f"(?i){pattern}") for pattern in patterns)
     except re2.error as error:
-        return _text(state, HTTPStatus.BAD_REQUEST, f"error parsing regexp: {error}")
+        return _build_text_response(state, HTTPStatus.BAD_REQUEST, f"error parsing regexp: {error}")
     found = [
         store_state
         for store_state in state.stores
         if store_state.state != TOMBSTONE
         and any(name.search(key) and value.search(text) for key, text in store_state.labels.items())
     ]
-    return _json(state, _list_stores(state, found, context))
+    return _build_json_response(state, _list_stores(state, found, context))
 
 
 # ---- configuration, schedulers
 
 
-def _config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     replication = {
         "max-replicas": state.max_replicas,
         "location-labels": "",
@@ -203,47 +205,47 @@ def _config(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     match asked.parts[1:]:
         case ():
             server = {"metric-storage": context.metric_storage}
-            return _json(state, {"replication": replication, "pd-server": server})
+            return _build_json_response(state, {"replication": replication, "pd-server": server})
         case ("replicate",):
-            return _json(state, replication)
+            return _build_json_response(state, replication)
         case ("rules",):
-            return _text(state, HTTPStatus.PRECONDITION_FAILED, "placement rules feature is disabled")
-    return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+            return _build_text_response(state, HTTPStatus.PRECONDITION_FAILED, "placement rules feature is disabled")
+    return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
 
 
-def _schedulers(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
+def _answer_schedulers(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     if asked.method == "GET":
-        return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
+        return _build_json_response(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
     wanted = _decode(asked.body)
     store_id = wanted.get("store_id") if isinstance(wanted, dict) else None
-    if not isinstance(wanted, dict) or wanted.get("name") != _EVICT or state.store(_whole(store_id)) is None:
-        return _text(state, HTTPStatus.BAD_REQUEST, "unknown scheduler or store")
-    evicting = tuple(sorted({*state.evicting, _whole(store_id)}))
-    return _json(replace(state, evicting=evicting), "The scheduler is created.")
+    if not isinstance(wanted, dict) or wanted.get("name") != _EVICT or state.store(_parse_int(store_id)) is None:
+        return _build_text_response(state, HTTPStatus.BAD_REQUEST, "unknown scheduler or store")
+    evicting = tuple(sorted({*state.evicting, _parse_int(store_id)}))
+    return _build_json_response(replace(state, evicting=evicting), "The scheduler is created.")
 
 
-def _scheduler_gone(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
+def _answer_scheduler_removal(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     name = asked.parts[1] if len(asked.parts) > 1 else ""
     if name == _EVICT and state.evicting:
-        return _json(replace(state, evicting=()), "The scheduler is removed.")
+        return _build_json_response(replace(state, evicting=()), "The scheduler is removed.")
     number = name.removeprefix(f"{_EVICT}-")
     if not number.isdecimal() or int(number[:18]) not in state.evicting:
-        return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
+        return _build_text_response(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     left = tuple(store_id for store_id in state.evicting if store_id != int(number))
-    return _json(replace(state, evicting=left), "The scheduler is removed.")
+    return _build_json_response(replace(state, evicting=left), "The scheduler is removed.")
 
 
-def _scheduler_config(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
+def _answer_scheduler_config(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
-        return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
+        return _build_text_response(state, HTTPStatus.NOT_FOUND, "scheduler not found")
     everything = [{"start-key": "", "end-key": ""}]
-    return _json(state, {"store-id-ranges": {str(store_id): everything for store_id in state.evicting}})
+    return _build_json_response(state, {"store-id-ranges": {str(store_id): everything for store_id in state.evicting}})
 
 
 # ---- regions, health, etcd
 
 
-def _regions(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
+def _answer_regions(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     match asked.parts[1:]:
         case ("count",):
             count = state.regions
@@ -265,31 +267,31 @@ def _regions(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
         case ("check", "pending-peer" | "extra-peer"):
             count = 0
         case _:
-            return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
-    return _json(state, {"count": count, "regions": None})
+            return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
+    return _build_json_response(state, {"count": count, "regions": None})
 
 
-def _health(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
+def _answer_health(state: PdState, asked: _Asked, _context: PdContext) -> PdResponse:
     member = {"name": "pd-0", "member_id": 1, "client_urls": []}
     if asked.parts[0] == "leader":
-        return _json(state, member)
+        return _build_json_response(state, member)
     if asked.parts[0] == "members":
-        return _json(state, {"members": [member], "leader": member})
-    return _json(state, [{**member, "health": True}])
+        return _build_json_response(state, {"members": [member], "leader": member})
+    return _build_json_response(state, [{**member, "health": True}])
 
 
-def _key_range(asked: _Asked, context: PdContext) -> dict[str, Any]:
+def _build_key_range(asked: _Asked, context: PdContext) -> dict[str, Any]:
     """As etcd's gateway says it: numbers are text, and what is empty is left out."""
     wanted = _decode(asked.body)
     wanted = wanted if isinstance(wanted, dict) else {}
     first = _from_base64(wanted.get("key"))
     after = _from_base64(wanted.get("range_end")) or first + b"\0"
-    found = sorted((key, value) for key, value in _topology(context) if first <= key < after)
+    found = sorted((key, value) for key, value in _build_topology(context) if first <= key < after)
     kvs = [{"key": b64encode(key).decode(), "value": b64encode(value).decode()} for key, value in found]
     return {"header": {"revision": "1"}, **({"kvs": kvs, "count": str(len(kvs))} if kvs else {})}
 
 
-def _topology(context: PdContext) -> list[tuple[bytes, bytes]]:
+def _build_topology(context: PdContext) -> list[tuple[bytes, bytes]]:
     keys = []
     for instance in context.tidb:
         started = int((instance.since or context.now).timestamp())
@@ -317,32 +319,32 @@ def _decode(body: bytes) -> Any:
         return None
 
 
-def _whole(number: Any) -> int:
+def _parse_int(number: Any) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _json(state: PdState, body: Any) -> PdResponse:
+def _build_json_response(state: PdState, body: Any) -> PdResponse:
     return PdResponse(status=HTTPStatus.OK, body=msgspec.json.encode(body), state=state)
 
 
-def _text(state: PdState, status: HTTPStatus, text: str) -> PdResponse:
+def _build_text_response(state: PdState, status: HTTPStatus, text: str) -> PdResponse:
     return PdResponse(status=status, body=msgspec.json.encode(text), state=state)
 
 
 _HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, PdContext], PdResponse]]] = {
-    ("GET", "stores"): _stores,
+    ("GET", "stores"): _answer_stores,
     ("GET", "store"): _store,
     ("DELETE", "store"): _store,
     ("POST", "store"): _store,
-    ("GET", "labels"): _labels,
-    ("GET", "config"): _config,
-    ("GET", "schedulers"): _schedulers,
-    ("POST", "schedulers"): _schedulers,
-    ("DELETE", "schedulers"): _scheduler_gone,
-    ("GET", "scheduler-config"): _scheduler_config,
-    ("GET", "regions"): _regions,
-    ("GET", "health"): _health,
-    ("GET", "members"): _health,
-    ("GET", "leader"): _health,
+    ("GET", "labels"): _answer_labels,
+    ("GET", "config"): _answer_config,
+    ("GET", "schedulers"): _answer_schedulers,
+    ("POST", "schedulers"): _answer_schedulers,
+    ("DELETE", "schedulers"): _answer_scheduler_removal,
+    ("GET", "scheduler-config"): _answer_scheduler_config,
+    ("GET", "regions"): _answer_regions,
+    ("GET", "health"): _answer_health,
+    ("GET", "members"): _answer_health,
+    ("GET", "leader"): _answer_health,
 }
 _NEED_STORES: Final = frozenset({"stores", "store", "labels", "schedulers", "scheduler-config", "regions"})

@@ -35,10 +35,10 @@ def advance(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -
         taken += 1
     # What has nothing to do does not save up time for later.
     as_of = add_seconds(state.as_of, taken / speed) if taken == due else now
-    return _bury(board.build_state(), as_of=max(as_of, state.as_of))
+    return _mark_tombstones(board.build_state(), as_of=max(as_of, state.as_of))
 
 
-def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
+def compute_seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
     """How long until nothing moves any more, if nothing else happens. 0: it has settled."""
     board = _RegionCounts(state, now=now)
     steps = 0
@@ -47,7 +47,7 @@ def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER
     return steps / speed
 
 
-def _bury(state: PdState, *, as_of: datetime) -> PdState:
+def _mark_tombstones(state: PdState, *, as_of: datetime) -> PdState:
     gone = {store_state.id for store_state in state.stores if store_state.state == OFFLINE and store_state.regions == 0}
     if not gone:
         return replace(state, as_of=as_of)
@@ -77,7 +77,9 @@ class _RegionCounts:
 
     def step(self) -> bool:
         """Move a peer and a leader, as far as there is something to move."""
-        has_moved = self._make_missing_peer() or self._move_from_leaving() or self._heat() or self._balance()
+        has_moved = (
+            self._make_missing_peer() or self._move_from_leaving() or self._move_peer_to_special() or self._balance()
+        )
         return self._move_leader() or has_moved
 
     def build_state(self) -> PdState:
@@ -94,13 +96,13 @@ class _RegionCounts:
 
     # ---- peers
 
-    def _emptiest(self) -> int | None:
+    def _find_emptiest(self) -> int | None:
         """The ordinary store with the fewest regions that does not have them all."""
         open_ones = [store_id for store_id in self._normal if self._regions[store_id] < self._state.regions]
         return min(open_ones, key=lambda open_one: (self._regions[open_one], open_one), default=None)
 
     def _make_missing_peer(self) -> bool:
-        target = self._emptiest()
+        target = self._find_emptiest()
         wanted = self._state.regions * self._state.max_replicas
         if target is None or sum(self._regions.values()) >= wanted:
             return False
@@ -109,10 +111,10 @@ class _RegionCounts:
 
     def _move_from_leaving(self) -> bool:
         source = next((store_id for store_id in self._leaving if self._regions[store_id]), None)
-        target = self._emptiest()
+        target = self._find_emptiest()
         return source is not None and target is not None and self._move_peer(source, target)
 
-    def _heat(self) -> bool:
+    def _move_peer_to_special(self) -> bool:
         hot = max(1, self._state.regions // _HOT_ONE_IN)
         cold = next((store_id for store_id in self._special if self._regions[store_id] < hot), None)
         source = max(self._normal, key=lambda store_id: (self._regions[store_id], -store_id), default=None)
@@ -121,7 +123,7 @@ class _RegionCounts:
         return self._move_peer(source, cold)
 
     def _balance(self) -> bool:
-        target = self._emptiest()
+        target = self._find_emptiest()
         source = max(self._normal, key=lambda store_id: (self._regions[store_id], -store_id), default=None)
         if target is None or source is None or self._regions[source] - self._regions[target] < _IMBALANCE:
             return False
@@ -139,7 +141,7 @@ class _RegionCounts:
     # ---- leaders
 
     def _move_leader(self) -> bool:
-        target = self._follower()
+        target = self._find_follower()
         source = self._find_misplaced_leader(target)
         if source is None or target is None or target == source:
             return False
@@ -157,7 +159,7 @@ class _RegionCounts:
         is_busy = busiest is not None and self._leaders[busiest] - self._leaders[target] >= _IMBALANCE
         return busiest if is_busy else None
 
-    def _follower(self) -> int | None:
+    def _find_follower(self) -> int | None:
         """The store with the fewest leaders among those that may take one more."""
         able = [store_id for store_id in self._led if self._leaders[store_id] < self._regions[store_id]]
         return min(able, key=lambda store_id: (self._leaders[store_id], store_id), default=None)

@@ -18,9 +18,9 @@ from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
 from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_controller_reference
-from plimsoll.local.tidb.instances import PD, TIDB, component_labels
+from plimsoll.local.tidb.instances import PD, TIDB, build_component_labels
 from plimsoll.local.tidb.pd.api import PdContext, PdRequest, answer_request
-from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, seconds_to_settle
+from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, compute_seconds_to_settle
 from plimsoll.local.tidb.pd.stores import DISCONNECTED_AFTER, DOWN_AFTER, UP, PdState, apply_heartbeats
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.tidb import TidbCluster
@@ -43,7 +43,7 @@ _LEAST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 30.0
 
 
-def state_config_map(base: str) -> str:
+def build_config_map_name(base: str) -> str:
     """The name of the ConfigMap."""
     return f"{base}-simulated-pd"
 
@@ -72,13 +72,13 @@ class SimulatedPds:
 
     async def reconcile(self, key: Key) -> Done | Again:
         async with self._lock(key):
-            state = await self._now(key)
+            state = await self._compute_current(key)
             if state is None:
                 self._forget(key)
                 return Done()
             changed = apply_heartbeats(state, self._topology.instances(key), now=self._clock.now())
             await self._keep(key, changed)
-        return self._next_look(changed)
+        return self._schedule_next(changed)
 
     def state(self, base: Key) -> PdState | None:
         """As of this moment; None: not known yet."""
@@ -90,7 +90,7 @@ class SimulatedPds:
         if not self._topology.has_pd(base):
             return None
         async with self._lock(base):
-            state = await self._now(base)
+            state = await self._compute_current(base)
             if state is None:
                 return None
             around = PdContext(
@@ -118,7 +118,7 @@ class SimulatedPds:
         self._states.pop(key, None)
         self._written.pop(key, None)
 
-    async def _now(self, key: Key) -> PdState | None:
+    async def _compute_current(self, key: Key) -> PdState | None:
         """None: there is no such cluster."""
         base = self._topology.base(key)
         if base is None:
@@ -131,7 +131,7 @@ class SimulatedPds:
 
     async def _read(self, key: Key) -> PdState | None:
         try:
-            kept = await self._client.get(ConfigMap, state_config_map(key.name), namespace=key.namespace)
+            kept = await self._client.get(ConfigMap, build_config_map_name(key.name), namespace=key.namespace)
         except NotFound:
             return None
         try:
@@ -144,8 +144,8 @@ class SimulatedPds:
 
     async def _keep(self, key: Key, state: PdState) -> None:
         before = self._written.get(key)
-        is_news = before is None or _lasting(before) != _lasting(state)
-        has_settled = seconds_to_settle(state, now=self._clock.now(), speed=self._speed) == 0
+        is_news = before is None or _get_lasting_state(before) != _get_lasting_state(state)
+        has_settled = compute_seconds_to_settle(state, now=self._clock.now(), speed=self._speed) == 0
         if is_news or (has_settled and before is not None and before.stores != state.stores):
             await self._write(key, state)
             self._written[key] = state
@@ -157,17 +157,17 @@ class SimulatedPds:
         base = self._topology.base(key)
         if base is None:
             return
-        name = state_config_map(key.name)
+        name = build_config_map_name(key.name)
         # One that an earlier cluster of the name left behind becomes ours, and does not go with that.
         owner = build_controller_reference(self._client.calls.get_resource(TidbCluster), base.metadata)
-        metadata = {"name": name, "labels": component_labels(key.name, PD), "ownerReferences": [owner]}
+        metadata = {"name": name, "labels": build_component_labels(key.name, PD), "ownerReferences": [owner]}
         body = {"metadata": metadata, "data": {_STATE: msgspec.json.encode(state).decode()}}
         try:
             await self._client.merge_patch(ConfigMap, name, body, namespace=key.namespace)
         except NotFound:
             await self._client.create(ConfigMap, body, namespace=key.namespace)
 
-    def _next_look(self, state: PdState) -> Done | Again:
+    def _schedule_next(self, state: PdState) -> Done | Again:
         now = self._clock.now()
         waits = [
             (store.silent_since + after - now).total_seconds() + _LEAST_WAIT_S
@@ -176,13 +176,13 @@ class SimulatedPds:
             for after in (DISCONNECTED_AFTER, DOWN_AFTER)
             if now <= store.silent_since + after
         ]
-        moving_s = seconds_to_settle(state, now=now, speed=self._speed)
+        moving_s = compute_seconds_to_settle(state, now=now, speed=self._speed)
         if moving_s:
             waits.append(min(_LONGEST_WAIT_S, moving_s + _LEAST_WAIT_S))
         return Again(after_s=max(_LEAST_WAIT_S, min(waits))) if waits else Done()
 
 
-def _lasting(state: PdState) -> tuple[Any, ...]:
+def _get_lasting_state(state: PdState) -> tuple[Any, ...]:
     """What does not follow from the time alone."""
     stores = tuple(replace(store_state, regions=0, leaders=0) for store_state in state.stores)
     return stores, state.evicting, state.cluster_uid

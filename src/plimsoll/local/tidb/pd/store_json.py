@@ -30,8 +30,8 @@ def build_store_json(store: StoreState, *, now: datetime, used_bytes: float) -> 
         "used_size": format_size(used),
         "leader_count": store.leaders,
         "region_count": store.regions,
-        "start_ts": _time(store.started),
-        "last_heartbeat_ts": _time(store.last_heard(now)),
+        "start_ts": _format_time(store.started),
+        "last_heartbeat_ts": _format_time(store.last_heard(now)),
     }
     return {"store": meta, "status": status}
 
@@ -44,5 +44,5 @@ def format_size(size_bytes: float) -> str:
     return f"{size:.4g}{_UNITS[unit]}" if size < 1000 else f"{size:.0f}{_UNITS[unit]}"
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat()

@@ -67,7 +67,7 @@ def answer_query(series: SeriesStore, *, query: str, body: bytes, now_s: float) 
     return HTTPStatus.OK, msgspec.json.encode({"status": "success", "data": data})
 
 
-def exposition(series: SeriesStore, *, now_s: float) -> bytes:
+def format_exposition(series: SeriesStore, *, now_s: float) -> bytes:
     """All current values in the text format 0.0.4 of an exporter."""
     lines: list[str] = []
     for name, metric in _METRICS.items():
@@ -94,18 +94,18 @@ def exposition(series: SeriesStore, *, now_s: float) -> bytes:
 def _find(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str, str], float]] | None:
     """None: no query that is known here."""
     if (read := _INCREASE.fullmatch(query)) is not None:
-        wanted = _matchers(read["matchers"])
+        wanted = _parse_matchers(read["matchers"])
         metric = _METRICS.get(read["metric"])
         if metric is None or metric.value is not None or wanted is None:
             return None
         return _compute_growth(series.of(metric.component), wanted, at_s, window_s=float(read["window"]))
-    if (read := _GAUGE.fullmatch(query)) is not None and (wanted := _matchers(read["matchers"])) is not None:
-        points = list(_points(series, read["metric"], at_s))
+    if (read := _GAUGE.fullmatch(query)) is not None and (wanted := _parse_matchers(read["matchers"])) is not None:
+        points = list(_iterate_points(series, read["metric"], at_s))
         known = read["metric"] in _METRICS or read["metric"] == _SIZES
         if not known:
             return None
         if read["timestamp"]:
-            return [(_nameless(labels), at) for labels, at, _ in points if wanted.items() <= labels.items()]
+            return [(_strip_name(labels), at) for labels, at, _ in points if wanted.items() <= labels.items()]
         return [(labels, value) for labels, _, value in points if wanted.items() <= labels.items()]
     return None
 
@@ -122,7 +122,7 @@ def _compute_growth(
     return [(dict(zip(_BY, place, strict=True)), value) for place, value in sums.items()]
 
 
-def _points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
+def _iterate_points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
     """Labels, when it was measured, and the value, of every series of a metric."""
     metric = _METRICS.get(name)
     for instance_series in series.of(TIKV if metric is None else metric.component):
@@ -138,7 +138,7 @@ def _points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[
                 yield {**labels, "type": kind}, sample.at_s, size
 
 
-def _matchers(written: str | None) -> dict[str, str] | None:
+def _parse_matchers(written: str | None) -> dict[str, str] | None:
     """None for what is more than equality."""
     wanted: dict[str, str] = {}
     for part in (written or "").split(","):
@@ -151,7 +151,7 @@ def _matchers(written: str | None) -> dict[str, str] | None:
     return wanted
 
 
-def _nameless(labels: dict[str, str]) -> dict[str, str]:
+def _strip_name(labels: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name != "__name__"}
 
 

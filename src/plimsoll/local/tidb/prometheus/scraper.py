@@ -66,10 +66,10 @@ class Scraper:
             found = self._topology.instances(key)
             instances += found
             cores |= self._loads.cores(key, found)
-            sizes |= self._sizes(key, found)
+            sizes |= self._compute_sizes(key, found)
         self.series.add_scrape(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
 
-    def _sizes(self, key: Key, instances: tuple[TidbInstance, ...]) -> dict[tuple[str, str], dict[str, float]]:
+    def _compute_sizes(self, key: Key, instances: tuple[TidbInstance, ...]) -> dict[tuple[str, str], dict[str, float]]:
         state = self._pds.state(key)
         if state is None:
             return {}
