@@ -32,6 +32,14 @@ def format_amount(resource: str, amount: int) -> str:
     return str(amount)
 
 
+def format_bytes(amount: float) -> str:
+    """A number of bytes in decimal units, as disks are sold: 640 GB, 1.5 TB, 12 B."""
+    for power, unit in ((18, "EB"), (15, "PB"), (12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
+        if abs(amount) >= 10**power:
+            return f"{_trim(f'{amount / 10**power:.1f}')} {unit}"
+    return f"{amount:.0f} B"
+
+
 def format_money(amount: float, currency: str = DEFAULT_CURRENCY) -> str:
     """An amount with its currency: 11.29 USD. Below 1 it has four digits, because clouds give prices so: 0.0425 USD."""
     digits = 4 if 0 < abs(amount) < 1 else 2

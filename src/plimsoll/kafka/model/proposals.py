@@ -60,9 +60,9 @@ class Proposal(Value):
     @property
     def is_leader_move(self) -> bool:
         """Whether only the leader or the order of replicas changes."""
-        return not self.is_replica_move and (
-            self.new_replicas != self.old_replicas or self.old_leader != self.new_replicas[0]
-        )
+        if self.is_replica_move or (self.log_dir_moves and self.new_replicas == self.old_replicas):
+            return False
+        return self.new_replicas != self.old_replicas or self.old_leader != self.new_replicas[0]
 
     @property
     def bytes_to_move(self) -> int:

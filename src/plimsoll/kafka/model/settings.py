@@ -43,6 +43,7 @@ class AnalyzerSettings(Value):
     """0: the leaders of the topic divided by the number of brokers, rounded down."""
     overprovisioned_max_replicas_per_broker: int = 1500
     overprovisioned_min_brokers: int = 3
+    overprovisioned_min_extra_racks: int = 2
     priority_weight: float = 1.1
     strictness_weight: float = 1.5
     max_candidates_per_goal: int = 200_000

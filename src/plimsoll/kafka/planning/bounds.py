@@ -1,0 +1,64 @@
+"""The least that any plan must move, given where brokers end inside their windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.kafka.model.proposals import Bounds
+from plimsoll.kafka.planning.loads import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.kafka.model.cluster import Flags, Floats, Ints
+    from plimsoll.kafka.model.proposals import Proposal
+    from plimsoll.kafka.planning.placement import Placement
+    from plimsoll.solver.replicas.problem import Windows
+
+
+def find_bounds(
+    placement: Placement, proposals: Sequence[Proposal], windows: Windows | None, *, crowded: Ints
+) -> Bounds:
+    """Moves and bytes of the proposals beside the least possible.
+
+    Three things must move in any plan: what leaves, one replica per crowded partition, and what takes brokers from
+    outside their windows to inside. Only brokers that end inside count, so the bound holds for this plan too.
+    """
+    model = placement.model
+    left = np.flatnonzero(placement.scope.must_leave & placement.moved)
+    sizes = placement.loads.of_replica[Metric.DISK]
+    least_moves = float(max(len(left), len(crowded)))
+    least_bytes = max(float(sizes[model.partition_of[left]].sum()), float(sizes[crowded].sum()))
+    if windows is not None:
+        brokers = len(model.brokers)
+        # Out of a crowded rack, replicas also move between the groups: then all brokers are one group.
+        groups = (np.arange(brokers),) if len(crowded) else windows.groups
+        counts, load = model.replica_counts, model.broker_bytes
+        least_moves = max(
+            least_moves,
+            _sum_groups(
+                groups,
+                counts.astype(np.float64),
+                windows.low_count.astype(np.float64),
+                windows.high_count.astype(np.float64),
+                windows.count_is_inside(placement.load[Metric.REPLICAS].astype(np.int64)),
+            ),
+        )
+        slack = windows.byte_slack
+        inside = windows.bytes_are_inside(placement.load[Metric.DISK])
+        low, high = windows.low_bytes - slack, windows.high_bytes + slack
+        least_bytes = max(least_bytes, _sum_groups(groups, load, low, high, inside))
+    return Bounds(
+        moves=sum(len(proposal.added) for proposal in proposals),
+        bytes=sum(proposal.bytes_to_move for proposal in proposals),
+        least_moves=round(least_moves),
+        least_bytes=int(least_bytes),
+    )
+
+
+def _sum_groups(groups: Sequence[Ints], amounts: Floats, low: Floats, high: Floats, is_inside: Flags) -> float:
+    surplus = np.where(is_inside, np.maximum(amounts - high, 0.0), 0.0)
+    deficit = np.where(is_inside, np.maximum(low - amounts, 0.0), 0.0)
+    return float(sum(max(surplus[group].sum(), deficit[group].sum()) for group in groups))

@@ -1,0 +1,115 @@
+"""Sentences about goals that are violated or do not apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.formatting import format_bytes
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.loads import Metric
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.model.cluster import Flags
+    from plimsoll.kafka.planning.placement import Limits, Placement
+
+_NAMED_AT_MOST: Final = 5
+_NOUNS: Final = {
+    Metric.REPLICAS: "replicas",
+    Metric.DISK: "bytes on disk",
+    Metric.NW_IN: "inbound traffic",
+    Metric.NW_OUT: "outbound traffic",
+    Metric.CPU: "processor use",
+    Metric.POTENTIAL_NW_OUT: "potential outbound traffic",
+    Metric.LEADERS: "leaders",
+    Metric.LEADER_NW_IN: "inbound traffic of leaders",
+}
+
+
+def format_value(metric: Metric, value: float) -> str:
+    """A value with its unit."""
+    if metric is Metric.REPLICAS:
+        return f"{value:.0f} replicas"
+    if metric is Metric.LEADERS:
+        return f"{value:.0f} leaders"
+    if metric is Metric.CPU:
+        return f"{value:.1f} %"
+    return format_bytes(value) if metric is Metric.DISK else f"{format_bytes(value)}/s"
+
+
+def describe_outside(placement: Placement, limits: Limits) -> Reason | None:
+    """Which brokers are outside their limits; None: none is."""
+    excess = limits.measure_excess(placement.load)
+    outside = np.flatnonzero(excess)
+    if not len(outside):
+        return None
+    worst = int(outside[np.argmax(np.abs(excess[outside]))])
+    value = float(placement.load[limits.metric, worst])
+    broker = int(placement.model.broker_ids[worst])
+    low, high = float(limits.low[worst]), float(limits.high[worst])
+    bound = high if excess[worst] > 0 else low
+    word = "at most" if excess[worst] > 0 else "at least"
+    judged = int((np.isfinite(limits.high) | np.isfinite(limits.low)).sum())
+    facts = {
+        "brokers": placement.model.broker_ids[outside[:_NAMED_AT_MOST]].tolist(),
+        "outside": len(outside),
+        "judged": judged,
+        "broker": broker,
+        "value": value,
+        "low": low if np.isfinite(low) else None,
+        "high": high if np.isfinite(high) else None,
+    }
+    count = f"{len(outside)} of {judged} brokers are" if len(outside) > 1 else f"1 of {judged} brokers is"
+    return Reason(
+        code="OutsideLimits",
+        message=f"{count} outside: broker {broker} has {format_value(limits.metric, value)}, "
+        f"{word} {format_value(limits.metric, bound)} is the limit",
+        facts=facts,
+        because=_explain_outside(placement, limits, excess > 0, outside.tolist()),
+    )
+
+
+def _explain_outside(placement: Placement, limits: Limits, is_above: Flags, outside: list[int]) -> tuple[Reason, ...]:
+    """Why brokers stay outside, as far as the request or the racks are the cause."""
+    scope = placement.scope
+    if scope.mode is Mode.ADD_BROKERS and not scope.may_receive[outside].any():
+        return (Reason(code="OnlyOntoNewBrokers", message="mode add-brokers moves replicas only onto new brokers"),)
+    if scope.mode in {Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS}:
+        message = f"mode {scope.mode.value} moves only replicas that must leave"
+        return (Reason(code="OnlyWhatMustLeave", message=message),)
+    if limits.metric is Metric.REPLICAS and (reason := _find_full_rack(placement, is_above)) is not None:
+        return (reason,)
+    message = "no move, swap or change of leader that is allowed and that higher goals accept brings them inside"
+    return (Reason(code="NoAcceptedMove", message=message),)
+
+
+def _find_full_rack(placement: Placement, is_above: Flags) -> Reason | None:
+    """A rack that must hold a replica of every partition and has too few brokers for them."""
+    model = placement.model
+    factors = np.diff(model.offsets)
+    racks = placement.racks_left
+    needed = int((factors >= len(racks)).sum())
+    for rack in racks.tolist():
+        members = np.flatnonzero((model.rack_of == rack) & placement.scope.is_balanced)
+        if len(members) and is_above[members].all() and needed:
+            name = model.rack_names[rack]
+            return Reason(
+                code="RackIsFull",
+                message=f"rack {name} has {len(members)} brokers and needs a replica of each of {needed} partitions",
+                facts={"rack": name, "brokers": len(members), "partitions": needed},
+            )
+    return None
+
+
+def describe_no_rates(metric: Metric, *, has_rates: bool) -> Reason:
+    """Why a goal over rates says nothing."""
+    if metric is Metric.CPU and has_rates:
+        return Reason(code="NoProcessorUse", message="the processor use of brokers is not known")
+    return Reason(code="NoRates", message=f"no rates are known, so {_NOUNS[metric]} cannot be judged")
+
+
+def describe_no_capacity(metric: Metric) -> Reason:
+    """Why a capacity goal says nothing."""
+    return Reason(code="NoCapacity", message=f"no capacity for {_NOUNS[metric]} is configured or reported")

@@ -1,0 +1,214 @@
+"""The analyzer: proposals for a request, or a refusal with numbers.
+
+What must leave moves first, together with the joint balance of counts and bytes. Then each goal, by priority, changes
+what it needs within the limits of those before it. A hard goal that does not hold in the end refuses everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.kafka.model.proposals import GoalResult, GoalStatus, OptimizationResult, Refusal
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.kafka.planning.balancedness import score_goals
+from plimsoll.kafka.planning.bounds import find_bounds
+from plimsoll.kafka.planning.demotion import demote_brokers
+from plimsoll.kafka.planning.evacuation import check_brokers_left, evacuate
+from plimsoll.kafka.planning.goal_list import PREFERRED_LEADERS, resolve_goals
+from plimsoll.kafka.planning.goals.registry import build_goals
+from plimsoll.kafka.planning.goals.windows import find_margin, find_topic_limits
+from plimsoll.kafka.planning.loads import build_loads
+from plimsoll.kafka.planning.log_dirs import balance_log_dirs
+from plimsoll.kafka.planning.placement import Placement, RackRule
+from plimsoll.kafka.planning.proposal_diff import list_proposals
+from plimsoll.kafka.planning.provision import judge_provision
+from plimsoll.kafka.planning.scope import Scope, build_scope
+from plimsoll.kafka.planning.search.budget import Budget
+from plimsoll.kafka.planning.search.joint_balance import JointWindows, balance_jointly
+from plimsoll.kafka.planning.search.relocation import find_crowded_partitions, repair_racks
+from plimsoll.kafka.planning.statistics import measure_statistics
+
+if TYPE_CHECKING:
+    from plimsoll.core.plans import Reason
+    from plimsoll.kafka.model.cluster import ClusterModel, Ints
+    from plimsoll.kafka.model.proposals import ClusterStatistics
+    from plimsoll.kafka.model.requests import RebalanceRequest
+    from plimsoll.kafka.model.settings import AnalyzerSettings
+    from plimsoll.kafka.planning.goals.goal import Goal
+    from plimsoll.solver.replicas.problem import Windows
+
+_REPLICAS = "ReplicaDistributionGoal"
+_DISK = "DiskUsageDistributionGoal"
+_TOPICS = "TopicReplicaDistributionGoal"
+
+
+def optimize(
+    model: ClusterModel, request: RebalanceRequest, settings: AnalyzerSettings
+) -> OptimizationResult | Refusal:
+    """Proposals that bring a cluster nearer to the goals of a request. Equal input gives equal proposals."""
+    names = resolve_goals(request, settings)
+    if isinstance(names, Refusal):
+        return names
+    scope = build_scope(model, request)
+    if isinstance(scope, Refusal):
+        return scope
+    if request.rebalance_disk or request.mode is Mode.REMOVE_DISKS:
+        return balance_log_dirs(model, request, settings, scope)
+    if request.mode is Mode.DEMOTE_BROKERS:
+        names = (PREFERRED_LEADERS,)
+    return _Optimization(model, request, settings, scope, names).run()
+
+
+class _Optimization:
+    """One run over one request."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        request: RebalanceRequest,
+        settings: AnalyzerSettings,
+        scope: Scope,
+        names: tuple[str, ...],
+    ) -> None:
+        self._model = model
+        self._request = request
+        self._settings = settings
+        self._scope = scope
+        self._names = names
+        self._placement = Placement(model, build_loads(model), scope)
+        self._placement.rack_rule = _find_rack_rule(names)
+        self._goals = build_goals(names, self._placement, settings)
+        self._inapplicable = {goal.name: goal.find_inapplicable() for goal in self._goals}
+        self._crowded: Ints = (
+            find_crowded_partitions(self._placement, self._placement.rack_rule)
+            if (self._placement.rack_rule is not RackRule.NOT_WORSE)
+            else np.zeros(0, dtype=np.int64)
+        )
+        self._windows: Windows | None = None
+        self._held: tuple[Reason, ...] = scope.held
+        self._measured: tuple[int, ClusterStatistics] | None = None
+
+    def run(self) -> OptimizationResult | Refusal:
+        applicable = [goal for goal in self._goals if self._inapplicable[goal.name] is None]
+        for goal in applicable:
+            if (refusal := goal.find_obstacle()) is not None:
+                return refusal
+        violated_before = {goal.name for goal in applicable if goal.judge() is not None}
+        budget = Budget(self._settings.max_candidates_per_goal)
+        if (refusal := self._prepare(applicable, violated_before, budget)) is not None:
+            return refusal
+        budgets = [("prepare", budget.used)]
+        results = []
+        for index, goal in enumerate(self._goals):
+            self._placement.goal = index
+            goal_budget = Budget(self._settings.max_candidates_per_goal)
+            results.append(self._optimize_goal(goal, violated_before, goal_budget))
+            budgets.append((goal.name, goal_budget.used))
+        for goal in applicable:
+            if goal.is_hard and (reason := goal.judge()) is not None:
+                return Refusal(goal=goal.name, reason=reason)
+        return self._build_result(tuple(results), tuple(budgets))
+
+    def _prepare(self, goals: list[Goal], violated: set[str], budget: Budget) -> Refusal | None:
+        """What must leave, racks, and the joint balance of counts and bytes."""
+        placement, scope = self._placement, self._scope
+        hard = [limits for goal in goals if goal.is_hard and (limits := goal.limits) is not None]
+        placement.accepted.extend(hard)
+        if scope.mode is Mode.DEMOTE_BROKERS:
+            self._held = (*self._held, *demote_brokers(placement, self._request, budget))
+            return None
+        if (refusal := check_brokers_left(placement, self._names[0])) is not None:
+            return refusal
+        if len(self._crowded):
+            repair_racks(placement, placement.rack_rule, budget)
+        has_leaving = bool(scope.must_leave.any())
+        if self._is_joint_balance_needed(violated, has_leaving=has_leaving):
+            placement.goal = self._names.index(_REPLICAS) if _REPLICAS in self._names else 0
+            solution = balance_jointly(placement, self._build_windows(goals))
+            self._windows = solution.windows
+            budget.spend(solution.candidates_tried)
+            placement.goal = 0
+        if has_leaving and (refusal := evacuate(placement, self._names, budget)) is not None:
+            return refusal
+        if has_leaving:
+            violated.add(self._names[0])
+        return None
+
+    def _is_joint_balance_needed(self, violated: set[str], *, has_leaving: bool) -> bool:
+        if self._scope.mode is Mode.REMOVE_BROKERS:
+            return has_leaving
+        if self._scope.mode is Mode.FIX_OFFLINE_REPLICAS or _REPLICAS not in self._names:
+            return False
+        return _REPLICAS in violated or _DISK in violated
+
+    def _build_windows(self, goals: list[Goal]) -> JointWindows:
+        settings, is_removal = self._settings, self._scope.mode is Mode.REMOVE_BROKERS
+        limits = {goal.name: goal.limits for goal in goals if goal.is_hard}
+        has_bytes = _DISK in self._names or is_removal
+        has_counts = _REPLICAS in self._names or is_removal
+        counts = find_margin(settings.replica_count_balance_threshold, settings)
+        disk = find_margin(settings.disk_balance_threshold, settings)
+        return JointWindows(
+            count=counts if has_counts else None,
+            bytes=disk if has_bytes else None,
+            disk=limits.get("DiskCapacityGoal"),
+            replicas=limits.get("ReplicaCapacityGoal"),
+            topic_caps=find_topic_limits(self._placement, settings)[1] if _TOPICS in self._names else None,
+        )
+
+    def _optimize_goal(self, goal: Goal, violated_before: set[str], budget: Budget) -> GoalResult:
+        reason = self._inapplicable[goal.name]
+        if reason is not None:
+            return self._build_goal_result(goal, GoalStatus.NO_ACTION, reason, budget)
+        reason = goal.judge()
+        if reason is not None:
+            goal.optimize(budget)
+            reason = goal.judge()
+        goal.accept()
+        if reason is not None:
+            status = GoalStatus.VIOLATED
+        else:
+            status = GoalStatus.FIXED if goal.name in violated_before else GoalStatus.NO_ACTION
+        return self._build_goal_result(goal, status, reason, budget)
+
+    def _build_goal_result(self, goal: Goal, status: GoalStatus, reason: Reason | None, budget: Budget) -> GoalResult:
+        version = self._placement.version
+        if self._measured is None or self._measured[0] != version:
+            self._measured = (version, measure_statistics(self._placement))
+        return GoalResult(
+            goal=goal.name,
+            status=status,
+            statistics=self._measured[1],
+            reason=reason,
+            candidates_tried=budget.used,
+        )
+
+    def _build_result(self, goals: tuple[GoalResult, ...], budgets: tuple[tuple[str, int], ...]) -> OptimizationResult:
+        placement = self._placement
+        goes_last = None
+        if self._scope.mode is Mode.DEMOTE_BROKERS:
+            goes_last = np.isin(self._model.broker_ids, self._request.brokers)
+        proposals = list_proposals(placement, self._names, goes_last=goes_last)
+        before, after = score_goals([(result.goal, result.status) for result in goals], self._settings)
+        return OptimizationResult(
+            request=self._request,
+            before=self._model,
+            after=self._model.replace_assignment(placement.broker_of.copy(), placement.leader),
+            proposals=proposals,
+            goals=goals,
+            bounds=find_bounds(placement, proposals, self._windows, crowded=self._crowded),
+            balancedness_before=before,
+            balancedness_after=after,
+            provision=judge_provision(placement, self._names, self._settings),
+            excluded_topics=self._scope.excluded_topics,
+            held=self._held,
+            budgets=budgets,
+        )
+
+
+def _find_rack_rule(names: tuple[str, ...]) -> RackRule:
+    if "RackAwareGoal" in names:
+        return RackRule.ONE_PER_RACK
+    return RackRule.EVEN if "RackAwareDistributionGoal" in names else RackRule.NOT_WORSE

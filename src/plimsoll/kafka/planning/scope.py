@@ -1,0 +1,325 @@
+"""What a request lets the analyzer change: which replicas may move, which brokers may receive, what stays and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.model.cluster import NONE
+from plimsoll.kafka.model.proposals import Refusal
+from plimsoll.kafka.model.requests import Mode
+from plimsoll.objects.schema.regular_expressions import BadPattern, compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.kafka.model.cluster import ClusterModel, Flags, Ints
+    from plimsoll.kafka.model.description import BrokerDescription
+    from plimsoll.kafka.model.requests import RebalanceRequest
+
+_NAMED_AT_MOST: Final = 5
+"""How many partitions or brokers a reason names."""
+_NEEDS_BROKERS: Final = frozenset({Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS})
+_ONLY_WHAT_LEAVES: Final = frozenset({Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS})
+
+
+class BrokerRole(IntEnum):
+    """The part of a broker in a request."""
+
+    STAYS = 0
+    NEW = 1
+    LEAVING = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The limits of a request over a model of B brokers, P partitions, N replicas."""
+
+    mode: Mode
+    role: Ints
+    """[B], of BrokerRole."""
+    is_alive: Flags
+    """[B]: registered, not fenced."""
+    is_known: Flags
+    """[B]: alive, and its log directories are known."""
+    is_balanced: Flags
+    """[B]: distribution goals judge these brokers: known, staying, not excluded for replicas."""
+    leads_balanced: Flags
+    """[B]: distribution goals judge the leaders of these brokers."""
+    may_receive: Flags
+    """[B]: replicas may move onto these brokers."""
+    may_lead: Flags
+    """[B]: leadership may move onto these brokers."""
+    is_movable: Flags
+    """[N]: soft goals may move these replicas."""
+    is_repairable: Flags
+    """[N]: hard goals may move these replicas."""
+    must_leave: Flags
+    """[N]: these replicas must move."""
+    leadership_is_movable: Flags
+    """[P]."""
+    is_fixed: Flags
+    """[P]: nothing of the partition may change."""
+    excluded_topics: tuple[str, ...]
+    held: tuple[Reason, ...]
+    relief: bool
+
+
+def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refusal:
+    """The scope of a request; a refusal if the request makes no sense for this cluster."""
+    refusal = _check_brokers(model, request) or _check_log_dirs(model, request)
+    if refusal is not None:
+        return refusal
+    excluded = match_topics(model.topics, request.excluded_topics, parameter="excluded_topics")
+    if isinstance(excluded, Refusal):
+        return excluded
+    role = _list_roles(model, request)
+    brokers = model.brokers
+    is_alive = np.array([broker.is_registered and not broker.is_fenced for broker in brokers], dtype=np.bool_)
+    is_known = is_alive & np.array([broker.log_dirs is not None for broker in brokers], dtype=np.bool_)
+    is_leaving = role == BrokerRole.LEAVING
+    is_excluded = excluded[model.topic_of]
+    is_fixed = is_excluded | model.reassigning | (model.leader == NONE)
+    must_leave = _list_must_leave(model, request, is_leaving) & ~is_fixed[model.partition_of]
+    is_stuck = is_leaving[model.broker_of] & is_excluded[model.partition_of]
+    if is_stuck.any():
+        return _refuse_excluded(model, is_stuck)
+    is_repairable = (is_known[model.broker_of] | must_leave) & ~is_fixed[model.partition_of]
+    stays = is_alive & ~is_leaving
+    is_balanced = is_known & stays & ~_flag_brokers(model, request.excluded_for_replicas)
+    may_receive = is_balanced & np.array([_has_room(broker) for broker in brokers], dtype=np.bool_)
+    if request.destination_brokers:
+        may_receive &= _flag_brokers(model, request.destination_brokers)
+    may_lead = is_known & stays & ~_flag_brokers(model, request.excluded_for_leadership)
+    leadership_is_movable = ~is_fixed
+    if request.mode is Mode.ADD_BROKERS:
+        may_receive &= role == BrokerRole.NEW
+        may_lead &= role == BrokerRole.NEW
+    elif request.mode is Mode.DEMOTE_BROKERS:
+        may_lead &= ~_flag_brokers(model, request.brokers)
+    elif request.mode in _ONLY_WHAT_LEAVES:
+        leadership_is_movable &= _any_of_partition(model, must_leave)
+    return Scope(
+        mode=request.mode,
+        role=role,
+        is_alive=is_alive,
+        is_known=is_known,
+        is_balanced=is_balanced,
+        leads_balanced=is_balanced & ~_flag_brokers(model, request.excluded_for_leadership),
+        may_receive=may_receive,
+        may_lead=may_lead,
+        is_movable=(must_leave if request.mode in _ONLY_WHAT_LEAVES else is_repairable).copy(),
+        is_repairable=is_repairable,
+        must_leave=must_leave,
+        leadership_is_movable=leadership_is_movable,
+        is_fixed=is_fixed,
+        excluded_topics=tuple(topic for topic, flag in zip(model.topics, excluded, strict=True) if flag),
+        held=tuple(_list_held(model, is_excluded, must_leave)),
+        relief=request.mode is Mode.FULL if request.relief is None else request.relief,
+    )
+
+
+def match_topics(topics: tuple[str, ...], pattern: str, *, parameter: str) -> Flags | Refusal:
+    """[T]: the topics whose whole name matches; none if there is no pattern."""
+    if not pattern:
+        return np.zeros(len(topics), dtype=np.bool_)
+    try:
+        matches = compile_pattern(pattern).fullmatch
+    except (BadPattern, UnicodeEncodeError) as error:
+        return Refusal(
+            reason=Reason(
+                code="InvalidPattern",
+                message=f"{parameter}: {pattern!r} is not a regular expression: {error}",
+                facts={"parameter": parameter, "pattern": pattern},
+            )
+        )
+    return np.array([matches(topic) is not None for topic in topics], dtype=np.bool_)
+
+
+def list_partitions(model: ClusterModel, partitions: Ints) -> str:
+    """The names of some partitions, for a sentence."""
+    shown = ", ".join(str(model.name_partition(int(partition))) for partition in partitions[:_NAMED_AT_MOST])
+    more = len(partitions) - _NAMED_AT_MOST
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | None:
+    if request.mode in _NEEDS_BROKERS and not request.brokers:
+        return Refusal(
+            reason=Reason(
+                code="BrokersNotGiven",
+                message=f"brokers: mode {request.mode.value} needs at least one broker",
+                facts={"parameter": "brokers"},
+            )
+        )
+    named = {
+        "brokers": request.brokers,
+        "destination_broker_ids": request.destination_brokers,
+        "excluded_for_leadership": request.excluded_for_leadership,
+        "excluded_for_replicas": request.excluded_for_replicas,
+    }
+    for parameter, ids in named.items():
+        must_run = parameter == "destination_broker_ids" or (
+            parameter == "brokers" and request.mode is Mode.ADD_BROKERS
+        )
+        missing = sorted(
+            {
+                broker
+                for broker in ids
+                if broker not in model.index_of_broker
+                or (must_run and not model.brokers[model.index_of_broker[broker]].is_registered)
+            }
+        )
+        if missing:
+            return _refuse_brokers(parameter, missing, request.mode)
+        down = sorted({broker for broker in ids if must_run and _is_down(model, broker)})
+        if down:
+            return Refusal(
+                reason=Reason(
+                    code="BrokersAreDown",
+                    message=f"{parameter}: broker {', '.join(map(str, down))} cannot take replicas: it is fenced or "
+                    "did not answer",
+                    facts={"parameter": parameter, "brokers": down},
+                )
+            )
+    return None
+
+
+def _is_down(model: ClusterModel, broker: int) -> bool:
+    description = model.brokers[model.index_of_broker[broker]]
+    return description.is_fenced or description.log_dirs is None
+
+
+def _refuse_brokers(parameter: str, missing: list[int], mode: Mode) -> Refusal:
+    verb = "does" if len(missing) == 1 else "do"
+    noun = "broker" if len(missing) == 1 else "brokers"
+    return Refusal(
+        reason=Reason(
+            code="BrokersDoNotExist",
+            message=f"{parameter}: {noun} {', '.join(map(str, missing))} {verb} not exist",
+            facts={"parameter": parameter, "brokers": missing, "mode": mode.value},
+        )
+    )
+
+
+def _check_log_dirs(model: ClusterModel, request: RebalanceRequest) -> Refusal | None:
+    if request.mode is not Mode.REMOVE_DISKS:
+        return None
+    if not request.log_dirs:
+        message = "log_dirs: mode remove-disks needs at least one log directory"
+        return Refusal(reason=Reason(code="LogDirsNotGiven", message=message, facts={"parameter": "log_dirs"}))
+    for log_dir in request.log_dirs:
+        index = model.index_of_broker.get(log_dir.broker)
+        if index is None:
+            return _refuse_brokers("log_dirs", [log_dir.broker], request.mode)
+        found = model.brokers[index].log_dirs
+        paths = [known.path for known in found or ()]
+        if log_dir.path not in paths:
+            shown = ", ".join(paths) or "none"
+            return _refuse_log_dir(log_dir.broker, log_dir.path, f"has no log directory {log_dir.path}: it has {shown}")
+        left = [
+            known
+            for known in found or ()
+            if known.is_online
+            and all((other.broker, other.path) != (log_dir.broker, known.path) for other in request.log_dirs)
+        ]
+        if not left:
+            return _refuse_log_dir(log_dir.broker, log_dir.path, "has no other log directory for its replicas")
+    return None
+
+
+def _refuse_log_dir(broker: int, path: str, problem: str) -> Refusal:
+    return Refusal(
+        reason=Reason(
+            code="LogDirCannotBeRemoved",
+            message=f"log_dirs: broker {broker} {problem}",
+            facts={"parameter": "log_dirs", "broker": broker, "logDir": path},
+        )
+    )
+
+
+def _refuse_excluded(model: ClusterModel, is_stuck: Flags) -> Refusal:
+    partitions = np.unique(model.partition_of[is_stuck])
+    topics = sorted({model.topics[topic] for topic in model.topic_of[partitions]})
+    brokers = sorted({int(model.broker_ids[broker]) for broker in model.broker_of[is_stuck]})
+    return Refusal(
+        reason=Reason(
+            code="ExcludedTopicsOnLeavingBrokers",
+            message=f"excluded_topics: {list_partitions(model, partitions)} may not move and are on the brokers "
+            f"{', '.join(map(str, brokers))} that leave",
+            facts={"topics": topics, "brokers": brokers, "partitions": len(partitions)},
+        )
+    )
+
+
+def _list_roles(model: ClusterModel, request: RebalanceRequest) -> Ints:
+    role = np.zeros(len(model.brokers), dtype=np.int64)
+    indexes = [model.index_of_broker[broker] for broker in request.brokers]
+    if request.mode is Mode.ADD_BROKERS:
+        role[indexes] = BrokerRole.NEW
+    elif request.mode is Mode.REMOVE_BROKERS:
+        role[indexes] = BrokerRole.LEAVING
+    return role
+
+
+def _list_must_leave(model: ClusterModel, request: RebalanceRequest, is_leaving: Flags) -> Flags:
+    if request.mode is Mode.FIX_OFFLINE_REPLICAS:
+        return model.offline
+    flags: Flags = is_leaving[model.broker_of]
+    return flags
+
+
+def _flag_brokers(model: ClusterModel, brokers: tuple[int, ...]) -> Flags:
+    flags = np.zeros(len(model.brokers), dtype=np.bool_)
+    flags[[model.index_of_broker[broker] for broker in brokers]] = True
+    return flags
+
+
+def _has_room(broker: BrokerDescription) -> bool:
+    """Whether a log directory takes new replicas. A broker that lists none is taken at its word."""
+    dirs = broker.log_dirs
+    return not dirs or any(log_dir.is_online and not log_dir.is_cordoned for log_dir in dirs)
+
+
+def _any_of_partition(model: ClusterModel, rows: Flags) -> Flags:
+    flags = np.zeros(model.partition_count, dtype=np.bool_)
+    flags[model.partition_of[rows]] = True
+    return flags
+
+
+def _list_held(model: ClusterModel, is_excluded: Flags, must_leave: Flags) -> Iterator[Reason]:
+    """What stays although nothing in the request says so. Excluded topics are in the request."""
+    if len(partitions := np.flatnonzero(model.reassigning & ~is_excluded)):
+        yield Reason(
+            code="ReassignmentUnderWay",
+            message=f"{list_partitions(model, partitions)}: a reassignment is under way",
+            facts={"partitions": [str(model.name_partition(int(index))) for index in partitions]},
+        )
+    if len(partitions := np.flatnonzero((model.leader == NONE) & ~model.reassigning & ~is_excluded)):
+        yield Reason(
+            code="NoLeader",
+            message=f"{list_partitions(model, partitions)}: no replica leads, so no broker could copy from it",
+            facts={"partitions": [str(model.name_partition(int(index))) for index in partitions]},
+        )
+    rows_of = np.bincount(model.broker_of[~must_leave], minlength=len(model.brokers))
+    for index, broker in enumerate(model.brokers):
+        if not rows_of[index]:
+            continue
+        if not broker.is_registered or broker.is_fenced:
+            cause = "is fenced" if broker.is_registered else "is not registered"
+            yield _hold_broker(broker, "BrokerIsDown", cause, int(rows_of[index]))
+        elif broker.log_dirs is None:
+            cause = f"did not answer ({broker.problem})" if broker.problem else "did not answer"
+            yield _hold_broker(broker, "BrokerDidNotAnswer", cause, int(rows_of[index]))
+
+
+def _hold_broker(broker: BrokerDescription, code: str, cause: str, replicas: int) -> Reason:
+    return Reason(
+        code=code,
+        message=f"broker {broker.id} {cause}: its {replicas} replicas stay",
+        facts={"broker": broker.id, "replicas": replicas},
+    )

@@ -1,0 +1,1 @@
+"""Changes of a placement: moves, swaps and changes of leader that goals ask for."""
