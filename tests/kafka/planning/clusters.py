@@ -92,6 +92,7 @@ def generate_cluster(
     topics = topics or max(1, partitions // 100)
     disk_mb = float(2 * rf * size.sum() / brokers / 2**20)
     rates = np.exp(rng.normal(np.log(2e4), 1.0, partitions)) if has_rates else None
+    network = 1e6 if has_rates else None
     count = brokers + new
     described = tuple(
         BrokerDescription(
@@ -99,7 +100,7 @@ def generate_cluster(
             host=f"h{index}",
             rack=f"rack-{index % racks}",
             log_dirs=(),
-            capacity=BrokerCapacity(disk_mb=disk_mb, **({"nw_in_kb_s": 1e6, "nw_out_kb_s": 1e6} if has_rates else {})),
+            capacity=BrokerCapacity(disk_mb=disk_mb, nw_in_kb_s=network, nw_out_kb_s=network),
             cpu_pct=20.0 if has_rates and index < brokers else None,
         )
         for index in range(count)
