@@ -29,6 +29,7 @@ SUBJECTS = {
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",
     "requests": "ProvisioningRequests: the largest one, a batch of checks, many small ones",
+    "kafka": "plans for Kafka clusters: time, moves and bytes over the bound",
     "lease": "leader election: how long nobody leads after a kill and after a graceful stop",
     "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",
 }

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _SWAPS_AT_MOST: Final = 400
 _PARTNERS: Final = 8
 """Replicas of nearest size that are tried as partners of a swap."""
+_SWAPS_TRIED: Final = 256
+"""Swaps of one receiver whose legality is examined."""
 _DETOURS: Final = 512
 """Dealt replicas of nearest size that are tried as a detour."""
 
@@ -203,49 +205,43 @@ def _find_violation(held: Floats, windows: Windows) -> Floats:
 
 
 def _swap_best(assignment: Assignment, windows: Windows, order: Ints, worst: int) -> bool:
-    """Try the swaps of the worst receiver that come nearest to what it needs."""
-    held = assignment.held[worst]
-    is_over = held > windows.high_bytes[worst]
-    gap = (held - windows.high_bytes[worst]) if is_over else (held - windows.low_bytes[worst])
-    sizes = assignment.size[order]
+    """Swap the worst receiver's replica whose exchange for one of near size lowers the violation the most."""
     destination = assignment.destination[order]
-    ours = order[destination == worst]
     is_other: Flags = destination != worst
-    others, other_sizes = order[is_other], sizes[is_other]
+    ours, others = order[~is_other], order[is_other]
     if not len(ours) or not len(others):
         return False
-    nearest = np.searchsorted(other_sizes, assignment.size[ours] - gap)
-    best_gain, best = 1e-6 * max(1.0, abs(gap)), None
-    for item, place in zip(ours.tolist(), nearest.tolist(), strict=True):
-        for position in range(max(0, place - _PARTNERS // 2), min(len(others), place + _PARTNERS // 2)):
-            other = int(others[position])
-            gain = _find_gain(assignment, windows, item, other)
-            if (
-                gain > best_gain
-                and assignment.may_host(item, int(assignment.destination[other]))
-                and assignment.may_host(other, worst)
-            ):
-                best_gain, best = gain, other
-                chosen = item
-    if best is None:
-        return False
-    place = int(assignment.destination[best])
-    assignment.move(best, worst)
-    assignment.move(chosen, place)
-    return True
+    held = assignment.held[worst]
+    is_over = held > windows.high_bytes[worst]
+    gap = held - (windows.high_bytes[worst] if is_over else windows.low_bytes[worst])
+    nearest = np.searchsorted(assignment.size[others], assignment.size[ours] - gap)
+    columns = nearest[:, None] + np.arange(-_PARTNERS // 2, _PARTNERS // 2)
+    partners = others[np.clip(columns, 0, len(others) - 1)]
+    gains = _find_gains(assignment, windows, ours, partners)
+    gains[(columns < 0) | (columns >= len(others))] = 0.0
+    flat = gains.ravel()
+    useful = np.flatnonzero(flat > 1e-6 * max(1.0, abs(gap)))
+    for choice in useful[np.lexsort((useful, -flat[useful]))][:_SWAPS_TRIED].tolist():
+        item, other = int(ours[choice // _PARTNERS]), int(partners.ravel()[choice])
+        place = int(assignment.destination[other])
+        if assignment.may_host(item, place) and assignment.may_host(other, worst):
+            assignment.move(other, worst)
+            assignment.move(item, place)
+            return True
+    return False
 
 
-def _find_gain(assignment: Assignment, windows: Windows, item: int, other: int) -> float:
-    """By how much a swap lowers the violation of both brokers."""
-    if assignment.partition_of[item] == assignment.partition_of[other]:
-        return 0.0
-    brokers = np.array([assignment.destination[item], assignment.destination[other]])
-    difference = assignment.size[item] - assignment.size[other]
-    held = assignment.held[brokers]
-    after = held + np.array([-difference, difference])
-    if (after > assignment.problem.max_bytes[brokers]).any():
-        return 0.0
-    low, high = windows.low_bytes[brokers], windows.high_bytes[brokers]
-    before_gap = np.maximum(np.maximum(held - high, low - held), 0.0).sum()
-    after_gap = np.maximum(np.maximum(after - high, low - after), 0.0).sum()
-    return float(before_gap - after_gap)
+def _find_gains(assignment: Assignment, windows: Windows, ours: Ints, partners: Ints) -> Floats:
+    """[ours, partners]: by how much a swap lowers the violation of both brokers; 0 if it is impossible."""
+    here, there = assignment.destination[ours][:, None], assignment.destination[partners]
+    difference = assignment.size[ours][:, None] - assignment.size[partners]
+    gains = np.zeros(partners.shape)
+    possible = assignment.partition_of[ours][:, None] != assignment.partition_of[partners]
+    for brokers, change in ((here, -difference), (there, difference)):
+        held = assignment.held[brokers]
+        low, high = windows.low_bytes[brokers], windows.high_bytes[brokers]
+        after = held + change
+        possible = possible & (after <= assignment.problem.max_bytes[brokers])
+        gains += np.maximum(np.maximum(held - high, low - held), 0.0)
+        gains -= np.maximum(np.maximum(after - high, low - after), 0.0)
+    return np.where(possible, gains, 0.0)
