@@ -23,7 +23,7 @@ CITATION = re.compile(
 )
 SECTION = re.compile(r"\d+(?:\.\d+)*")
 BARE_CITATION = re.compile(r"\((?:section )?\d{1,2}\.\d{1,2}(?:\.\d+)*(?:(?:,| and| to) \d{1,2}(?:\.\d+)*)*\)")
-"""Numbers of sections in parentheses without their page, as in "(3.1)" or "(3.3, 7)"."""
+"""Numbers of sections in parentheses without their page."""
 HEADING = re.compile(r"^(?:#+ |\*\*)(\d+(?:\.\d+)*)", re.MULTILINE)
 
 

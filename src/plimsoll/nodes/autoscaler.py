@@ -196,7 +196,7 @@ class Autoscaler:
             except Exception as error:
                 if not self._set_aside(error):
                     raise
-        message = f"more than {_MOST_SET_ASIDE} objects cannot be judged; the next loop goes on"
+        message = f"more than {_MOST_SET_ASIDE} objects cannot be judged; the next loop iteration goes on"
         return self._end_early(config, self._dependencies.clock.now(), Reason(code=OBJECTS_SET_ASIDE, message=message))
 
     def _set_aside(self, error: Exception) -> bool:
@@ -327,7 +327,7 @@ class Autoscaler:
             self._scale_down.forget()
             return replace(result, ended_early=unhealthy)
         if any(repair.after is not None and repair.failure is None for repair in repaired):
-            message = "group sizes were corrected; the next loop reads them again"
+            message = "group sizes were corrected; the next loop iteration reads them again"
             return replace(result, ended_early=Reason(code="SizesRepaired", message=message))
         return result
 
@@ -529,7 +529,7 @@ def _find_scale_down_block(scale_up: ScaleUpPart) -> Reason | None:
     done = [result for result in scale_up.results if result.is_done]
     if done:
         sizes = ", ".join(f"{result.group} {result.before}->{result.after}" for result in done)
-        return Reason(code="ScaledUp", message=f"this loop scaled up: {sizes}")
+        return Reason(code="ScaledUp", message=f"this loop iteration scaled up: {sizes}")
     if scale_up.skipped is not None and scale_up.skipped.code == PODS_TOO_NEW:
         return scale_up.skipped
     return None

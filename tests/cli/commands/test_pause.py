@@ -115,7 +115,9 @@ def test_a_long_scan_interval_makes_a_status_old_later(world: EmbeddedApi):
 def test_what_is_configured_and_not_used_is_warned_about(world: EmbeddedApi):
     status_is_written(world, max_cpu=10)
     configure("--max-cpu=20")
-    told = "warning: max-cpu is configured as 20, and the last loop ran with 10: that was before the change at "
+    told = (
+        "warning: max-cpu is configured as 20, and the last loop iteration ran with 10: that was before the change at "
+    )
     assert told in plimsoll("nodes", "status").stderr
     configure("--max-cpu=10")
     assert plimsoll("nodes", "status").stderr == ""
@@ -135,13 +137,13 @@ def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_see
     assert problems(60, **{"max-cpu": 10}) == []
     assert problems(2, **{"max-cpu": 20}) == [
         (
-            "max-cpu is configured as 20, and the last loop ran with 10: "
+            "max-cpu is configured as 20, and the last loop iteration ran with 10: "
             "that was before the change at 11:59:58 UTC; the next one takes it up"
         )
     ]
     assert problems(60, **{"max-memory": 20}) == [
         (
-            "max-memory is configured as 20, and the last loop ran without it: "
+            "max-memory is configured as 20, and the last loop iteration ran without it: "
             "although it was changed before, at 11:59:00 UTC: the autoscaler's log says why"
         )
     ]

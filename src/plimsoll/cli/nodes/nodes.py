@@ -146,7 +146,7 @@ def configure(
     changed, is_running = _configure(connection, namespace, flags, unset or [], output)
     _print_changes(changed, namespace, output)
     if changed.differences() and output is Output.TABLE:
-        runs = "the autoscaler applies it in its next loop; plimsoll nodes status warns until then"
+        runs = "the autoscaler applies it in its next loop iteration; plimsoll nodes status warns until then"
         rests = f"no autoscaler writes its status in {namespace}: it takes effect once one runs there"
         typer.echo(runs if is_running else rests, err=True)
 

@@ -41,7 +41,7 @@ def nodes(
     data: Annotated[
         str, typer.Option("--data", help="Directory of the journal. Default: kept in memory.", metavar="DIR")
     ] = "",
-    once: Annotated[bool, typer.Option("--once", help="Run one loop, print the result and exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one loop iteration, print the result and exit.")] = False,
     flags: Annotated[
         bool, typer.Option("--list-flags", help="List all flags with their defaults and descriptions, and exit.")
     ] = False,

@@ -54,7 +54,7 @@ PARTS: Final[Mapping[str, type]] = {
 }
 _COUNTED: Final = "effort is counted here, never timed, so that a plan can be replayed"
 _ALWAYS_FAST: Final = "pods are always planned by class, which is what this asks for"
-_ONE_PLAN: Final = "one plan covers all pods and groups of a loop"
+_ONE_PLAN: Final = "one plan covers all pods and groups of a loop iteration"
 _DURATION: Final = ("duration", value_parsing.parse_duration_s)
 _SWITCH: Final = ("true or false", value_parsing.parse_switch)
 _COUNT: Final = ("count", value_parsing.parse_count)
@@ -74,7 +74,7 @@ _ACCEPTED: Final = (
         10.0,
         _COUNTED,
     ),
-    ("max-binpacking-time", "The time that bin packing may take per loop.", _DURATION, 300.0, _COUNTED),
+    ("max-binpacking-time", "The time that bin packing may take per loop iteration.", _DURATION, 300.0, _COUNTED),
     (
         "predicate-parallelism",
         "Number of nodes whose predicates are evaluated in parallel.",
@@ -110,21 +110,33 @@ _ACCEPTED: Final = (
         5000,
         "pods are not injected ahead of their controllers",
     ),
-    ("salvo-scale-up", "Whether one loop makes several scale-ups after each other.", _SWITCH, False, _ONE_PLAN),
-    ("salvo-scale-up-budget", "The time that one loop may spend on several scale-ups.", _DURATION, 60.0, _ONE_PLAN),
     (
-        "enable-graceful-degradation",
-        "Whether loops plan for fewer pods when planning takes too long.",
+        "salvo-scale-up",
+        "Whether one loop iteration makes several scale-ups after each other.",
         _SWITCH,
         False,
-        "a loop's work does not grow with the number of pods",
+        _ONE_PLAN,
+    ),
+    (
+        "salvo-scale-up-budget",
+        "The time that one loop iteration may spend on several scale-ups.",
+        _DURATION,
+        60.0,
+        _ONE_PLAN,
+    ),
+    (
+        "enable-graceful-degradation",
+        "Whether loop iterations plan for fewer pods when planning takes too long.",
+        _SWITCH,
+        False,
+        "the work of a loop iteration does not grow with the number of pods",
     ),
     (
         "pending-pods-batching-timeout",
-        "How long pending pods may wait for their turn when loops plan for fewer pods.",
+        "How long pending pods may wait for their turn when loop iterations plan for fewer pods.",
         _DURATION,
         240.0,
-        "a loop's work does not grow with the number of pods",
+        "the work of a loop iteration does not grow with the number of pods",
     ),
     (
         "dynamic-node-delete-delay-after-taint-enabled",

@@ -442,7 +442,9 @@ class AutoProvisioning:
     empty_group_delay_s: float = duration(
         "nap-empty-group-delay",
         0,
-        description=("How long a created node group stays empty before it is deleted; 0 deletes it in the next loop."),
+        description=(
+            "How long a created node group stays empty before it is deleted; 0 deletes it in the next loop iteration."
+        ),
     )
 
 
@@ -562,7 +564,8 @@ class ScaleDown:
         "scale-down-non-empty-candidates-count",
         30,
         description=(
-            "Maximum number of non-empty nodes that one loop considers for removal; 0 considers only empty nodes."
+            "Maximum number of non-empty nodes that one loop "
+            "iteration considers for removal; 0 considers only empty nodes."
         ),
     )
     candidates_ratio: float = ratio(
@@ -580,7 +583,9 @@ class ScaleDown:
         description="Minimum number of nodes that --scale-down-candidates-pool-ratio stands for.",
     )
     simulation_timeout_s: float = duration(
-        "scale-down-simulation-timeout", 30, description="The time that one loop may spend on simulating removals."
+        "scale-down-simulation-timeout",
+        30,
+        description="The time that one loop iteration may spend on simulating removals.",
     )
     recheck_timeout_s: float = duration(
         "unremovable-node-recheck-timeout",
@@ -648,13 +653,14 @@ class ScaleDown:
         "max-bulk-soft-taint-count",
         10,
         description=(
-            "Maximum number of nodes whose PreferNoSchedule taint one loop adds or removes; 0 turns these taints off."
+            "Maximum number of nodes whose PreferNoSchedule taint one loop "
+            "iteration adds or removes; 0 turns these taints off."
         ),
     )
     soft_taint_time_s: float = duration(
         "max-bulk-soft-taint-time",
         3,
-        description="The time that one loop may spend on adding and removing PreferNoSchedule taints.",
+        description="The time that one loop iteration may spend on adding and removing PreferNoSchedule taints.",
     )
     candidate_ttl_s: float = duration(
         "node-deletion-candidate-ttl",
@@ -755,26 +761,27 @@ class Requests:
     batch_checks: bool = switch(
         "check-capacity-batch-processing",
         default=True,
-        description="Whether one loop checks capacity for several ProvisioningRequests instead of one.",
+        description="Whether one loop iteration checks capacity for several ProvisioningRequests instead of one.",
     )
     batch_size: int = count(
         "check-capacity-provisioning-request-max-batch-size",
         1000,
         least=1,
-        description="Maximum number of ProvisioningRequests whose capacity one loop checks.",
+        description="Maximum number of ProvisioningRequests whose capacity one loop iteration checks.",
     )
     batch_timebox_s: float = duration(
         "check-capacity-provisioning-request-batch-timebox",
         2,
         description=(
-            "The time that one loop may spend on capacity checks, counted in pod sets so that plans can be replayed."
+            "The time that one loop iteration may spend on capacity "
+            "checks, counted in pod sets so that plans can be replayed."
         ),
     )
     atomic_timebox_s: float = duration(
         "atomic-provisioning-request-batch-timebox",
         10,
         description=(
-            "The time that one loop may spend on atomic scale-up requests, counted in pod sets so "
+            "The time that one loop iteration may spend on atomic scale-up requests, counted in pod sets so "
             "that plans can be replayed."
         ),
     )
@@ -818,7 +825,8 @@ class Requests:
         200,
         least=1,
         description=(
-            "Maximum number of ProvisioningRequests that one loop updates or deletes because their time is over."
+            "Maximum number of ProvisioningRequests that one loop iteration "
+            "updates or deletes because their time is over."
         ),
     )
 
@@ -877,7 +885,7 @@ class Operation:
     frequent_loops: bool = switch(
         "frequent-loops-enabled",
         default=True,
-        description="Whether a loop starts at once when a pod becomes unschedulable.",
+        description="Whether a loop iteration starts at once when a pod becomes unschedulable.",
     )
     dry_run: bool = switch(
         "dry-run",
@@ -898,13 +906,15 @@ class Operation:
         description="Whether Events are written again when nothing about them has changed.",
     )
     max_inactivity_s: float = duration(
-        "max-inactivity", 600, description="How long no loop may start before the health check fails."
+        "max-inactivity", 600, description="How long no loop iteration may start before the health check fails."
     )
     max_failing_time_s: float = duration(
-        "max-failing-time", 900, description="How long loops may fail before the health check fails."
+        "max-failing-time", 900, description="How long loop iterations may fail before the health check fails."
     )
     max_startup_time_s: float = duration(
-        "max-startup-time", 1200, description="How long the first loop may take to start before the health check fails."
+        "max-startup-time",
+        1200,
+        description="How long the first loop iteration may take to start before the health check fails.",
     )
     metrics_per_group: bool = switch(
         "emit-per-nodegroup-metrics", default=False, description="Whether metrics per node group are exported."
@@ -912,7 +922,7 @@ class Operation:
     debugging_snapshot: bool = switch(
         "debugging-snapshot-enabled",
         default=False,
-        description="Whether /snapshotz shows the whole cluster as the last loop saw it.",
+        description="Whether /snapshotz shows the whole cluster as the last loop iteration saw it.",
     )
     profiling: bool = switch(
         "profiling", default=False, description="Whether /debug/pprof/profile serves stacks of the running program."

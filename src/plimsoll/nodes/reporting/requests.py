@@ -35,7 +35,9 @@ _WORDS: Final = {
     UpdateKind.DELETED: "deleted old request",
 }
 _NAMED: Final = 3
-_UNWRITTEN: Final = Reason(code="NotWritten", message="the API server rejected the write; the next loop tries again")
+_UNWRITTEN: Final = Reason(
+    code="NotWritten", message="the API server rejected the write; the next loop iteration tries again"
+)
 
 
 def build_request_actions(loop: LoopResult) -> Iterator[tuple[Action, Outcome]]:

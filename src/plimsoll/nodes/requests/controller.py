@@ -154,7 +154,9 @@ class RequestController:
             ),
         )
         if returned.did_something:
-            message = "a scale-up for ProvisioningRequests was rolled back; the next loop starts from the new sizes"
+            message = (
+                "a scale-up for ProvisioningRequests was rolled back; the next loop iteration starts from the new sizes"
+            )
             self._freed.note_updates(transaction.part.updates)
             return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]

@@ -108,7 +108,7 @@ class ScaleUpExecutor:
     ) -> ScaleUpResult:
         target = await group.target_size()
         if target != expected:
-            message = f"its size is {target}, not {expected} any more: the next loop plans again"
+            message = f"its size is {target}, not {expected} any more: the next loop iteration plans again"
             overtaken = _build_failure(scale_up, CallFailed(kind=FailureKind.REFUSED, message=message), group=group.id)
             return replace(overtaken, is_overtaken=True, created=created)
         outcome = await _increase(group, by, expected=expected, atomically=scale_up.is_whole)

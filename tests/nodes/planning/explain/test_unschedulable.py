@@ -194,7 +194,7 @@ SELF = {"app": "web"}
 @pytest.mark.parametrize("expander", ["cost", "least-waste"])
 @pytest.mark.parametrize("nap", [True, False])
 class TestOtherPodsAreInTheWay:
-    """The words are the scheduler's, and nobody is told that a later loop may help."""
+    """The words are the scheduler's, and nobody is told that a later loop iteration may help."""
 
     def test_who_wants_its_own_kind_on_its_node_and_none_of_it(self, expander: str, nap: bool):
         near, apart = required(term(SELF), "podAffinity")["affinity"], required(term(SELF))["affinity"]
@@ -227,5 +227,5 @@ def offered(*, nap: bool) -> dict[str, Any]:
 
 
 def false_words(plan: ScaleUpPlan) -> list[str]:
-    false = ("no room is left", "no more node groups may be created", "a later loop may help")
+    false = ("no room is left", "no more node groups may be created", "a later loop iteration may help")
     return [words for words in false if words in told(plan)]

@@ -104,7 +104,7 @@ def test_who_another_group_may_help_waits_for_a_later_loop():
     assert added(plan) == {"a": 2}
     assert left(plan) == {"web": 4}
     assert codes(plan) == {AWAITS_A_LATER_LOOP}
-    assert told(plan) == "one group grows at a time; a later loop may help (b)"
+    assert told(plan) == "one group is scaled up at a time; a later loop iteration may help (b)"
 
 
 def test_who_needs_another_group_waits_for_a_later_loop():

@@ -229,7 +229,7 @@ def _explain_later_scale_up(
             groups = [*(group for group, refusals in rejections if not refusals), *groups[ASKED:]]
         if groups:
             names = shorten_names([problem.options[group].group for group in groups])
-            message = f"one group grows at a time; a later loop may help ({names})"
+            message = f"one group is scaled up at a time; a later loop iteration may help ({names})"
             found[number] = Reason(code=AWAITS_A_LATER_LOOP, message=message, facts={"groups": len(groups)})
     return found
 

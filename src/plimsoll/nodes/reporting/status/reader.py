@@ -89,7 +89,7 @@ def _find_problems(
         held = in_force.get(flag.name)
         used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
-            difference = f"{flag.name} is configured as {wanted}, and the last loop ran {_format_used(used)}"
+            difference = f"{flag.name} is configured as {wanted}, and the last loop iteration ran {_format_used(used)}"
             yield f"{difference}: {_explain_not_in_force(steering.configured_at, reported_at)}"
 
 

@@ -91,9 +91,10 @@ class NodeArrivals:
     def _explain_loss(self, view: RequestView, booked: BookingResult) -> str:
         if view.request.metadata.uid in self._complete:
             short = booked.unbookable.get(view.name, 0) + _count_on_upcoming_nodes(view, booked)
-            return f"nodes that were there are gone: no room for {short} of {view.total} pods for {_LOST_AFTER} loops"
+            room = f"no room for {short} of {view.total} pods for {_LOST_AFTER} loop iterations"
+            return f"nodes that were there are gone: {room}"
         short = booked.unbookable[view.name]
-        return f"no room for {short} of {view.total} pods for {_LOST_AFTER} loops, and no node is on its way"
+        return f"no room for {short} of {view.total} pods for {_LOST_AFTER} loop iterations, and no node is on its way"
 
 
 def find_arrived(held: Iterable[RequestView], booked: BookingResult) -> list[RequestView]:
