@@ -1,4 +1,4 @@
-"""How often a second the reference predicate answers: `feasible` on 1,000 nodes with 10 pods each.
+"""How often a second the reference predicate answers: `check_node` on 1,000 nodes with 10 pods each.
 
 The first rows ask about one pod on every node, as a scheduler does; preparing the pod is part of the time. The
 placement rows take a fresh view for every pod, as when pods are placed one after the other.
@@ -14,7 +14,7 @@ import msgspec
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible, verdicts
+from plimsoll.scheduling.feasibility import check_node, check_nodes
 from plimsoll.scheduling.verdicts import Fits
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ def rows() -> Iterator[dict[str, Any]]:
     nodes, pods = _cluster()
     size = f"{NODES:,} nodes, {len(pods):,} pods"
     start = time.perf_counter()
-    view = ClusterView.of(nodes, pods)
+    view = ClusterView.from_objects(nodes, pods)
     yield _row("view/build", (time.perf_counter() - start) * 1000, "ms", size)
     for shape, spec in SHAPES.items():
 
         def ask_every_node(shape: str = shape, spec: dict[str, Any] = spec) -> int:
             incoming = _pod(f"incoming-{shape}", app="app-7", **spec)
             for node in nodes:
-                feasible(incoming, node, view)
+                check_node(incoming, node, view)
             return NODES
 
         yield _row(f"feasible/{shape}", _repeated(ask_every_node), "calls/s", size)
@@ -112,7 +112,7 @@ def _placing(view: ClusterView, shape: str, spec: dict[str, Any]) -> Callable[[]
     def place_one() -> int:
         now: ClusterView = placed["view"]
         incoming = _pod(f"new-{shape}-{placed['count']}", app="app-7", **spec)
-        answers = verdicts(incoming, now)
+        answers = check_nodes(incoming, now)
         fitting = next((name for name, answer in answers.items() if isinstance(answer, Fits)), None)
         placed["view"] = view if fitting is None else now.with_pod(incoming, fitting)
         placed["count"] += 1

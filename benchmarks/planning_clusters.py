@@ -324,11 +324,11 @@ def view_of(nodes: int, *, pods_each: int, seed: int) -> ClusterView:
         )
         for index in range(nodes * pods_each)
     ]
-    return ClusterView.of(machines, held)
+    return ClusterView.from_objects(machines, held)
 
 
 def snapshot(waiting: Sequence[PendingPods], **parts: Any) -> Snapshot:
-    return Snapshot(number=1, at=NOON, pending=tuple(waiting), **{"view": ClusterView.of([], []), **parts})
+    return Snapshot(number=1, at=NOON, pending=tuple(waiting), **{"view": ClusterView.from_objects([], []), **parts})
 
 
 def policy(**options: Any) -> Policy:

@@ -18,7 +18,7 @@ from benchmarks import planning_clusters
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.planner import propose
 from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
-from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling.cluster_view import get_pod_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ class ChurningCluster:
     @property
     def everything(self) -> SnapshotChanges:
         return SnapshotChanges(
-            nodes={node.metadata.name: node for node in self._nodes}, pods={pod_key(pod): pod for pod in self._pods}
+            nodes={node.metadata.name: node for node in self._nodes}, pods={get_pod_key(pod): pod for pod in self._pods}
         )
 
     def changes(self) -> SnapshotChanges:
@@ -52,9 +52,9 @@ class ChurningCluster:
         changed: dict[Any, Pod | None] = {}
         count = max(len(self._pods) // CHURN, 1)
         for gone in self._random.choice(len(self._pods), count, replace=False).tolist():
-            changed[pod_key(self._pods[gone])] = None
+            changed[get_pod_key(self._pods[gone])] = None
             self._pods[gone] = self._another(self._pods[int(self._random.integers(len(self._pods)))])
-            changed[pod_key(self._pods[gone])] = self._pods[gone]
+            changed[get_pod_key(self._pods[gone])] = self._pods[gone]
         return SnapshotChanges(pods=changed)
 
     def _another(self, like: Pod) -> Pod:

@@ -186,7 +186,7 @@ class TableLoop:
             )
         )
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         return self._parts.services()
 
     async def wait_until_synced(self) -> None:
@@ -198,7 +198,7 @@ class TableLoop:
     async def run_loop(self) -> dict[str, Any]:
         raise AssertionError("turns are asked for one by one")
 
-    def metrics(self) -> dict[str, float]:
+    def get_metrics(self) -> dict[str, float]:
         return {}
 
 

@@ -100,7 +100,7 @@ class TidbWorld(LocalTidbCluster):
         transport = EmbeddedTransport(self.application, token=ADMIN)
         process = ElectedProcess(name, transport, lease=TIDB_LEASE, run=self.run)
         parts = _tidb_parts(process, self.tidb)
-        controller = parts.controller(process.entropy)
+        controller = parts.build_controller(process.entropy)
         process.start(
             TidbProgram(
                 parts=parts,

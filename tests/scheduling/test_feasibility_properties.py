@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import explain, feasible, verdicts
+from plimsoll.scheduling.feasibility import check_node, check_nodes, explain
 from plimsoll.scheduling.rules.taints import Tolerations, tolerates
 from plimsoll.scheduling.verdicts import Fits, Refusal
 from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
@@ -91,14 +91,14 @@ def pods(draw: st.DrawFn, name: str = "incoming", *, alone: bool = False) -> Pod
 
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterView:
-    view = ClusterView.of(draw(nodes()))
+    view = ClusterView.from_objects(draw(nodes()))
     for index in range(draw(st.integers(0, 4))):
         view = view.with_pod(draw(pods(f"running-{index}")), draw(st.sampled_from(NODE_NAMES)))
     return view
 
 
 def fits(made: Pod, name: str, view: ClusterView) -> bool:
-    return isinstance(feasible(made, view.nodes[name].node, view), Fits)
+    return isinstance(check_node(made, view.nodes[name].node, view), Fits)
 
 
 def changed(view: ClusterView, name: str, **sections: Any) -> ClusterView:
@@ -162,7 +162,7 @@ def test_anti_affinity_is_symmetric(key: str, app_a: str, app_b: str, selected: 
     apart = required(term(avoided, key=key))
     a = pod("a", labels={"app": app_a, "kind": "a"}, **apart)
     b = pod("b", labels={"app": app_b, "kind": "b"}, **(apart if mutual else {}))
-    empty = ClusterView.of([node("n1", zone="z1"), node("n2", zone="z1")])
+    empty = ClusterView.from_objects([node("n1", zone="z1"), node("n2", zone="z1")])
 
     for place in ("n1", "n2"):
         assert fits(a, place, empty.with_pod(b, "n1")) == fits(b, place, empty.with_pod(a, "n1"))
@@ -171,7 +171,7 @@ def test_anti_affinity_is_symmetric(key: str, app_a: str, app_b: str, selected: 
 @FEW
 @given(clusters(), pods())
 def test_the_verdict_is_the_first_refusal_of_the_explanation(view: ClusterView, made: Pod):
-    answers = verdicts(made, view)
+    answers = check_nodes(made, view)
 
     for name, refusals in explain(made, view).items():
         answer = answers[name]
@@ -183,7 +183,7 @@ def test_the_verdict_is_the_first_refusal_of_the_explanation(view: ClusterView, 
 @FEW
 @given(clusters(), pods())
 def test_placing_where_it_fits_keeps_the_node_within_its_means(view: ClusterView, made: Pod):
-    for name, answer in verdicts(made, view).items():
+    for name, answer in check_nodes(made, view).items():
         if isinstance(answer, Fits):
             after = view.with_pod(made, name).nodes[name]
             asked = (after.used - view.nodes[name].used).keys()

@@ -16,7 +16,7 @@ import pytest
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
+from plimsoll.scheduling.messages import NotSchedulable, Schedulable, compute_scheduling_outcome
 from plimsoll.scheduling.storage import Storage
 from tests.scheduling.builders import claim, pod, required, storage_class, term, volume
 
@@ -94,34 +94,34 @@ WEB = [
 ]
 
 CASES: dict[int, ClusterView] = {
-    4: ClusterView.of(recorded_nodes()),
-    6: ClusterView.of(recorded_nodes()),
-    8: ClusterView.of(recorded_nodes()),
-    10: ClusterView.of(recorded_nodes()),
-    12: ClusterView.of(recorded_nodes()),
-    14: ClusterView.of(recorded_nodes()),
-    16: ClusterView.of(recorded_nodes()),
-    18: ClusterView.of(recorded_nodes(n1={"spec": {"taints": TAINT}}, n3={"spec": {"taints": TAINT}})),
-    20: ClusterView.of(recorded_nodes(n1={"spec": {"unschedulable": True}})),
-    24: ClusterView.of(untainted(), [FITS_POD]),
-    26: ClusterView.of(untainted(), [FITS_POD]),
-    28: ClusterView.of(untainted(), [FITS_POD, RESENTFUL]),
-    30: ClusterView.of(untainted(), [here("sp", "n1", labels={"app": "sp"})]),
-    32: ClusterView.of(untainted()),
-    34: ClusterView.of(untainted(), storage=STORAGE),
-    36: ClusterView.of(untainted(), storage=STORAGE),
-    38: ClusterView.of(untainted(), storage=STORAGE),
-    41: ClusterView.of(untainted(), storage=STORAGE),
-    43: ClusterView.of(untainted(), storage=STORAGE),
-    45: ClusterView.of(untainted(), WEB),
-    47: ClusterView.of(few_pods("1"), [here(f"one-{name}", name) for name in ALL]),
-    50: ClusterView.of(untainted(), LOW),
+    4: ClusterView.from_objects(recorded_nodes()),
+    6: ClusterView.from_objects(recorded_nodes()),
+    8: ClusterView.from_objects(recorded_nodes()),
+    10: ClusterView.from_objects(recorded_nodes()),
+    12: ClusterView.from_objects(recorded_nodes()),
+    14: ClusterView.from_objects(recorded_nodes()),
+    16: ClusterView.from_objects(recorded_nodes()),
+    18: ClusterView.from_objects(recorded_nodes(n1={"spec": {"taints": TAINT}}, n3={"spec": {"taints": TAINT}})),
+    20: ClusterView.from_objects(recorded_nodes(n1={"spec": {"unschedulable": True}})),
+    24: ClusterView.from_objects(untainted(), [FITS_POD]),
+    26: ClusterView.from_objects(untainted(), [FITS_POD]),
+    28: ClusterView.from_objects(untainted(), [FITS_POD, RESENTFUL]),
+    30: ClusterView.from_objects(untainted(), [here("sp", "n1", labels={"app": "sp"})]),
+    32: ClusterView.from_objects(untainted()),
+    34: ClusterView.from_objects(untainted(), storage=STORAGE),
+    36: ClusterView.from_objects(untainted(), storage=STORAGE),
+    38: ClusterView.from_objects(untainted(), storage=STORAGE),
+    41: ClusterView.from_objects(untainted(), storage=STORAGE),
+    43: ClusterView.from_objects(untainted(), storage=STORAGE),
+    45: ClusterView.from_objects(untainted(), WEB),
+    47: ClusterView.from_objects(few_pods("1"), [here(f"one-{name}", name) for name in ALL]),
+    50: ClusterView.from_objects(untainted(), LOW),
 }
 
 
 @pytest.mark.parametrize("number", CASES, ids=lambda number: RECORDED[f"scheduler-{number:03}"]["title"])
 def test_message_is_the_recorded_one(number: int):
-    outcome = scheduling_outcome(recorded_pod(number), CASES[number])
+    outcome = compute_scheduling_outcome(recorded_pod(number), CASES[number])
 
     assert outcome == NotSchedulable(reason="Unschedulable", message=recorded_message(number))
 
@@ -137,7 +137,7 @@ def test_every_recorded_failure_is_rebuilt():
 
 
 def test_without_nodes_nothing_is_counted():
-    outcome = scheduling_outcome(recorded_pod(1), ClusterView.of())
+    outcome = compute_scheduling_outcome(recorded_pod(1), ClusterView.from_objects())
 
     assert outcome == NotSchedulable(reason="Unschedulable", message=recorded_message(1))
 
@@ -145,13 +145,13 @@ def test_without_nodes_nothing_is_counted():
 def test_a_pod_that_must_not_preempt_says_so():
     never = recorded_pod(52, priority=1000, preemptionPolicy="Never")
 
-    outcome = scheduling_outcome(never, ClusterView.of(untainted(), LOW))
+    outcome = compute_scheduling_outcome(never, ClusterView.from_objects(untainted(), LOW))
 
     assert outcome == NotSchedulable(reason="Unschedulable", message=recorded_message(52))
 
 
 def test_preemption_is_no_help_for_what_no_node_could_ever_hold():
-    outcome = scheduling_outcome(recorded_pod(54, priority=1000), ClusterView.of(untainted(), LOW))
+    outcome = compute_scheduling_outcome(recorded_pod(54, priority=1000), ClusterView.from_objects(untainted(), LOW))
 
     assert outcome == NotSchedulable(reason="Unschedulable", message=recorded_message(54))
 
@@ -164,7 +164,7 @@ def test_when_preemption_helps_the_message_ends_with_the_counts():
     )
     high = pod("high", namespace="sched", requests={"cpu": "2"}, priority=1000)
 
-    outcome = scheduling_outcome(high, ClusterView.of(untainted(), LOW))
+    outcome = compute_scheduling_outcome(high, ClusterView.from_objects(untainted(), LOW))
 
     assert isinstance(outcome, NotSchedulable)
     assert outcome.message == written == "0/3 nodes are available: 3 Insufficient cpu."
@@ -177,7 +177,7 @@ def test_a_gated_pod_gets_the_recorded_condition():
     gated = msgspec.convert(recorded, Pod, strict=False)
     condition = recorded["status"]["conditions"][0]
 
-    outcome = scheduling_outcome(gated, ClusterView.of(untainted()))
+    outcome = compute_scheduling_outcome(gated, ClusterView.from_objects(untainted()))
 
     assert outcome == NotSchedulable(reason=condition["reason"], message=condition["message"])
 
@@ -185,4 +185,6 @@ def test_a_gated_pod_gets_the_recorded_condition():
 def test_a_pod_that_fits_names_its_nodes():
     small = pod("fits", namespace="sched", requests={"cpu": "100m"})
 
-    assert scheduling_outcome(small, ClusterView.of(recorded_nodes())) == Schedulable(nodes=("n1", "n3"))
+    assert compute_scheduling_outcome(small, ClusterView.from_objects(recorded_nodes())) == Schedulable(
+        nodes=("n1", "n3")
+    )

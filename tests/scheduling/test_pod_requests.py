@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.feasibility import check_node
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.builders import node, pod
 
@@ -24,7 +24,7 @@ def container(cpu: str = "0", *, sidecar: bool = False, name: str = "c", **resou
 
 
 def cpu(made: Pod) -> int:
-    return pod_demand(made)["cpu"]
+    return compute_pod_demand(made)["cpu"]
 
 
 def test_containers_add_up():
@@ -32,7 +32,7 @@ def test_containers_add_up():
 
 
 def test_every_pod_needs_one_of_pods():
-    assert dict(pod_demand(pod())) == {"pods": 1}
+    assert dict(compute_pod_demand(pod())) == {"pods": 1}
 
 
 def test_a_larger_init_container_decides():
@@ -64,19 +64,19 @@ def test_pod_level_requests_leave_other_resources_to_the_containers():
         resources={"requests": {"cpu": "2"}},
     )
 
-    assert dict(pod_demand(made)) == {"cpu": 2000, "memory": 2**30, "pods": 1}
+    assert dict(compute_pod_demand(made)) == {"cpu": 2000, "memory": 2**30, "pods": 1}
 
 
 def test_pod_level_requests_do_not_reach_extended_resources():
     made = pod(requests={"nvidia.com/gpu": "1"}, resources={"requests": {"nvidia.com/gpu": "5"}})
 
-    assert pod_demand(made)["nvidia.com/gpu"] == 1
+    assert compute_pod_demand(made)["nvidia.com/gpu"] == 1
 
 
 def test_a_pod_level_limit_counts_where_nobody_requests():
     limited = {"limits": {"cpu": "2", "memory": "1Gi"}}
 
-    assert dict(pod_demand(pod(requests={"cpu": "1"}, resources=limited))) == {
+    assert dict(compute_pod_demand(pod(requests={"cpu": "1"}, resources=limited))) == {
         "cpu": 1000,
         "memory": 2**30,
         "pods": 1,
@@ -86,7 +86,7 @@ def test_a_pod_level_limit_counts_where_nobody_requests():
 def test_a_limit_without_a_request_counts_as_the_request():
     made = pod(containers=[{"name": "c", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": 1}}}])
 
-    assert dict(pod_demand(made)) == {"cpu": 2000, "pods": 1, "nvidia.com/gpu": 1}
+    assert dict(compute_pod_demand(made)) == {"cpu": 2000, "pods": 1, "nvidia.com/gpu": 1}
 
 
 def test_a_request_of_zero_beside_a_limit_stays_zero():
@@ -132,8 +132,8 @@ def test_a_resize_the_node_called_infeasible_is_not_counted():
 )
 def test_a_bad_quantity_is_refused_by_its_path_and_never_raised(made: Pod, path: str):
     with pytest.raises(InvalidQuantity) as caught:
-        pod_demand(made)
-    verdict = feasible(made, node(), ClusterView.of([node()]))
+        compute_pod_demand(made)
+    verdict = check_node(made, node(), ClusterView.from_objects([node()]))
 
     assert caught.value.path == path
     assert isinstance(verdict, DoesNotFit)
@@ -143,20 +143,20 @@ def test_a_bad_quantity_is_refused_by_its_path_and_never_raised(made: Pod, path:
 
 def test_a_node_whose_allocatable_cannot_be_read_refuses():
     broken = node(cpu="plenty")
-    verdict = feasible(pod(), broken, ClusterView.of([broken]))
+    verdict = check_node(pod(), broken, ClusterView.from_objects([broken]))
 
     assert isinstance(verdict, DoesNotFit)
     assert str(verdict.reason).startswith("node n1: status.allocatable[cpu]: ")
 
 
 def test_a_node_holding_a_pod_that_cannot_be_read_refuses():
-    view = ClusterView.of([node(), node("n2")], [pod("odd", on="n1", requests={"cpu": "lots"})])
+    view = ClusterView.from_objects([node(), node("n2")], [pod("odd", on="n1", requests={"cpu": "lots"})])
 
-    verdict = feasible(pod(), node(), view)
+    verdict = check_node(pod(), node(), view)
 
     assert isinstance(verdict, DoesNotFit)
     assert str(verdict.reason).startswith("pod default/odd: spec.containers[0].resources.requests[cpu]: ")
-    assert isinstance(feasible(pod(), node("n2"), view), Fits)
+    assert isinstance(check_node(pod(), node("n2"), view), Fits)
 
 
 CPUS = st.integers(min_value=0, max_value=5)
@@ -188,4 +188,4 @@ def test_huge_pages_limited_for_the_pod_are_requested_for_the_pod():
     name = "hugepages-2Mi"
     made = pod(requests={name: "4Mi"}, resources={"limits": {name: "100Mi"}})
 
-    assert pod_demand(made)[name] == 100 * 2**20
+    assert compute_pod_demand(made)[name] == 100 * 2**20

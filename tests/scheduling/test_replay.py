@@ -1,4 +1,4 @@
-"""A replay answers what `feasible` answers on the cluster so far."""
+"""A replay answers what `check_node` answers on the cluster so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible
+from plimsoll.scheduling.feasibility import check_node
 from plimsoll.scheduling.replay import Replay
 from plimsoll.scheduling.verdicts import Fits
 from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
@@ -47,9 +47,9 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
     start = nodes[: data.draw(st.integers(1, 4))]
     groups = data.draw(st.lists(shapes(), min_size=1, max_size=3))
     first = [as_pod(groups[0], "first", on="n0")] if data.draw(st.booleans()) else []
-    replay = Replay(ClusterView.of(start, first))
-    view = ClusterView.of(start, first)
-    known = [replay.alike(group) for group in groups]
+    replay = Replay(ClusterView.from_objects(start, first))
+    view = ClusterView.from_objects(start, first)
+    known = [replay.get_alike(group) for group in groups]
     if data.draw(st.booleans()):
         replay.prepare()
     for turn in range(data.draw(st.integers(1, 8))):
@@ -61,8 +61,8 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
         name = f"p{turn}"
         fits = []
         for place in view.nodes.values():
-            wanted = feasible(as_pod(groups[chosen], name), place.node, view)
-            assert replay.verdict(known[chosen], place.name) == wanted
+            wanted = check_node(as_pod(groups[chosen], name), place.node, view)
+            assert replay.check(known[chosen], place.name) == wanted
             fits += [place.name] if isinstance(wanted, Fits) else []
         if fits:
             on = data.draw(st.sampled_from(fits))
@@ -71,8 +71,8 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
 
 
 def test_daemons_come_with_their_node():
-    replay = Replay(ClusterView.of())
+    replay = Replay(ClusterView.from_objects())
     replay.add_node(node("n0", cpu="2"), [pod("agent", requests={"cpu": "1"})])
-    group = replay.alike(pod("big", requests={"cpu": "2"}))
-    assert not isinstance(replay.verdict(group, "n0"), Fits)
-    assert isinstance(replay.verdict(replay.alike(pod("small", requests={"cpu": "1"})), "n0"), Fits)
+    group = replay.get_alike(pod("big", requests={"cpu": "2"}))
+    assert not isinstance(replay.check(group, "n0"), Fits)
+    assert isinstance(replay.check(replay.get_alike(pod("small", requests={"cpu": "1"})), "n0"), Fits)

@@ -38,10 +38,10 @@ class LeavingAutoscaler:
     def __init__(self, leave: Callable[[], Any]) -> None:
         self._leave = leave
 
-    def services(self) -> list[Any]:
+    def list_services(self) -> list[Any]:
         return []
 
-    def metrics(self) -> dict[str, float]:
+    def get_metrics(self) -> dict[str, float]:
         return {}
 
     async def run_loop(self) -> dict[str, Any]:

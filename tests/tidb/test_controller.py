@@ -22,7 +22,7 @@ def living() -> Iterator[AutoscaledCluster]:
         client = world.client(world.server.transport())
         informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)
         parts = world.parts(client, informers=informers)
-        services = [*parts.controller(entropy).services(), *informers.list_services()]
+        services = [*parts.build_controller(entropy).list_services(), *informers.list_services()]
         world.run.spawn(Supervisor(services, clock=world.run.clock, entropy=entropy).run())
         world.cluster().operate()
         world.autoscaler()

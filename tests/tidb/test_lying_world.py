@@ -79,7 +79,7 @@ def _guarding_step_of_old(drain: Any, observed: Any, *, settings: Any, now: Any)
     return _guarding_step(drain, observed, settings=settings, now=now)
 
 
-_guarding_step = steps.next_guarding_step
+_guarding_step = steps.choose_next_guarding_step
 
 
 async def _only_recorded(self: Any, listed: frozenset[int]) -> Any:
@@ -119,7 +119,7 @@ def _max_of_series(answer: Any) -> Any:
     return {pod: [max(amounts)] for pod, amounts in _amounts(answer).items()}
 
 
-_amounts = cpu._amounts_by_pod
+_amounts = cpu._group_by_pod
 
 
 def _unwarned(answer: Any, query: str, *, at_s: float) -> Any:

@@ -79,7 +79,7 @@ class EmbeddedTidb:
         )
 
     def list_services(self) -> list[Service]:
-        return self._parts.controller(self._dependencies.entropy).services()
+        return self._parts.build_controller(self._dependencies.entropy).list_services()
 
     def build_planner_app(self, *, token: str) -> ASGIApp:
         return guard_server(

@@ -86,7 +86,7 @@ class TidbProgram:
         return self.informers.list_services()
 
     def list_services(self) -> list[Service]:
-        return [Service(name="events", run=self.recorder.run), *self.controller.services()]
+        return [Service(name="events", run=self.recorder.run), *self.controller.list_services()]
 
     async def leave(self) -> None:
         await self.parts.reporter.close()
@@ -146,7 +146,7 @@ class TidbAutoscalerProcess:
         # Without the lease's guard: an Event about what was done may still be written after the lease is lost.
         recorder = self._process.make_recorder(self.client)
         parts = self._build_parts(client, recorder=recorder, informers=informers)
-        controller = parts.controller(self._entropy)
+        controller = parts.build_controller(self._entropy)
         self._process.metrics.add_controller(controller.controller)
         return TidbProgram(
             parts=parts,
@@ -155,7 +155,7 @@ class TidbAutoscalerProcess:
             recorder=recorder,
             journal=self._journal,
             pages=OperatorPages(
-                metrics=(self._metrics.exposition, self._process.metrics.expose),
+                metrics=(self._metrics.format_exposition, self._process.metrics.expose),
                 health={"/healthz": lambda: self._show_health(controller)},
             ),
         )

@@ -247,7 +247,7 @@ class EmbeddedCluster:
     def build_pages(self) -> OperatorPages:
         """Metrics, health and the last plan of everything that runs here."""
         autoscaler = self._health.autoscaler
-        metrics = [self._metrics.expose, self._tidb.metrics.exposition]
+        metrics = [self._metrics.expose, self._tidb.metrics.format_exposition]
         if autoscaler is not None:
             metrics.insert(0, autoscaler.parts.reporter.metrics.render)
         return build_up_pages(

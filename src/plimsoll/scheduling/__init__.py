@@ -1,14 +1,14 @@
 """Pure, per pod: every rule by which a pod may or may not run on a node.
 
-Written for clarity; the fast engine is compared with it. `feasible` is the question, `ClusterView` what it is asked
-about, `Fits` and `DoesNotFit` the answers, `scheduling_outcome` the sentence kube-scheduler would write, `explain`
-everything that stands in a pod's way. Each rule has a module of its own. docs/scheduling.md lists the rules, the
-wording and where we differ on purpose.
+Written for clarity; the fast engine is compared with it. `check_node` is the question, `ClusterView` what it is asked
+about, `Fits` and `DoesNotFit` the answers, `compute_scheduling_outcome` the sentence kube-scheduler would write,
+`explain` everything that stands in a pod's way. Each rule has a module of its own. docs/scheduling.md lists the rules,
+the wording and where we differ on purpose.
 """
 
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile, explain, feasible, verdicts
-from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile, check_node, check_nodes, explain
+from plimsoll.scheduling.messages import NotSchedulable, Schedulable, compute_scheduling_outcome
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal, Verdict
 
@@ -23,8 +23,8 @@ __all__ = [
     "Schedulable",
     "Storage",
     "Verdict",
+    "check_node",
+    "check_nodes",
+    "compute_scheduling_outcome",
     "explain",
-    "feasible",
-    "scheduling_outcome",
-    "verdicts",
 ]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import PODS, ZERO, ResourceVector
-from plimsoll.scheduling.affinity_terms import AffinityTerm, existing_anti_affinity
-from plimsoll.scheduling.host_ports import HostPort, TakenPorts, host_ports
-from plimsoll.scheduling.pod_requests import pod_demand
-from plimsoll.scheduling.storage import Storage, claim_names
+from plimsoll.scheduling.affinity_terms import AffinityTerm, parse_existing_anti_affinity
+from plimsoll.scheduling.host_ports import HostPort, TakenPorts, list_host_ports
+from plimsoll.scheduling.pod_requests import compute_pod_demand
+from plimsoll.scheduling.storage import Storage, list_claim_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -42,7 +42,7 @@ class PodKey(NamedTuple):
 Kin = tuple[str, frozenset[tuple[str, str]]]
 
 
-def pod_key(pod: Pod) -> PodKey:
+def get_pod_key(pod: Pod) -> PodKey:
     return PodKey(pod.metadata.namespace, pod.metadata.name)
 
 
@@ -66,7 +66,7 @@ class PlacedPod:
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
-        self.key = pod_key(pod)
+        self.key = get_pod_key(pod)
         self.namespace = pod.metadata.namespace
         self.labels: Mapping[str, str] = pod.metadata.labels
         self.kin: Kin = (self.namespace, frozenset(self.labels.items()))
@@ -74,14 +74,14 @@ class PlacedPod:
         self.problem = ""
         self.demand = ZERO
         try:
-            self.demand = pod_demand(pod)
+            self.demand = compute_pod_demand(pod)
         except InvalidQuantity as error:
             self.problem = f"pod {self.key}: {error}"
         self.count = self.demand[PODS] or 1
         """More than one where it stands for pods that are only booked."""
-        self.ports: frozenset[HostPort] = host_ports(pod)
-        self.anti_affinity: tuple[AffinityTerm, ...] = existing_anti_affinity(pod)
-        self.claims: tuple[str, ...] = claim_names(pod)
+        self.ports: frozenset[HostPort] = list_host_ports(pod)
+        self.anti_affinity: tuple[AffinityTerm, ...] = parse_existing_anti_affinity(pod)
+        self.claims: tuple[str, ...] = list_claim_names(pod)
 
     def rename(self, name: str) -> PlacedPod:
         """Another pod just like it, under a name of its own; nothing is read again."""
@@ -213,7 +213,7 @@ class ClusterView:
         self.storage = storage
 
     @classmethod
-    def of(
+    def from_objects(
         cls,
         nodes: Iterable[Node] = (),
         pods: Iterable[Pod] = (),
@@ -253,12 +253,12 @@ class ClusterView:
     def has_anti_affinity(self) -> bool:
         return bool(self._anti_affine)
 
-    def node(self, name: str) -> NodeState | None:
+    def find_node(self, name: str) -> NodeState | None:
         return self._nodes.get(name)
 
     def holds(self, pod: Pod) -> bool:
         state = self._nodes.get(pod.spec.node_name)
-        return state is not None and pod_key(pod) in state.pods
+        return state is not None and get_pod_key(pod) in state.pods
 
     def with_pod(self, pod: Pod, node_name: str = "") -> Self:
         """With `pod` placed on `node_name` (default: the node its spec names). It must be a node of the view."""
@@ -267,7 +267,7 @@ class ClusterView:
 
     def without_pod(self, pod: Pod, node_name: str = "") -> Self:
         name = node_name or pod.spec.node_name
-        return self._with_state(self._nodes[name].without(pod_key(pod)))
+        return self._with_state(self._nodes[name].without(get_pod_key(pod)))
 
     def with_node(self, node: Node) -> Self:
         """With a node added, or its object replaced while its pods stay."""

@@ -101,7 +101,7 @@ class Prepared:
         self.rules = tuple(rules)
         self.everywhere = tuple(everywhere)
 
-    def refusals(self, place: NodeState) -> Iterator[Refusal]:
+    def find_refusals(self, place: NodeState) -> Iterator[Refusal]:
         """Every rule that refuses this node, in order."""
         yield from self.everywhere
         for rule in self.rules:
@@ -109,8 +109,8 @@ class Prepared:
             if refusal is not None:
                 yield refusal
 
-    def verdict(self, place: NodeState) -> Verdict:
-        refusal = next(self.refusals(place), None)
+    def check(self, place: NodeState) -> Verdict:
+        refusal = next(self.find_refusals(place), None)
         return FITS if refusal is None else DoesNotFit(reason=refusal)
 
 
@@ -124,29 +124,29 @@ def prepare_pod(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFI
     return fresh
 
 
-def feasible(pod: Pod, node: Node, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Verdict:
+def check_node(pod: Pod, node: Node, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Verdict:
     """Whether `pod` may run on `node`. A node the view does not hold is judged as if it had just joined."""
-    place = view.node(node.metadata.name)
+    place = view.find_node(node.metadata.name)
     if place is None or (place.node is not node and place.node != node):
         view = view.with_node(node)
         place = view.nodes[node.metadata.name]
     if view.holds(pod) and pod.spec.node_name == place.name:
         place = view.without_pod(pod).nodes[place.name]
-    return prepare_pod(pod, view, profile=profile).verdict(place)
+    return prepare_pod(pod, view, profile=profile).check(place)
 
 
-def verdicts(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
+def check_nodes(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
     """The verdict for every node of the view."""
     rules = prepare_pod(pod, view, profile=profile)
     if view.holds(pod):
         view = view.without_pod(pod)
-    return {name: rules.verdict(place) for name, place in view.nodes.items()}
+    return {name: rules.check(place) for name, place in view.nodes.items()}
 
 
-def elsewhere(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
+def check_other_nodes(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
     """Where a pod that has its node could run instead: taken off, its place forgotten, every other node asked."""
     free = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
-    found = verdicts(free, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
+    found = check_nodes(free, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
     return {name: verdict for name, verdict in found.items() if name != pod.spec.node_name}
 
 
@@ -155,4 +155,4 @@ def explain(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) 
     rules = prepare_pod(pod, view, profile=profile)
     if view.holds(pod):
         view = view.without_pod(pod)
-    return {name: tuple(rules.refusals(place)) for name, place in view.nodes.items()}
+    return {name: tuple(rules.find_refusals(place)) for name, place in view.nodes.items()}

@@ -24,7 +24,7 @@ class HostPort(NamedTuple):
 _NO_PORTS: Final[frozenset[HostPort]] = frozenset()
 
 
-def host_ports(pod: Pod) -> frozenset[HostPort]:
+def list_host_ports(pod: Pod) -> frozenset[HostPort]:
     """Host ports of containers and sidecars. On the host network every port is a host port, by API server default."""
     spec = pod.spec
     together = (
@@ -52,7 +52,7 @@ class TakenPorts:
         for host_port in ports:
             self._addresses.setdefault((host_port.protocol, host_port.port), set()).add(host_port.address)
 
-    def clash(self, wanted: HostPort) -> bool:
+    def clashes_with(self, wanted: HostPort) -> bool:
         addresses = self._addresses.get((wanted.protocol, wanted.port))
         if addresses is None:
             return False

@@ -1,9 +1,9 @@
 """The sentence in a pod's PodScheduled condition and FailedScheduling event, as kube-scheduler 1.34 writes it.
 
-`scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: people know these texts, search for them
-and alert on them. Rules of the text, found from recordings: reasons are counted over nodes, written "<count> <reason>"
-and sorted as text (so "10 x" stands before "2 y"); a refusal before any node was asked stands alone; then comes what
-preemption said, unless it helped.
+`compute_scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: people know these texts, search for
+them and alert on them. Rules of the text, found from recordings: reasons are counted over nodes, written "<count>
+<reason>" and sorted as text (so "10 x" stands before "2 y"); a refusal before any node was asked stands alone; then
+comes what preemption said, unless it helped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepare_pod, verdicts
-from plimsoll.scheduling.preemption import Candidate, ineligible, search
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, check_nodes, prepare_pod
+from plimsoll.scheduling.preemption import Candidate, explain_ineligible, search
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.scheduling_gates import GATED_MESSAGE, GATED_REASON, SCHEDULING_GATES, is_gated
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
@@ -49,7 +49,7 @@ class NotSchedulable(Value, frozen=True, tag_field="outcome", tag="NotSchedulabl
     preempt: Candidate | None = None
 
 
-def scheduling_outcome(
+def compute_scheduling_outcome(
     pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE
 ) -> Schedulable | NotSchedulable:
     if is_gated(pod) and SCHEDULING_GATES not in profile.disabled:
@@ -60,7 +60,7 @@ def scheduling_outcome(
     if rules.everywhere:
         text = format_refused_everywhere(rules.everywhere[0], len(view.nodes))
         return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
-    answers = with_named_nodes_only(verdicts(pod, view, profile=profile), rules.named_nodes)
+    answers = with_named_nodes_only(check_nodes(pod, view, profile=profile), rules.named_nodes)
     fitting = tuple(name for name, verdict in answers.items() if isinstance(verdict, Fits))
     if fitting:
         return Schedulable(nodes=fitting)
@@ -73,7 +73,7 @@ def _explain_after_preemption(
     first_half = summarise_refusals(
         verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit)
     )
-    detail = ineligible(pod, view, answers)
+    detail = explain_ineligible(pod, view, answers)
     if not detail:
         found = search(pod, view, answers, profile=profile)
         if found.candidates:

@@ -27,17 +27,17 @@ _HUGE_PAGES: Final = "hugepages-"
 _ONE_POD: Final = ResourceVector({PODS: 1})
 
 
-def pod_demand(pod: Pod) -> ResourceVector:
+def compute_pod_demand(pod: Pod) -> ResourceVector:
     """What the pod takes on its node; `InvalidQuantity` names the field that cannot be read."""
     spec = pod.spec
     granted = _Granted(pod)
     running = ZERO
     for index, container in enumerate(spec.containers):
-        running += granted.requests(container, f"spec.containers[{index}].resources", sidecar=True)
+        running += granted.get_requests(container, f"spec.containers[{index}].resources", sidecar=True)
     starting = sidecars = ZERO
     for index, container in enumerate(spec.init_containers):
         sidecar = container.restart_policy == "Always"
-        own = granted.requests(container, f"spec.initContainers[{index}].resources", sidecar=sidecar)
+        own = granted.get_requests(container, f"spec.initContainers[{index}].resources", sidecar=sidecar)
         if sidecar:
             sidecars += own  # all of them are in `need` below, so none of them can be the peak while starting
         else:
@@ -67,7 +67,7 @@ class _Granted:
             for condition in pod.status.conditions
         )
 
-    def requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
+    def get_requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
         """The larger of what is asked and what is held; a resize the node has called infeasible is not asked."""
         asked = _parse_requests(container.resources, path)
         status = self._statuses.get(container.name) if sidecar else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepare_pod
-from plimsoll.scheduling.priorities import importance_order, may_preempt, outranks, priority_of
+from plimsoll.scheduling.priorities import get_priority, may_preempt, outranks, sort_by_importance
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class Preemption(Value, frozen=True):
         return min(self.candidates, key=_compute_harm, default=None)
 
 
-def ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> str:
+def explain_ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> str:
     """Why the pod may not preempt at all; empty if it may."""
     if not may_preempt(pod):
         return NOT_ELIGIBLE
     name = pod.status.nominated_node_name
-    nominated = view.node(name)
+    nominated = view.find_node(name)
     verdict = refused.get(name)
     if nominated is None or (isinstance(verdict, DoesNotFit) and not verdict.reason.resolvable):
         return ""
@@ -98,7 +98,7 @@ def search(
 
 def _find_victims(place: NodeState, pod: Pod, view: ClusterView, profile: Profile) -> Candidate | tuple[str, ...]:
     """Take every pod of lower priority away; if the pod fits then, spare as many as possible, important ones first."""
-    lower = importance_order(placed.pod for placed in place.pods.values() if outranks(pod, placed.pod))
+    lower = sort_by_importance(placed.pod for placed in place.pods.values() if outranks(pod, placed.pod))
     if not lower:
         return (NO_VICTIMS,)
     cleared = view
@@ -118,14 +118,14 @@ def _find_victims(place: NodeState, pod: Pod, view: ClusterView, profile: Profil
 
 
 def _check_named_node(pod: Pod, name: str, view: ClusterView, profile: Profile) -> Verdict:
-    return prepare_pod(pod, view, profile=profile).verdict(view.nodes[name])
+    return prepare_pod(pod, view, profile=profile).check(view.nodes[name])
 
 
 def _compute_harm(candidate: Candidate) -> tuple[int, int, int, float]:
     """The least important top victim, then the smallest sum of priorities, then the fewest, then the youngest."""
-    priorities = [priority_of(victim) for victim in candidate.victims]
+    priorities = [get_priority(victim) for victim in candidate.victims]
     highest = max(priorities, default=_LOWEST)
-    started = [pod.status.start_time for pod in candidate.victims if priority_of(pod) == highest]
+    started = [pod.status.start_time for pod in candidate.victims if get_priority(pod) == highest]
     oldest = min((time.timestamp() for time in started if time is not None), default=float("inf"))
     # Shifted so that many victims of negative priority do not look cheaper than one.
     return (highest, sum(priority - _LOWEST for priority in priorities), len(priorities), -oldest)

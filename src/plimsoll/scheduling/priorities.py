@@ -20,7 +20,7 @@ _NEVER: Final = "Never"
 _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
-def priority_of(pod: Pod) -> int:
+def get_priority(pod: Pod) -> int:
     """What pods are compared by; a pod that admission gave no priority counts as 0."""
     return 0 if pod.spec.priority is None else pod.spec.priority
 
@@ -44,14 +44,14 @@ def may_preempt(pod: Pod) -> bool:
 
 def outranks(pod: Pod, other: Pod) -> bool:
     """Whether `pod` may take `other`'s place, going by priority alone."""
-    return priority_of(pod) > priority_of(other)
+    return get_priority(pod) > get_priority(other)
 
 
-def importance_order(pods: Iterable[Pod]) -> list[Pod]:
+def sort_by_importance(pods: Iterable[Pod]) -> list[Pod]:
     """Most important first: by priority, then by how long a pod has been running. Victims are spared in this order."""
     return sorted(pods, key=_get_importance_key)
 
 
 def _get_importance_key(pod: Pod) -> tuple[int, datetime, str, str]:
     meta = pod.metadata
-    return (-priority_of(pod), pod.status.start_time or _FAR_AHEAD, meta.namespace, meta.name)
+    return (-get_priority(pod), pod.status.start_time or _FAR_AHEAD, meta.namespace, meta.name)

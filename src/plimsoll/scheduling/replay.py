@@ -1,8 +1,8 @@
 """Many pods placed one after the other, by the same rules, without a recount of the cluster for each of them.
 
-`feasible` judges one pod against one view; after every placement the next question would recount all nodes. A replay
+`check_node` judges one pod against one view; after every placement the next question would recount all nodes. A replay
 prepares the rules once for pods that are alike (same labels, same spec, different names) and keeps their counts up to
-date with what is placed. It answers exactly what `feasible` would answer on the view so far; `tests/scheduling`
+date with what is placed. It answers exactly what `check_node` would answer on the view so far; `tests/scheduling`
 compares them. Unlike a view it is mutable.
 """
 
@@ -65,26 +65,26 @@ class Replay:
     def nodes(self) -> Mapping[str, NodeState]:
         return self._nodes
 
-    def alike(self, pod: Pod) -> Alike:
+    def get_alike(self, pod: Pod) -> Alike:
         """Pods like this one, to be judged and placed from now on."""
         group = Alike(pod)
         self._known.append(group)
         if group.sample.claims:
             self._claiming.append(group)
-        self._beware_of(group.sample)
+        self._invalidate_rules(group.sample)
         return group
 
     def prepare(self) -> None:
         """Count for all groups now. A group that is first used after many placements would recount them."""
         for alike in self._known:
-            self._rules_of(alike)
+            self._get_rules(alike)
 
-    def verdict(self, group: Alike, node_name: str) -> Verdict:
-        refusal = next(self.refusals(group, node_name), None)
+    def check(self, group: Alike, node_name: str) -> Verdict:
+        refusal = next(self.find_refusals(group, node_name), None)
         return FITS if refusal is None else DoesNotFit(reason=refusal)
 
-    def refusals(self, group: Alike, node_name: str) -> Iterator[Refusal]:
-        return self._rules_of(group).refusals(self._nodes[node_name])
+    def find_refusals(self, group: Alike, node_name: str) -> Iterator[Refusal]:
+        return self._get_rules(group).find_refusals(self._nodes[node_name])
 
     def place(self, group: Alike, node_name: str, name: str) -> None:
         """Put one of the group there, whether it fits or not."""
@@ -101,26 +101,26 @@ class Replay:
             placed = self._daemons.get(id(daemon))
             if placed is None:
                 placed = self._daemons[id(daemon)] = PlacedPod(daemon)
-                self._beware_of(placed)
+                self._invalidate_rules(placed)
             self._put(placed, state.name)
 
     def _put(self, placed: PlacedPod, node_name: str) -> None:
         state = self._nodes[node_name] = self._nodes[node_name].with_pods((placed,))
-        for rule in self._rules_minding(placed):
+        for rule in self._list_affected_rules(placed):
             rule.note(placed, state)
         # Exclusive claims and attach limits look at the whole cluster: they are read again.
         for alike in self._claiming:
             alike.judge(None)
 
-    def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
+    def _list_affected_rules(self, placed: PlacedPod) -> list[Spread | InterPod]:
         key = (placed.kin, id(placed.anti_affinity), placed.leaving)
         found = self._minding.get(key)
         if found is None:
             rules = [rule for alike in self._known for rule in alike.counting if not alike.sample.claims]
-            found = self._minding[key] = (placed, [rule for rule in rules if rule.minds(placed)])
+            found = self._minding[key] = (placed, [rule for rule in rules if rule.concerns(placed)])
         return found[1]
 
-    def _beware_of(self, placed: PlacedPod) -> None:
+    def _invalidate_rules(self, placed: PlacedPod) -> None:
         """A placed pod has anti-affinity: rules prepared before must be prepared again with it."""
         if placed.anti_affinity and not self._repels:
             self._repels = True
@@ -128,22 +128,22 @@ class Replay:
             for alike in self._known:
                 alike.judge(None)
 
-    def view(self) -> ClusterView:
+    def build_view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""
         anti = {name: None for name, state in self._nodes.items() if _has_anti_affinity(state)} if self._repels else {}
         return ClusterView(
             dict(self._nodes), namespaces=self._view.namespaces, storage=self._view.storage, anti_affine=anti
         )
 
-    def _rules_of(self, group: Alike) -> Prepared:
+    def _get_rules(self, group: Alike) -> Prepared:
         if group.rules is None:
-            view = self.view()
+            view = self.build_view()
             rules = Prepared(group.pod, view, profile=self._profile)
             if self._repels and INTER_POD_AFFINITY not in self._profile.disabled:
                 self._watch_for_repulsion(rules, group.pod, view)
             group.judge(rules)
             for sample, minding in self._minding.values() if not group.sample.claims else ():
-                minding += [rule for rule in group.counting if rule.minds(sample)]
+                minding += [rule for rule in group.counting if rule.concerns(sample)]
             return rules
         return group.rules
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api import affinity, meta, storage
 
 
-def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelSelector:
+def parse_label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelSelector:
     """Absent selects nothing, empty selects everything: what pod affinity, spread and namespace selectors mean."""
     if wire is None:
         return NOTHING
@@ -62,7 +62,7 @@ def with_label_keys(
     return selector.with_requirements(*more) if more else selector
 
 
-def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelector:
+def parse_node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelector:
     return NodeSelector(
         _parse_term(term, f"{path}.nodeSelectorTerms[{index}]") for index, term in enumerate(wire.node_selector_terms)
     )
@@ -91,7 +91,7 @@ def _parse_term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
     )
 
 
-def topology_selector(terms: Iterable[storage.TopologySelectorTerm], *, path: str = "") -> NodeSelector:
+def parse_topology_selector(terms: Iterable[storage.TopologySelectorTerm], *, path: str = "") -> NodeSelector:
     """A storage class's allowedTopologies, as the node selector it amounts to (a term without expressions: nothing)."""
     return NodeSelector(
         NodeSelectorTerm(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.selectors import EVERYTHING
-from plimsoll.scheduling.selectors import label_selector, node_selector, topology_selector
+from plimsoll.scheduling.selectors import parse_label_selector, parse_node_selector, parse_topology_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,30 +48,30 @@ class Storage:
         self.csi_nodes = {csi_node.metadata.name: csi_node for csi_node in csi_nodes}
         self._unbound: dict[str, list[UnboundVolume]] | None = None
 
-    def csi_node_of(self, node: Node) -> CSINode | None:
+    def find_csi_node(self, node: Node) -> CSINode | None:
         """The node's CSINode, or for an upcoming node the CSINode of the node that its template was made from."""
         meta = node.metadata
         return self.csi_nodes.get(meta.name) or self.csi_nodes.get(meta.annotations.get(ATTACHES_LIKE, ""))
 
-    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+    def find_claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get((namespace, name))
 
-    def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
-        return self.classes.get(class_name(claim))
+    def find_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        return self.classes.get(get_class_name(claim))
 
     def waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
         """Whether the claim is bound only once a pod using it has a node."""
-        known = self.class_of(claim)
+        known = self.find_class(claim)
         return known is not None and known.volume_binding_mode == "WaitForFirstConsumer"
 
-    def unbound_volumes(self, name: str) -> list[UnboundVolume]:
+    def list_unbound_volumes(self, name: str) -> list[UnboundVolume]:
         """Volumes of a class that a claim could still get, the smallest first."""
         if self._unbound is None:
             self._unbound = {}
             for volume in self.volumes.values():
-                offered = UnboundVolume.of(volume)
+                offered = UnboundVolume.from_volume(volume)
                 if offered is not None:
-                    self._unbound.setdefault(volume_class_name(volume), []).append(offered)
+                    self._unbound.setdefault(get_volume_class_name(volume), []).append(offered)
             for offers in self._unbound.values():
                 offers.sort(key=lambda unbound_volume: (unbound_volume.capacity, unbound_volume.name))
         return self._unbound.get(name, [])
@@ -89,7 +89,7 @@ class UnboundVolume:
         self.nodes = nodes
 
     @classmethod
-    def of(cls, volume: PersistentVolume) -> UnboundVolume | None:
+    def from_volume(cls, volume: PersistentVolume) -> UnboundVolume | None:
         """None for a volume that is taken, on its way out, or cannot be read."""
         if volume.metadata.deletion_timestamp is not None:
             return None
@@ -97,7 +97,7 @@ class UnboundVolume:
             return None
         try:
             capacity = Quantity.parse(volume.spec.capacity.get(_STORAGE, 0))
-            return cls(volume, capacity, volume_nodes(volume))
+            return cls(volume, capacity, parse_volume_nodes(volume))
         except (InvalidQuantity, InvalidSelector):
             return None
 
@@ -122,24 +122,24 @@ class UnboundVolume:
         return self.has_room_for(claim, wanted) and selector.matches(self._volume.metadata.labels)
 
 
-def claim_name(pod: Pod, volume: Volume) -> str | None:
+def get_claim_name(pod: Pod, volume: Volume) -> str | None:
     """The claim behind a volume: the one it names, or the one made for the pod alone."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
-def claim_names(pod: Pod) -> tuple[str, ...]:
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+def list_claim_names(pod: Pod) -> tuple[str, ...]:
+    names = (get_claim_name(pod, volume) for volume in pod.spec.volumes)
     return tuple(name for name in names if name is not None)
 
 
-def class_name(claim: PersistentVolumeClaim) -> str:
+def get_class_name(claim: PersistentVolumeClaim) -> str:
     """The old annotation wins over the field, as in Kubernetes."""
     return claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name or "")
 
 
-def volume_class_name(volume: PersistentVolume) -> str:
+def get_volume_class_name(volume: PersistentVolume) -> str:
     return volume.metadata.annotations.get(_OLD_CLASS, volume.spec.storage_class_name)
 
 
@@ -157,27 +157,29 @@ def get_requested_storage(claim: PersistentVolumeClaim) -> Quantity:
         raise InvalidQuantity(error.problem, path=path) from None
 
 
-def claim_selector(claim: PersistentVolumeClaim) -> LabelSelector:
+def parse_claim_selector(claim: PersistentVolumeClaim) -> LabelSelector:
     """Which volumes the claim accepts by their labels; unlike elsewhere, an absent selector accepts all."""
     if claim.spec.selector is None:
         return EVERYTHING
-    return label_selector(claim.spec.selector, path=f"persistentvolumeclaim {claim.metadata.name}: spec.selector")
+    return parse_label_selector(claim.spec.selector, path=f"persistentvolumeclaim {claim.metadata.name}: spec.selector")
 
 
-def volume_nodes(volume: PersistentVolume) -> NodeSelector | None:
+def parse_volume_nodes(volume: PersistentVolume) -> NodeSelector | None:
     """Where the volume can be used; none: anywhere."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return None
-    return node_selector(affinity.required, path=f"persistentvolume {volume.metadata.name}: spec.nodeAffinity.required")
+    return parse_node_selector(
+        affinity.required, path=f"persistentvolume {volume.metadata.name}: spec.nodeAffinity.required"
+    )
 
 
-def class_nodes(storage_class: StorageClass) -> NodeSelector | None:
+def parse_class_nodes(storage_class: StorageClass) -> NodeSelector | None:
     """Where the class may provision; none: anywhere."""
     if not storage_class.allowed_topologies:
         return None
     path = f"storageclass {storage_class.metadata.name}: allowedTopologies"
-    return topology_selector(storage_class.allowed_topologies, path=path)
+    return parse_topology_selector(storage_class.allowed_topologies, path=path)
 
 
 def is_owned_by_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:

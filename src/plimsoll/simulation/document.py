@@ -49,7 +49,7 @@ class Problems:
         self._found[path, problem] = None
 
     @contextmanager
-    def collecting(self) -> Iterator[None]:
+    def collect_errors(self) -> Iterator[None]:
         """Record errors raised inside the block, and continue after it."""
         try:
             yield
@@ -71,15 +71,15 @@ class DocumentValue:
         self.path = path
         self._problems = problems
 
-    def wrong(self, problem: str) -> None:
+    def add_problem(self, problem: str) -> None:
         self._problems.add(self.path, problem)
 
     # ---- what is inside
 
-    def fields(self, known: Iterable[str]) -> dict[str, DocumentValue]:
+    def read_fields(self, known: Iterable[str]) -> dict[str, DocumentValue]:
         """The known fields that are present; null is absent."""
         names = tuple(known)
-        found = self.members()
+        found = self.read_members()
         for name in found:
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1)
@@ -87,30 +87,30 @@ class DocumentValue:
                 self._problems.add(self._join_path(name), f"unknown field{hint}")
         return {name: given for name, given in found.items() if name in names and given.value is not None}
 
-    def members(self) -> dict[str, DocumentValue]:
+    def read_members(self) -> dict[str, DocumentValue]:
         """All entries of a map, by key."""
         if not isinstance(self.value, dict):
-            self.wrong(f"must be a map, is {describe_value(self.value)}")
+            self.add_problem(f"must be a map, is {describe_value(self.value)}")
             return {}
         return {key: DocumentValue(value, self._join_path(key), self._problems) for key, value in self.value.items()}
 
-    def items(self) -> Iterator[DocumentValue]:
+    def read_items(self) -> Iterator[DocumentValue]:
         if not isinstance(self.value, list):
-            self.wrong(f"must be a list, is {describe_value(self.value)}")
+            self.add_problem(f"must be a list, is {describe_value(self.value)}")
             return
         for index, value in enumerate(self.value):
             yield DocumentValue(value, f"{self.path}[{index}]", self._problems)
 
-    def member(self, key: str, value: Any) -> DocumentValue:
+    def get_member(self, key: str, value: Any) -> DocumentValue:
         """The entry of a map under a key."""
         return DocumentValue(value, self._join_path(key), self._problems)
 
-    def at(self, path: str) -> DocumentValue:
+    def get_place(self, path: str) -> DocumentValue:
         """A place further inside, for errors about it. Empty: here."""
         dot = "." if self.path and path and not path.startswith("[") else ""
         return DocumentValue(None, f"{self.path}{dot}{path}", self._problems)
 
-    def inside(self, index: int, field: str) -> DocumentValue:
+    def get_item_field(self, index: int, field: str) -> DocumentValue:
         """A field of a list item, for errors about it."""
         return DocumentValue(None, f"{self.path}[{index}].{field}", self._problems)
 
@@ -119,39 +119,39 @@ class DocumentValue:
 
     # ---- what it is
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         if isinstance(self.value, str) and self.value:
             return self.value
-        self.wrong(f"must be a text, is {describe_value(self.value)}")
+        self.add_problem(f"must be a text, is {describe_value(self.value)}")
         return ""
 
-    def choice(self, *among: str) -> str:
+    def read_choice(self, *among: str) -> str:
         if self.value in among:
             return str(self.value)
-        self.wrong(f"must be one of {', '.join(among)}, is {describe_value(self.value)}")
+        self.add_problem(f"must be one of {', '.join(among)}, is {describe_value(self.value)}")
         return among[0]
 
-    def flag(self) -> bool:
+    def read_flag(self) -> bool:
         if isinstance(self.value, bool):
             return self.value
-        self.wrong(f"must be true or false, is {describe_value(self.value)}")
+        self.add_problem(f"must be true or false, is {describe_value(self.value)}")
         return False
 
-    def whole(self, *, least: int = 0) -> int:
+    def read_whole(self, *, least: int = 0) -> int:
         if isinstance(self.value, int) and not isinstance(self.value, bool) and self.value >= least:
             return self.value
-        self.wrong(f"must be a whole number of at least {least}, is {describe_value(self.value)}")
+        self.add_problem(f"must be a whole number of at least {least}, is {describe_value(self.value)}")
         return least
 
-    def number(self, *, most: float = LARGEST_NUMBER) -> float:
+    def read_number(self, *, most: float = LARGEST_NUMBER) -> float:
         value = self.value
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
             return float(value)
         limit = f" and at most {most:g}" if isinstance(value, int | float) and value > most else ""
-        self.wrong(f"must be a number of at least 0{limit}, is {describe_value(value)}")
+        self.add_problem(f"must be a number of at least 0{limit}, is {describe_value(value)}")
         return 0.0
 
-    def seconds(self) -> float:
+    def read_seconds(self) -> float:
         """A duration: `90s`, `1m30s`, `1.5h`, `2d`, or a number of seconds."""
         value = self.value
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S:
@@ -162,22 +162,26 @@ class DocumentValue:
                 return total_s
             value = total_s
         if isinstance(value, int | float) and value > LONGEST_S:
-            self.wrong(f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {describe_value(self.value)}")
+            self.add_problem(
+                f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {describe_value(self.value)}"
+            )
             return 0.0
-        self.wrong(f"must be a duration such as 90s, 1m30s or 2h, is {describe_value(value)}")
+        self.add_problem(f"must be a duration such as 90s, 1m30s or 2h, is {describe_value(value)}")
         return 0.0
 
-    def time(self) -> datetime:
+    def read_time(self) -> datetime:
         """RFC 3339, in UTC."""
         try:
             return msgspec.convert(self.value, Time).astimezone(UTC)
         except (msgspec.ValidationError, OverflowError):
-            self.wrong(f"must be a time such as 2025-01-01T00:00:00Z, is {describe_value(self.value)}")
+            self.add_problem(f"must be a time such as 2025-01-01T00:00:00Z, is {describe_value(self.value)}")
             return datetime.min.replace(tzinfo=UTC)
 
-    def texts(self) -> dict[str, str]:
+    def read_texts(self) -> dict[str, str]:
         """A map of strings."""
-        return {key: given.value if given.value == "" else given.text() for key, given in self.members().items()}
+        return {
+            key: given.value if given.value == "" else given.read_text() for key, given in self.read_members().items()
+        }
 
 
 def join_path(path: str, key: str) -> str:

@@ -67,11 +67,11 @@ def read_operators(given: DocumentValue) -> tuple[tuple[str, Any], ...]:
     value = given.value
     if not (isinstance(value, dict) and any(name in OPERATORS or _guess_operator(name) for name in value)):
         return (("eq", value),)
-    for name, field in given.members().items():
+    for name, field in given.read_members().items():
         if name in OPERATORS:
             _check_operand(name, field)
         else:
-            field.wrong(f"{_format_no_operator(name)} (a map to be compared as it is goes under eq)")
+            field.add_problem(f"{_format_no_operator(name)} (a map to be compared as it is goes under eq)")
     return tuple(value.items())
 
 
@@ -91,29 +91,29 @@ def _format_no_operator(name: str) -> str:
 
 def _check_operand(name: str, given: DocumentValue) -> None:
     if name == "matches":
-        if problem := find_problem(given.text()):
-            given.wrong(problem)
+        if problem := find_problem(given.read_text()):
+            given.add_problem(problem)
     elif name == "in" and not isinstance(given.value, list):
-        given.wrong(f"must be a list, is {describe_value(given.value)}")
+        given.add_problem(f"must be a list, is {describe_value(given.value)}")
     elif name == "absent":
-        given.flag()
+        given.read_flag()
     elif name == "count":
         _check_count(given)
     elif name in {"lt", "le", "gt", "ge"} and not _is_ordered(given.value):
-        given.wrong(f"must be a number or a text, is {describe_value(given.value)}")
+        given.add_problem(f"must be a number or a text, is {describe_value(given.value)}")
 
 
 def _check_count(given: DocumentValue) -> None:
     if not isinstance(given.value, dict):
-        given.whole()
+        given.read_whole()
     elif not given.value:
-        given.wrong("must be a number or operators, is an empty map")
+        given.add_problem("must be a number or operators, is an empty map")
     else:
-        for name, field in given.members().items():
+        for name, field in given.read_members().items():
             if name in OPERATORS:
                 _check_operand(name, field)
             else:
-                field.wrong(_format_no_operator(name))
+                field.add_problem(_format_no_operator(name))
 
 
 # ---- comparing

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Loop(Protocol):
     """One instance of the node autoscaler. A new one is built after a crash."""
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         """Services that run with it; in a live world also its own timer."""
         ...
 
@@ -27,7 +27,7 @@ class Loop(Protocol):
         """Run one loop; returns its entry of `loops` without the time."""
         ...
 
-    def metrics(self) -> dict[str, float]: ...
+    def get_metrics(self) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,7 @@ class ScenarioRun:
 
     def _build_outcome(self) -> Json:
         """The outcome. Loops were requested by steps, or run by an autoscaler with its own timer."""
-        loops = [*self._loops, *self._world.loop_log.entries()]
+        loops = [*self._loops, *self._world.loop_log.list_entries()]
         return self._world.run_now(read_outcome(self._world, loops))
 
     # ---- time
@@ -177,7 +177,7 @@ class ScenarioRun:
     async def _apply(self, manifests: tuple[Json, ...], *, path: str) -> None:
         problems = Problems()
         for index, manifest in enumerate(manifests):
-            with problems.collecting():
+            with problems.collect_errors():
                 place = f"{path}.apply[{index}]" if len(manifests) > 1 else f"{path}.apply"
                 await self._world.seeder.put(manifest, path=place)
         problems.raise_if_any()

@@ -42,7 +42,7 @@ class Sparse:
     values: Floats
 
     @classmethod
-    def of_dense(cls, matrix: Floats) -> Sparse:
+    def from_dense(cls, matrix: Floats) -> Sparse:
         rows, columns = np.nonzero(matrix)
         ends = np.cumsum(np.bincount(rows, minlength=len(matrix)))
         return cls(

@@ -45,7 +45,7 @@ def pack(problem: PackingProblem, effort: Effort) -> Solution:
     """A cheap packing of all items that fit. The bound is for the placed items and never above the cost."""
     classes = int(np.count_nonzero(problem.counts))
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
-    bound = _bound(problem, packed, effort)
+    bound = _compute_bound(problem, packed, effort)
     if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
         packed = _try_one_type(problem, packed)
     if effort.rounds and classes <= COLUMN_CLASSES:
@@ -87,7 +87,7 @@ def _try_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: E
     if (int(found.left.sum()), found.cost) >= (int(packed.left.sum()), packed.cost):
         return packed, bound
     same = bool((found.left == packed.left).all())
-    return found, bound if same else _bound(problem, found, effort)
+    return found, bound if same else _compute_bound(problem, found, effort)
 
 
 def _try_columns(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
@@ -98,7 +98,7 @@ def _try_exact(problem: PackingProblem, packed: Packing, bound: Bound, effort: E
     return (pack_cheapest(problem, packed, effort) if is_small(problem) else packed), bound
 
 
-def _bound(problem: PackingProblem, packed: Packing, effort: Effort) -> Bound:
+def _compute_bound(problem: PackingProblem, packed: Packing, effort: Effort) -> Bound:
     served = replace(problem, counts=problem.counts - packed.left)
     # Where nothing is improved, any bound will do: the quickest.
     return compute_bound(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)

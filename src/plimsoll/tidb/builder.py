@@ -94,7 +94,7 @@ class TidbAutoscalerParts:
             )
         )
 
-    def controller(self, entropy: Entropy) -> TidbController:
+    def build_controller(self, entropy: Entropy) -> TidbController:
         """The controller that reconciles autoscalers by itself. It needs informers."""
         dependencies = self._dependencies
         assert dependencies.informers is not None

@@ -19,11 +19,11 @@ from plimsoll.kube.errors import ApiError, NotAllowed
 from plimsoll.tidb.actuation.actuator import ActContext, Actuator
 from plimsoll.tidb.actuation.endpoint_slices import ServedGroups, sync_endpoint_slices
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.decimals import to_exact
 from plimsoll.tidb.model.planner_answer import NoAnswer
-from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult, target_cluster
+from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult, get_target_cluster
 from plimsoll.tidb.model.reconcile_types import Decision, Remove, Resize
-from plimsoll.tidb.observing.component_state import clusters_of, observe_component
+from plimsoll.tidb.observing.component_state import find_clusters, observe_component
 from plimsoll.tidb.planning.api.defaults import get_scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
 from plimsoll.tidb.planning.reconcile.decide import conclude, decide, decide_external, decide_removal, note_gaps
@@ -68,7 +68,7 @@ class ComponentReconciler:
         status = observed.autoscaler.status
         known = status.tidb if self._component is Component.TIDB else status.tikv
         is_scaled = get_scaled_component(observed.autoscaler, self._component) is not None
-        if not is_scaled and not clusters_of(observed, self._component):
+        if not is_scaled and not find_clusters(observed, self._component):
             return ComponentResult(component=self._component) if known else None
         before = ComponentResult(component=self._component, status=known)
         rival = observed.older_autoscalers.get(self._component, "")
@@ -179,12 +179,14 @@ class ComponentReconciler:
 
     def _hold_back(self, act: Act, pause: Reason) -> ActResult:
         assert self._context.observed.base is not None
-        cluster = target_cluster(act, base=self._context.observed.base.metadata.name)
+        cluster = get_target_cluster(act, base=self._context.observed.base.metadata.name)
         return ActResult(act=act, cluster=cluster, result=Result.HELD_BACK, reason=pause)
 
     async def _sync_endpoint_slices(self, decision: Decision) -> None:
         """Let the cluster's Service reach the TiDB servers of groups, except those that are to be removed."""
-        groups = {raw.metadata.name: raw.view.spec.tidb for raw in clusters_of(self._context.observed, self._component)}
+        groups = {
+            raw.metadata.name: raw.view.spec.tidb for raw in find_clusters(self._context.observed, self._component)
+        }
         is_wanted = self._component is Component.TIDB and self._dependencies.settings.makes_endpoint_slices
         if not is_wanted or not groups:
             return
@@ -206,4 +208,4 @@ class ComponentReconciler:
         """The allowed disk usage after a store was removed."""
         scaled = get_scaled_component(self._context.effective, Component.TIKV)
         rule = scaled.rules.get("storage") if scaled is not None else None
-        return LOW_SPACE if rule is None or rule.max_threshold is None else exact(rule.max_threshold)
+        return LOW_SPACE if rule is None or rule.max_threshold is None else to_exact(rule.max_threshold)

@@ -18,7 +18,7 @@ from plimsoll.kube.informer.events import Key, Updated
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.services import Service
-from plimsoll.tidb.observing.observer import namespace_of_base
+from plimsoll.tidb.observing.observer import get_base_namespace
 from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER
@@ -73,7 +73,7 @@ class TidbController:
         enqueue_on(self._scalers, self.controller, _map_changed_autoscaler)
         enqueue_on(informers.get_informer(TidbCluster), self.controller, self._map_changed_cluster)
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         return [Service(name=self.controller.name, run=self.controller.run)]
 
     def _list_keys(self) -> Iterable[Key]:
@@ -111,7 +111,7 @@ class TidbController:
         return [
             Key(scaler.metadata.namespace, scaler.metadata.name)
             for scaler in self._scalers.cache.list()
-            if namespace_of_base(scaler) == change.key.namespace and scaler.spec.cluster.name in names
+            if get_base_namespace(scaler) == change.key.namespace and scaler.spec.cluster.name in names
         ]
 
 

@@ -19,9 +19,9 @@ from plimsoll.tidb.actuation.deletion import BaseState, DrainFirst, Finalization
 from plimsoll.tidb.component_reconciler import ComponentContext, ComponentReconciler
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_result import Phase, ReconcileResult
-from plimsoll.tidb.observing.component_state import clusters_of, is_starting
+from plimsoll.tidb.observing.component_state import find_clusters, is_starting
 from plimsoll.tidb.observing.former_clusters import merge_results, report_undrainable
-from plimsoll.tidb.observing.observer import Observer, UnreadableAutoscaler, namespace_of_base
+from plimsoll.tidb.observing.observer import Observer, UnreadableAutoscaler, get_base_namespace
 from plimsoll.tidb.planning.api.defaults import apply_defaults
 from plimsoll.tidb.planning.api.validation import find_problems, find_warnings
 
@@ -143,7 +143,9 @@ class TidbReconciler:
         autoscaler, namespace = observed.autoscaler.metadata, observed.namespace
         all_observed = (observed, *observed.former)
         existing = [
-            component for component in Component if any(clusters_of(candidate, component) for candidate in all_observed)
+            component
+            for component in Component
+            if any(find_clusters(candidate, component) for candidate in all_observed)
         ]
         needed = [
             component
@@ -271,5 +273,5 @@ def _start_result(observed: Observed, now: datetime) -> ReconcileResult:
     autoscaler = observed.autoscaler
     metadata = autoscaler.metadata
     about = _refer_to(metadata.namespace, metadata.name, metadata.uid)
-    base = f"{namespace_of_base(autoscaler)}/{autoscaler.spec.cluster.name}"
+    base = f"{get_base_namespace(autoscaler)}/{autoscaler.spec.cluster.name}"
     return ReconcileResult(autoscaler=about, generation=metadata.generation, at=now, base=base)

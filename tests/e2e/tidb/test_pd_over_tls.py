@@ -45,8 +45,8 @@ async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) ->
     async with AiohttpClient() as web:
         return (
             await PdAccess(web, FakeSecrets(held), guard=None, address=f"https://{HOST}:{port}")
-            .client_for(base())
-            .stores()
+            .build_client(base())
+            .get_stores()
         )
 
 
@@ -78,6 +78,6 @@ async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> 
         AiohttpClient() as web,
     ):
         pds = PdAccess(web, FakeSecrets(held), guard=None, address=f"https://{HOST}:{port}")
-        assert isinstance(await pds.client_for(base()).stores(), PdFailed)
+        assert isinstance(await pds.build_client(base()).get_stores(), PdFailed)
         held[KEY] = secret()
-        assert await pds.client_for(base()).stores() == ()
+        assert await pds.build_client(base()).get_stores() == ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from plimsoll.local.scheduler.cache import SchedulerCache
-from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling.cluster_view import get_pod_key
 from tests.scheduling.builders import node, pod
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def board_after(*states: Pod) -> SchedulerCache:
 
 
 def shown(cache: SchedulerCache) -> PlacedPod:
-    return cache.snapshot().nodes["n"].pods[pod_key(PLACED)]
+    return cache.snapshot().nodes["n"].pods[get_pod_key(PLACED)]
 
 
 def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
@@ -41,7 +41,7 @@ def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
 def test_a_snapshot_does_not_bring_back_an_older_state():
     cache = board_after(PLACED, RUNNING, ENDING)
     assert shown(cache).leaving
-    assert cache.view.nodes["n"].pods[pod_key(PLACED)].leaving
+    assert cache.view.nodes["n"].pods[get_pod_key(PLACED)].leaving
 
 
 def test_a_snapshot_changes_nothing_about_nodes_that_are_up_to_date():

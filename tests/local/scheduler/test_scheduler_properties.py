@@ -13,8 +13,8 @@ from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.local.scheduler.cache import SchedulerCache
 from plimsoll.local.scheduler.equivalence import PodClasses
 from plimsoll.local.scheduler.schedule_one import FitError, ScheduleResult, schedule_pod
-from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, feasible, scheduling_outcome
-from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, check_node, compute_scheduling_outcome
+from plimsoll.scheduling.cluster_view import get_pod_key
 from plimsoll.scheduling.verdicts import DoesNotFit
 from tests.faults.crashes import CrashAfter, Crashed
 from tests.local.scheduler.builders import PODS, SchedulerCluster
@@ -69,12 +69,12 @@ def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[A
     cache, classes = SchedulerCache(), PodClasses()
     for item in cluster(nodes):
         cache.put_node(item)
-    reference = ClusterView.of(cluster(nodes))
+    reference = ClusterView.from_objects(cluster(nodes))
     for pending in waiting(pods):
         decision = schedule_pod(pending, cache, classes)
-        outcome = scheduling_outcome(pending, reference)
+        outcome = compute_scheduling_outcome(pending, reference)
         if isinstance(decision, ScheduleResult):
-            assert isinstance(feasible(pending, reference.nodes[decision.node].node, reference), Fits)
+            assert isinstance(check_node(pending, reference.nodes[decision.node].node, reference), Fits)
             reference = reference.with_pod(pending, decision.node)
             cache.assume(pending, decision.node)
         else:
@@ -85,7 +85,7 @@ def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[A
 
 def assert_refused_alike(decision: FitError, pod: Pod, reference: ClusterView) -> None:
     for name, verdict in decision.answers.items():
-        expected = feasible(pod, reference.nodes[name].node, reference)
+        expected = check_node(pod, reference.nodes[name].node, reference)
         assert isinstance(verdict, DoesNotFit)
         assert isinstance(expected, DoesNotFit)
         assert verdict.reason.messages == expected.reason.messages
@@ -104,17 +104,17 @@ def test_what_is_counted_is_what_is_there(nodes: list[Any], pods: list[Any], lea
     for number, item in enumerate(waiting(pods)):
         name = next(names)
         settled = pod(item.metadata.name, on=name, requests={"cpu": "100m"}, labels=item.metadata.labels)
-        if number % 2 and cache.view.node(name) is not None:
+        if number % 2 and cache.view.find_node(name) is not None:
             cache.assume(item, name)
         cache.put_pod(settled)
         placed.append(settled)
     for known in listed:
         cache.put_node(known)
     for number in leaving & set(range(len(placed))):
-        cache.drop_pod(pod_key(placed[number]))
+        cache.drop_pod(get_pod_key(placed[number]))
     left = [item for number, item in enumerate(placed) if number not in leaving]
 
-    expected = ClusterView.of(listed, left)
+    expected = ClusterView.from_objects(listed, left)
 
     assert {name: (state.used, set(state.pods)) for name, state in cache.view.nodes.items()} == {
         name: (state.used, set(state.pods)) for name, state in expected.nodes.items()

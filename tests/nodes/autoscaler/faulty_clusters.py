@@ -133,14 +133,14 @@ class FaultyLoop:
         self._inner = inner
         self._components = components
 
-    def services(self) -> Sequence[Service]:
-        return [*self._components.services(whose="troubled"), *self._inner.services()]
+    def list_services(self) -> Sequence[Service]:
+        return [*self._components.services(whose="troubled"), *self._inner.list_services()]
 
     async def run_loop(self) -> dict[str, Any]:
         return await self._inner.run_loop()
 
-    def metrics(self) -> dict[str, float]:
-        return self._inner.metrics()
+    def get_metrics(self) -> dict[str, float]:
+        return self._inner.get_metrics()
 
 
 class FaultyCluster(World):
@@ -187,4 +187,4 @@ class FaultyCluster(World):
         mortal = CrashingTransport(
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
-        return self._client(LinkTransport(mortal, line), manager)  # type: ignore[arg-type]
+        return self._build_client(LinkTransport(mortal, line), manager)  # type: ignore[arg-type]

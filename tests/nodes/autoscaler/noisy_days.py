@@ -215,7 +215,7 @@ def _bound(load: list[Service], minutes: list[dict[str, int]]) -> float:
         for service in load
     )
     groups = tuple(_empty_group(type_) for type_ in TYPES)
-    snapshot = Snapshot(number=1, at=_NOON, view=ClusterView.of([], []), pending=pending, groups=groups)
+    snapshot = Snapshot(number=1, at=_NOON, view=ClusterView.from_objects([], []), pending=pending, groups=groups)
     return plan_scale_up(snapshot, read_options({"expander": "cost"})).lower_bound_per_hour
 
 

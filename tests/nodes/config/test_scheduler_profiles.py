@@ -13,7 +13,7 @@ from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile, profiles_
 from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods, apply_profile
 from plimsoll.objects.api.pods import Pod
-from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
+from plimsoll.scheduling import ClusterView, DoesNotFit, check_node
 from tests.nodes.planning.scaledown.builders import node
 from tests.simulation.builders import group, outcome, template
 
@@ -56,8 +56,8 @@ def pod(*, owner: str = "ReplicaSet", labels: dict[str, str] | None = None, **sp
 
 def fits(one: Pod, **of_node: Any) -> bool:
     on = node("n1", **of_node)
-    view = ClusterView.of([on])
-    return not isinstance(feasible(one, on, view), DoesNotFit)
+    view = ClusterView.from_objects([on])
+    return not isinstance(check_node(one, on, view), DoesNotFit)
 
 
 # ---- what the file may hold

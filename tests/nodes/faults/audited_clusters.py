@@ -237,7 +237,7 @@ class AuditedCluster(World):
 
     def metric(self, name: str) -> float:
         assert self.loop is not None
-        return sum(value for key, value in self.loop.metrics().items() if name in key)
+        return sum(value for key, value in self.loop.get_metrics().items() if name in key)
 
     def find_reasons(self, ref: str) -> list[str]:
         """What `plimsoll why` says about an object: why something was not done."""
@@ -276,4 +276,4 @@ class AuditedCluster(World):
             EmbeddedTransport(self._application, token=self._token), component=manager, life=self._life
         )
         transport = EvictionLog(FaultyTransport(mortal, self.faults), self.audit)
-        return self._client(transport, manager).with_guard(self.lease)  # type: ignore[arg-type]
+        return self._build_client(transport, manager).with_guard(self.lease)  # type: ignore[arg-type]

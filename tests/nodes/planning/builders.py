@@ -125,4 +125,4 @@ def daemon_set(name: str, cpu: str, **spec: Any) -> DaemonSet:
 
 
 def snapshot(*entries: PendingPods, nodes: tuple[Node, ...] = (), **more: Any) -> Snapshot:
-    return Snapshot(number=1, at=NOON, view=ClusterView.of(nodes), pending=entries, **more)
+    return Snapshot(number=1, at=NOON, view=ClusterView.from_objects(nodes), pending=entries, **more)

@@ -207,7 +207,7 @@ def pods(draw: st.DrawFn, name: str, *, broken: bool = True) -> Pod:
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterView:
     made = nodes(draw)
-    view = ClusterView.of(made, namespaces=NAMESPACES, storage=storages(draw))
+    view = ClusterView.from_objects(made, namespaces=NAMESPACES, storage=storages(draw))
     for index in range(draw(st.sampled_from([6, 5, 4, 2, 0]))):
         where = draw(st.sampled_from(made)).metadata.name
         view = view.with_pod(pods(draw, f"running-{index}"), where)

@@ -81,7 +81,7 @@ def world(
 ) -> Snapshot:
     """`on`: pods that run, with their nodes."""
     given = {key: more.pop(key) for key in ("namespaces", "storage") if key in more}
-    view = ClusterView.of(list(nodes), **given)
+    view = ClusterView.from_objects(list(nodes), **given)
     for where, placed in on:
         view = view.with_pod(placed, where)
     return Snapshot(number=1, at=NOON, view=view, pending=pending, groups=tuple(groups), **more)

@@ -165,7 +165,7 @@ def cluster() -> Snapshot:
     return Snapshot(
         number=1,
         at=NOON,
-        view=ClusterView.of(nodes, pods),
+        view=ClusterView.from_objects(nodes, pods),
         pending=(entry,),
         groups=(group("secret-batch", size=3, most=9, not_usable=""),),
         group_of={node.metadata.name: "secret-batch" for node in nodes},

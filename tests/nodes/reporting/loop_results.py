@@ -133,7 +133,7 @@ def group_reason(code: str, told: str, *groups: str) -> Reason:
 def loop_result(
     *pending: PendingPods, nodes: tuple[Node, ...] = (), pods: tuple[Pod, ...] = (), options: Any = None, **parts: Any
 ) -> LoopResult:
-    snapshot = Snapshot(number=7, at=NOON, view=ClusterView.of(nodes, pods), pending=pending)
+    snapshot = Snapshot(number=7, at=NOON, view=ClusterView.from_objects(nodes, pods), pending=pending)
     return LoopResult(**{"number": 7, "at": NOON, "policy": policy(**(options or {})), "snapshot": snapshot, **parts})
 
 

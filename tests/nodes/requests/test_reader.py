@@ -14,7 +14,7 @@ from plimsoll.nodes.requests.reader import read_requests
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.policy import PriorityClass
 from plimsoll.objects.codec.decode_problems import BadObject
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from tests.nodes.requests.listed_requests import (
     ATOMIC,
     CHECK,
@@ -170,14 +170,14 @@ class TestPodSets:
     def test_limit_ranges_fill_in_what_a_template_leaves_open(self):
         bounds = {"spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3", "memory": "1Gi"}}]}}
         found = seen_one(request(), limit_ranges={"ml": [bounds]})
-        demand = pod_demand(found.pods[0].pod)
+        demand = compute_pod_demand(found.pods[0].pod)
         assert (demand["cpu"], demand["memory"]) == (1000, 2**30)
 
     def test_a_limit_is_a_request_before_any_default(self):
         bounds = {"spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}}
         limited = template(container={"resources": {"limits": {"cpu": "2"}}})
         found = seen_one(request(), templates=(limited,), limit_ranges={"ml": [bounds]})
-        assert pod_demand(found.pods[0].pod)["cpu"] == 2000
+        assert compute_pod_demand(found.pods[0].pod)["cpu"] == 2000
 
     def test_priorities_come_from_classes_and_their_default(self):
         usual = PriorityClass(metadata=ObjectMeta(name="usual"), value=5, global_default=True)
@@ -237,7 +237,7 @@ class TestMemory:
         read_requests(listed(request(), pod_cache=memory), policy, START)
         changed = template(container={"resources": {"requests": {"cpu": "7"}}})
         again = read_requests(listed(request(), templates=(changed,), pod_cache=memory), policy, START).queue[0]
-        assert pod_demand(again.pods[0].pod)["cpu"] == 7000
+        assert compute_pod_demand(again.pods[0].pod)["cpu"] == 7000
 
     def test_a_priority_that_changed_does_not_either(self):
         memory = PodCache()

@@ -90,7 +90,7 @@ class TwoControllers(World):
 
     def _wired(self, manager: str, number: int) -> Client:
         transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(HoldingTransport(transport, self.wires[number]), manager)  # type: ignore[arg-type]
+        return self._build_client(HoldingTransport(transport, self.wires[number]), manager)  # type: ignore[arg-type]
 
 
 class PairedAutoscalers:
@@ -100,7 +100,7 @@ class PairedAutoscalers:
         self._controllers = controllers
         self._meeting = meeting
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         return [
             replace(service, name=f"{service.name} of controller {number}")
             for number, (_, components) in enumerate(self._controllers)
@@ -112,7 +112,7 @@ class PairedAutoscalers:
         entry: dict[str, Any] = await self._meeting(first, second)
         return entry
 
-    def metrics(self) -> dict[str, float]:
+    def get_metrics(self) -> dict[str, float]:
         return {}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible, verdicts
+from plimsoll.scheduling.feasibility import check_node, check_nodes
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.builders import ZONE, node, pod, required, term
 
@@ -21,8 +21,8 @@ AVOIDED = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 def where(made: Pod, *others: Pod, namespaces: dict[str, dict[str, str]] | None = None) -> list[str]:
-    view = ClusterView.of(NODES, others, namespaces=namespaces)
-    return [name for name, verdict in verdicts(made, view).items() if isinstance(verdict, Fits)]
+    view = ClusterView.from_objects(NODES, others, namespaces=namespaces)
+    return [name for name, verdict in check_nodes(made, view).items() if isinstance(verdict, Fits)]
 
 
 def near(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_mismatch_label_keys_ask_for_another_value():
     ],
 )
 def test_wording(made: Pod, others: tuple[Pod, ...], words: str, resolvable: bool):
-    verdict = feasible(made, NODES[0], ClusterView.of(NODES, others))
+    verdict = check_node(made, NODES[0], ClusterView.from_objects(NODES, others))
 
     assert isinstance(verdict, DoesNotFit)
     assert (verdict.reason.plugin, verdict.reason.messages, verdict.reason.resolvable) == (
@@ -151,7 +151,9 @@ def test_wording(made: Pod, others: tuple[Pod, ...], words: str, resolvable: boo
 
 def test_terms_that_cannot_be_read_are_refused_by_their_path():
     broken = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
-    verdict = feasible(pod(**away({"topologyKey": ZONE, "labelSelector": broken})), NODES[0], ClusterView.of(NODES))
+    verdict = check_node(
+        pod(**away({"topologyKey": ZONE, "labelSelector": broken})), NODES[0], ClusterView.from_objects(NODES)
+    )
 
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reason.messages == (

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.objects.api.pods import Pod, PodStatus
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import Profile, explain, feasible
+from plimsoll.scheduling.feasibility import Profile, check_node, explain
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal
 from tests.scheduling.builders import node, node_affinity, pod
 
@@ -23,7 +23,7 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def refusal(made: Pod, on: Node, *others: Pod) -> Refusal | None:
-    verdict = feasible(made, on, ClusterView.of([on], others))
+    verdict = check_node(made, on, ClusterView.from_objects([on], others))
     return verdict.reason if isinstance(verdict, DoesNotFit) else None
 
 
@@ -33,7 +33,7 @@ def words(made: Pod, on: Node, *others: Pod) -> tuple[str, ...]:
 
 
 def test_a_plain_pod_fits_an_empty_node():
-    assert feasible(pod(), node(), ClusterView.of([node()])) is FITS
+    assert check_node(pod(), node(), ClusterView.from_objects([node()])) is FITS
 
 
 def test_a_cordoned_node_refuses():
@@ -231,9 +231,9 @@ def test_a_gated_pod_fits_nowhere():
 def test_the_first_rule_in_kube_schedulers_order_decides_and_explain_tells_all():
     place = node(unschedulable=True, taints=[DEDICATED])
     made = pod(nodeSelector={"disk": "ssd"}, overhead={"cpu": "9"}, **ports({"hostPort": 80}))
-    view = ClusterView.of([place], [pod("other", on="n1", **ports({"hostPort": 80}))])
+    view = ClusterView.from_objects([place], [pod("other", on="n1", **ports({"hostPort": 80}))])
 
-    verdict = feasible(made, place, view)
+    verdict = check_node(made, place, view)
 
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reason.plugin == "NodeUnschedulable"
@@ -250,8 +250,8 @@ def test_a_profile_switches_rules_off():
     place = node(taints=[DEDICATED])
     lenient = Profile(disabled=frozenset({"TaintToleration"}))
 
-    assert feasible(pod(), place, ClusterView.of([place]), profile=lenient) is FITS
-    assert feasible(pod(), place, ClusterView.of([place])) is not FITS
+    assert check_node(pod(), place, ClusterView.from_objects([place]), profile=lenient) is FITS
+    assert check_node(pod(), place, ClusterView.from_objects([place])) is not FITS
 
 
 def test_a_profile_knows_only_rules_that_there_are():
@@ -260,7 +260,7 @@ def test_a_profile_knows_only_rules_that_there_are():
 
 
 def test_a_refusal_says_which_rule_and_how_much_is_lacking():
-    verdict = feasible(pod(requests={"cpu": "64"}), node(), ClusterView.of([node()]))
+    verdict = check_node(pod(requests={"cpu": "64"}), node(), ClusterView.from_objects([node()]))
     assert isinstance(verdict, DoesNotFit)
     reason = verdict.reason
     assert (reason.plugin, str(reason)) == ("NodeResourcesFit", "Insufficient cpu: cpu needs 64, 4 left")

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible, verdicts
+from plimsoll.scheduling.feasibility import check_node, check_nodes
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, spread
 
@@ -20,8 +20,8 @@ def web(*on: str, **more: Any) -> list[Pod]:
 
 
 def where(made: Pod, others: list[Pod], nodes: list[Any] | None = None) -> list[str]:
-    view = ClusterView.of(nodes or NODES, others)
-    return [name for name, verdict in verdicts(made, view).items() if isinstance(verdict, Fits)]
+    view = ClusterView.from_objects(nodes or NODES, others)
+    return [name for name, verdict in check_nodes(made, view).items() if isinstance(verdict, Fits)]
 
 
 def test_the_domain_may_exceed_the_emptiest_by_max_skew():
@@ -51,7 +51,7 @@ def test_a_pod_that_does_not_match_its_own_selector_does_not_count_itself():
 
 def test_a_node_without_the_key_is_refused_for_good():
     lost = node("lost", zone="")
-    verdict = feasible(pod(labels=WEB, **spread(WEB)), lost, ClusterView.of([*NODES, lost]))
+    verdict = check_node(pod(labels=WEB, **spread(WEB)), lost, ClusterView.from_objects([*NODES, lost]))
 
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reason.messages == ("node(s) didn't match pod topology spread constraints (missing required label)",)
@@ -119,7 +119,7 @@ def test_an_absent_selector_counts_nobody(selector: dict[str, Any] | None):
 
 
 def test_wording_and_detail():
-    verdict = feasible(pod(labels=WEB, **spread(WEB)), NODES[0], ClusterView.of(NODES, web("a1")))
+    verdict = check_node(pod(labels=WEB, **spread(WEB)), NODES[0], ClusterView.from_objects(NODES, web("a1")))
 
     assert isinstance(verdict, DoesNotFit)
     assert verdict.reason.plugin == "PodTopologySpread"
@@ -132,7 +132,7 @@ def test_a_node_outside_every_domain_counts_as_empty():
     honoring = spread(WEB, nodeTaintsPolicy="Honor")
     tainted = node("c1", zone="c", taints=[{"key": "x", "effect": "NoSchedule"}])
     tolerant_nodes = [NODES[0], tainted]
-    explained = verdicts(pod(labels=WEB, **honoring), ClusterView.of(tolerant_nodes, web("a1")))
+    explained = check_nodes(pod(labels=WEB, **honoring), ClusterView.from_objects(tolerant_nodes, web("a1")))
 
     refused = explained["c1"]
 

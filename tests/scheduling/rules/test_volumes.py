@@ -10,7 +10,7 @@ import pytest
 from plimsoll.objects.api.meta import LabelSelector
 from plimsoll.objects.api.storage import PersistentVolumeClaimStatus
 from plimsoll.scheduling.cluster_view import ClusterView
-from plimsoll.scheduling.feasibility import feasible, verdicts
+from plimsoll.scheduling.feasibility import check_node, check_nodes
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
 from tests.scheduling.builders import ZONE, claim, csi_node, node, pod, storage_class, uses, volume
@@ -25,13 +25,13 @@ ZONES = "node(s) had no available volume zone"
 
 
 def where(made: Pod, storage: Storage, *others: Pod) -> list[str]:
-    view = ClusterView.of(NODES, others, storage=storage)
-    return [name for name, verdict in verdicts(made, view).items() if isinstance(verdict, Fits)]
+    view = ClusterView.from_objects(NODES, others, storage=storage)
+    return [name for name, verdict in check_nodes(made, view).items() if isinstance(verdict, Fits)]
 
 
 def refusal(made: Pod, storage: Storage, *others: Pod, on: str = "n1") -> Refusal | None:
-    view = ClusterView.of(NODES, others, storage=storage)
-    verdict = feasible(made, view.nodes[on].node, view)
+    view = ClusterView.from_objects(NODES, others, storage=storage)
+    verdict = check_node(made, view.nodes[on].node, view)
     return verdict.reason if isinstance(verdict, DoesNotFit) else None
 
 

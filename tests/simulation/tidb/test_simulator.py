@@ -10,7 +10,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.local.tidb.load.curves import Load
 from plimsoll.objects.api.tidb import AutoResource
 from plimsoll.simulation.tidb.simulated_sets import Delays
-from plimsoll.simulation.tidb.simulator import MOST_STEPS, ComponentSimulation, components_to_simulate, simulate
+from plimsoll.simulation.tidb.simulator import MOST_STEPS, ComponentSimulation, list_simulated_components, simulate
 from plimsoll.simulation.tidb.summary import summarise
 from plimsoll.tidb.model.components import Component
 from tests.simulation.tidb.builders import SMALL, curve, run_of, scaled, setting, steadily
@@ -140,8 +140,8 @@ def test_far_too_many_passes_are_refused() -> None:
 
 
 def test_only_components_with_rules_are_played() -> None:
-    assert components_to_simulate(setting(tikv=scaled())) == (Component.TIKV,)
-    assert components_to_simulate(setting(tikv=scaled(), tidb=scaled())) == (Component.TIDB, Component.TIKV)
+    assert list_simulated_components(setting(tikv=scaled())) == (Component.TIKV,)
+    assert list_simulated_components(setting(tikv=scaled(), tidb=scaled())) == (Component.TIDB, Component.TIKV)
 
 
 # ---- sums

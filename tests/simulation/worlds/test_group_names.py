@@ -13,14 +13,14 @@ SEED_ID = "nodeautoprovisioning_n1-highmem4_1234129"
 
 def test_ids_that_are_names_stay_as_they_are():
     names = GroupNames(["a", "b-1"])
-    assert (names.name_of("a"), names.id_of("b-1"), names.name_of("made-later")) == ("a", "b-1", "made-later")
+    assert (names.get_name("a"), names.get_id("b-1"), names.get_name("made-later")) == ("a", "b-1", "made-later")
 
 
 def test_ids_that_would_be_the_same_name_get_names_of_their_own():
     names = GroupNames(["A", "a", "A_", "a-2"])
-    written = [names.name_of(group_id) for group_id in ("A", "a", "A_", "a-2")]
+    written = [names.get_name(group_id) for group_id in ("A", "a", "A_", "a-2")]
     assert len(set(written)) == 4
-    assert [names.id_of(text) for text in written] == ["A", "a", "A_", "a-2"]
+    assert [names.get_id(text) for text in written] == ["A", "a", "A_", "a-2"]
 
 
 def story(**changes: Any) -> dict[str, Any]:

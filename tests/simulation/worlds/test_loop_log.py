@@ -48,13 +48,13 @@ def test_only_the_latest_entries_are_kept():
         log.add(f"t{number}", {"said": number})
     log.add("t4", {"said": 3})
 
-    assert log.entries() == [{"time": "t2", "said": 2}, {"time": "t3", "said": 3, "turns": 2, "last": "t4"}]
+    assert log.list_entries() == [{"time": "t2", "said": 2}, {"time": "t3", "said": 3, "turns": 2, "last": "t4"}]
 
 
 def test_what_was_given_out_does_not_change_any_more():
     log = LoopLog()
     log.add("t0", {"said": 0})
-    given = log.entries()
+    given = log.list_entries()
     log.add("t1", {"said": 0})
 
     assert given == [{"time": "t0", "said": 0}]

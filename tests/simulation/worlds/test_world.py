@@ -242,10 +242,10 @@ class ScriptedAutoscaler:
     def __init__(self, tools: LoopDependencies) -> None:
         self._tools = tools
 
-    def services(self) -> list[Any]:
+    def list_services(self) -> list[Any]:
         return []
 
-    def metrics(self) -> dict[str, float]:
+    def get_metrics(self) -> dict[str, float]:
         return {}
 
     async def run_loop(self) -> dict[str, Any]:

@@ -246,6 +246,6 @@ def test_delete_slots_say_which_pod_is_the_last() -> None:
             namespace="prod", cluster=GROUP, replicas=2, delete_slots=frozenset({1}), record=None
         )
         world.store(1).state = 2
-        assert leaving.ordinals(2) == {0, 2}
+        assert leaving.list_ordinals(2) == {0, 2}
         world.do(world.drainer.take_out(leaving, now=world.now, write_record=world.remember))
         assert world.pd.evicting == {world.store(2).id}

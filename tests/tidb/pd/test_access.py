@@ -202,7 +202,7 @@ def ask(pd: PdClient, name: str) -> Any:
 
 
 def pd_under(lease: EndingLease, web: RecordedRequests, **spec: Any) -> PdClient:
-    return PdAccess(web, LeaseEndingSecrets(lease), guard=lease).client_for(base(**spec))
+    return PdAccess(web, LeaseEndingSecrets(lease), guard=lease).build_client(base(**spec))
 
 
 @pytest.mark.parametrize("name", methods_of_pd())

@@ -30,7 +30,7 @@ class FakePdPages:
 
 
 def evicting(pages: dict[str, Any]) -> frozenset[int] | PdFailed:
-    found: frozenset[int] | PdFailed = run_virtual(PdClient("http://pd.test", web=FakePdPages(pages)).evicting())
+    found: frozenset[int] | PdFailed = run_virtual(PdClient("http://pd.test", web=FakePdPages(pages)).list_evicting())
     return found
 
 

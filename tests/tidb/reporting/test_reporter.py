@@ -146,7 +146,7 @@ def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
         client = world.client(world.server.transport())
         informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)
         parts = world.parts(client, informers=informers)
-        services = [*parts.controller(entropy).services(), *informers.list_services()]
+        services = [*parts.build_controller(entropy).list_services(), *informers.list_services()]
         world.run.spawn(Supervisor(services, clock=world.run.clock, entropy=entropy).run())
         world.cluster().planner.says_body(body, 500)
         if is_up:

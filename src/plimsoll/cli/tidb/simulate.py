@@ -163,10 +163,10 @@ def _read_autoscaler(filename: str, tc: str) -> tuple[TidbClusterAutoScaler, Tid
 
 def _simulate_components(run: SimulationInput, price: float | None, *, load: str) -> list[SimulationOutcome]:
     from plimsoll.simulation.tidb.outcome import SimulationOutcome
-    from plimsoll.simulation.tidb.simulator import components_to_simulate, simulate
+    from plimsoll.simulation.tidb.simulator import list_simulated_components, simulate
     from plimsoll.simulation.tidb.summary import read_thresholds, summarise
 
-    components = components_to_simulate(run.setting)
+    components = list_simulated_components(run.setting)
     if not components:
         raise InvalidInput("no component has rules, and external services cannot be simulated", path="-f")
     outcomes = []

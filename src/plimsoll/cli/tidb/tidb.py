@@ -143,7 +143,7 @@ def name(seed: Annotated[str, typer.Option(help="JSON file with the seed of the 
         found = read_seed(written)
     except InvalidInput as error:
         raise InvalidInput(str(error), path=seed) from error
-    typer.echo(found.name())
+    typer.echo(found.build_name())
 
 
 # ---- validate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.core.values import Value
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
@@ -87,6 +87,6 @@ def find_admission_failure(asked: ResourceVector, used: ResourceVector, node: No
 
 def _compute_demand(pod: Pod) -> ResourceVector:
     try:
-        return pod_demand(pod)
+        return compute_pod_demand(pod)
     except InvalidQuantity:
         return ZERO

@@ -15,8 +15,8 @@ from msgspec import structs
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO
-from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod, PodKey, pod_key
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod, PodKey, get_pod_key
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.priorities import outranks
 from plimsoll.scheduling.storage import Storage
 
@@ -109,7 +109,7 @@ class SchedulerCache:
     def list_nominated_against(self, pod: Pod) -> dict[str, list[Pod]]:
         """Pods for which room was made, by node: those that `pod` must not take the room from."""
         found: dict[str, list[Pod]] = {}
-        own = pod_key(pod)
+        own = get_pod_key(pod)
         for key, (name, other) in self._nominated.items():
             if key != own and name in self._nodes and not outranks(pod, other):
                 found.setdefault(name, []).append(other)
@@ -145,7 +145,7 @@ class SchedulerCache:
 
     def put_pod(self, pod: Pod) -> bool:
         """A pod that has its node, as informers show it. Gives whether anything changed that a rule looks at."""
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         self._assumed.pop(key, None)
         self._nominated.pop(key, None)
         before = self._pods.get(key)
@@ -180,7 +180,7 @@ class SchedulerCache:
 
     def assume(self, pod: Pod, name: str) -> None:
         """Count a pod on the node chosen for it until informers show it there."""
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         self._take_off(key)
         self._assumed[key] = pod
         self._put(PlacedPod(structs.replace(pod, spec=structs.replace(pod.spec, node_name=name))), name)
@@ -191,9 +191,9 @@ class SchedulerCache:
 
     def nominate(self, pod: Pod, name: str) -> None:
         """Room is being made for it there; no name: no longer."""
-        self._nominated.pop(pod_key(pod), None)
+        self._nominated.pop(get_pod_key(pod), None)
         if name:
-            self._nominated[pod_key(pod)] = (name, pod)
+            self._nominated[get_pod_key(pod)] = (name, pod)
 
     # ---- the rest
 
@@ -277,7 +277,7 @@ def _is_counted_alike(old: PlacedPod, new: Pod) -> bool:
 def _compute_demand(pod: Pod) -> ResourceVector:
     """As `PlacedPod` counts it."""
     try:
-        return pod_demand(pod)
+        return compute_pod_demand(pod)
     except InvalidQuantity:
         return ZERO
 

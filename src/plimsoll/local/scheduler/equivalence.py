@@ -117,7 +117,7 @@ class PodClass:
             load = self._loads.of(place)
         known = load.answers.get(self._asks)
         if known is None:
-            verdict = self.rules.verdict(place)
+            verdict = self.rules.check(place)
             known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
         found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._labels_key, 0))
         return found

@@ -13,8 +13,8 @@ from plimsoll.objects.api.core import Namespace
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from plimsoll.scheduling.cluster_view import PodKey, pod_key
-from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
+from plimsoll.scheduling.priorities import get_priority
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
 from plimsoll.scheduling.verdicts import Fits
 
@@ -87,7 +87,7 @@ class EventHandlers:
         """Whether a pod fits on the node now, or would fit after preemption."""
 
         def helps(pod: Pod) -> bool:
-            place = self._cache.view.node(node)
+            place = self._cache.view.find_node(node)
             if place is None:
                 return False
             verdict = self._classes.of(pod).evaluate(place).verdict
@@ -95,8 +95,8 @@ class EventHandlers:
                 return True
             if not verdict.reason.resolvable:
                 return False
-            mine = priority_of(pod)
-            return any(priority_of(placed.pod) < mine for placed in place.pods.values())
+            mine = get_priority(pod)
+            return any(get_priority(placed.pod) < mine for placed in place.pods.values())
 
         return helps
 
@@ -105,13 +105,13 @@ class EventHandlers:
     def _on_pod(self, change: Change[Pod]) -> None:
         match change:
             case Added(new=pod):
-                self._cache.drop_bad_pod(pod_key(pod))
+                self._cache.drop_bad_pod(get_pod_key(pod))
                 self._on_pod_added_or_updated(None, pod)
             case Updated(old=old, new=pod):
                 self._on_pod_added_or_updated(old, pod)
             case Deleted(last=pod):
                 self._classes.forget_pod(pod.metadata.uid)
-                self._on_pod_left(pod_key(pod))
+                self._on_pod_left(get_pod_key(pod))
             case BecameUnreadable(bad=bad):
                 self._queue.delete(PodKey(*change.key))
                 self._cache.put_bad_pod(PodKey(*change.key), bad)
@@ -121,14 +121,14 @@ class EventHandlers:
 
     def _on_pod_added_or_updated(self, old: Pod | None, pod: Pod) -> None:
         if pod.status.phase in _ENDED:
-            self._on_pod_left(pod_key(pod))
+            self._on_pod_left(get_pod_key(pod))
         elif pod.spec.node_name:
             self._on_pod_placed(pod)
         else:
             self._on_pod_pending(old, pod)
 
     def _on_pod_placed(self, pod: Pod) -> None:
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         was_assumed = self._cache.is_assumed(key)
         was_known = bool(self._cache.node_of(key)) and not was_assumed
         is_changed = self._cache.put_pod(pod)
@@ -139,7 +139,7 @@ class EventHandlers:
             self.handle_cluster_event(ClusterEvent.POD_PLACED, pod.spec.node_name)
 
     def _on_pod_pending(self, old: Pod | None, pod: Pod) -> None:
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         if pod.spec.scheduler_name != self._scheduler or pod.metadata.deletion_timestamp is not None or is_gated(pod):
             self._on_pod_left(key)
             return

@@ -15,7 +15,7 @@ from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.messages import NO_CLAIMS, summarise_refusals
-from plimsoll.scheduling.preemption import Candidate, Preemption, ineligible, search
+from plimsoll.scheduling.preemption import Candidate, Preemption, explain_ineligible, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ class PreemptionResult(Value, frozen=True):
 
 async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str, Verdict]) -> PreemptionResult:
     view = _add_nominated(pod, cache)
-    reason = ineligible(pod, view, answers)
+    reason = explain_ineligible(pod, view, answers)
     if reason:
         return PreemptionResult(message=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
     found = await _search(pod, view, answers)

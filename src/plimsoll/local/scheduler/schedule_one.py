@@ -12,7 +12,7 @@ from plimsoll.core.values import Value
 from plimsoll.local.scheduler.equivalence import WIDE
 from plimsoll.local.scheduler.queue.cluster_events import NO_NODE
 from plimsoll.local.scheduler.scoring.preferences import choose_best_node, has_pod_preferences, is_spread_by_default
-from plimsoll.scheduling.cluster_view import PlacedPod, pod_key
+from plimsoll.scheduling.cluster_view import PlacedPod, get_pod_key
 from plimsoll.scheduling.feasibility import prepare_pod
 from plimsoll.scheduling.messages import NO_NODES, format_refused_everywhere, summarise_refusals, with_named_nodes_only
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Verdict
@@ -56,7 +56,7 @@ def schedule_pod(
         text = format_refused_everywhere(everywhere[0], len(view.nodes))
         return FitError(message=text, refused_by=frozenset({everywhere[0].plugin}))
     question = _PodScheduling(pod, view, pod_class=pod_class, wide=wide, cache=cache)
-    preferred = view.node(reserved or cache.node_nominated_for(pod_key(pod)))
+    preferred = view.find_node(reserved or cache.node_nominated_for(get_pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return ScheduleResult(node=preferred.name)
     best = question.best()
@@ -107,7 +107,7 @@ class _PodScheduling:
         named = self.pod_class.rules.named_nodes
         places: Iterable[NodeState] = self.view.nodes.values()
         if named is not None:
-            places = [place for name in sorted(named) if (place := self.view.node(name)) is not None]
+            places = [place for name in sorted(named) if (place := self.view.find_node(name)) is not None]
         found = self.pod_class.evaluate_fitting(places)
         if self._wide.rules or self._nominated:
             found = [judged for judged in found if self.fits(judged.place) is not None]
@@ -115,7 +115,7 @@ class _PodScheduling:
 
     def fits(self, place: NodeState) -> NodeEvaluation | None:
         judged = self.pod_class.evaluate(place)
-        if judged.verdict is not FITS or (self._wide.rules and self._wide.verdict(place) is not FITS):
+        if judged.verdict is not FITS or (self._wide.rules and self._wide.check(place) is not FITS):
             return None
         if place.name in self._nominated and self._evaluate_beside_nominated(place) is not FITS:
             return None
@@ -128,15 +128,15 @@ class _PodScheduling:
             if crowded is not FITS:
                 return crowded
         judged = self.pod_class.evaluate(place).verdict
-        return self._wide.verdict(place) if judged is FITS else judged
+        return self._wide.check(place) if judged is FITS else judged
 
     def _evaluate_beside_nominated(self, place: NodeState) -> Verdict:
         coming = [PlacedPod(pod) for pod in self._nominated[place.name]]
         crowded = place.with_pods(coming)
-        narrow = self.pod_class.rules.verdict(crowded)
+        narrow = self.pod_class.rules.check(crowded)
         if narrow is not FITS or not self._wide.rules:
             return narrow
         view = self.view
         for placed_pod in coming:
             view = view.with_pod(placed_pod.pod, place.name)
-        return prepare_pod(self.pod, view, profile=WIDE).verdict(view.nodes[place.name])
+        return prepare_pod(self.pod, view, profile=WIDE).check(view.nodes[place.name])

@@ -34,7 +34,7 @@ from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
 from plimsoll.local.scheduler.writes.claims import ClaimWrites, find_unbound_claims
 from plimsoll.local.scheduler.writes.pods import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
 from plimsoll.scheduling.messages import UNSCHEDULABLE_REASON
 from plimsoll.scheduling.priorities import outranks
 from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING, VOLUME_ZONE
@@ -106,7 +106,7 @@ class Scheduler:
                 chosen = await self._schedule_one(queued)
                 if chosen is not None:
                     await self._binding.acquire()
-                    group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {pod_key(queued.pod)}")
+                    group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {get_pod_key(queued.pod)}")
                 looked_at += _POD + len(self._cache.view.nodes)
                 if looked_at >= self._settings.nodes_at_once:
                     looked_at = 0
@@ -120,7 +120,7 @@ class Scheduler:
         bound: list[tuple[PodKey, str]] = []
         unschedulable: list[PodKey] = []
         for queued in self._queue.all_in_order():
-            key = pod_key(queued.pod)
+            key = get_pod_key(queued.pod)
             if key not in self._queue:
                 continue
             self._queue.take(queued)
@@ -166,7 +166,7 @@ class Scheduler:
     async def _schedule_one(self, queued: QueuedPodInfo) -> ScheduleResult | None:
         """Schedule one pod; the cache assumes it at once, a failure is reported."""
         pod = queued.pod
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         reserved = self._reserved.pop(key, None)
         self._cache.forget(key)
         current = self._watching.pods.cache.get(key.name, key.namespace)
@@ -186,13 +186,13 @@ class Scheduler:
     def _is_being_bound(self, refused: FitError, reserved: Reservation) -> bool:
         """Claims may be seen bound before their volumes are seen: no node was asked then, and it keeps its place."""
         is_unseen = not refused.answers and refused.refused_by <= _OF_VOLUMES
-        is_there = self._cache.view.node(reserved.node) is not None
+        is_there = self._cache.view.find_node(reserved.node) is not None
         waited_s = self._clock.monotonic_s() - reserved.since_s
         return is_unseen and is_there and waited_s < self._settings.bind_timeout_s
 
     def _reserve(self, queued: QueuedPodInfo, reserved: Reservation) -> None:
         """Reserve the node while the pod waits for its volumes."""
-        key = pod_key(queued.pod)
+        key = get_pod_key(queued.pod)
         self._reserved[key] = reserved
         self._cache.assume(queued.pod, reserved.node)
         self._queue.add_unschedulable(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
@@ -204,11 +204,11 @@ class Scheduler:
         nomination = room.choice.node if room.choice else None if room.may_keep_nomination else ""
         # Back in the queue before anything is awaited: what happens from now on may help it.
         self._queue.add_unschedulable(queued, refused.refused_by, self._clock.monotonic_s())
-        if pod_key(pod) not in self._queue:
+        if get_pod_key(pod) not in self._queue:
             return
         if nomination is not None:
             self._cache.nominate(pod, nomination)
-        log.info("pod.unschedulable", pod=str(pod_key(pod)), why=message)
+        log.info("pod.unschedulable", pod=str(get_pod_key(pod)), why=message)
         self._announcer.record(build_failed_scheduling(pod, message))
         try:
             await self._writes.record_failure(pod, reason=UNSCHEDULABLE_REASON, message=message, nomination=nomination)
@@ -216,12 +216,12 @@ class Scheduler:
                 await self._make_room(pod, room.choice)
         except PlimsollError as error:
             # It is tried again with the next change or flush, and reported then.
-            log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
+            log.warning("scheduler.write_failed", pod=str(get_pod_key(pod)), error=str(error))
 
     async def _make_room(self, pod: Pod, choice: Candidate) -> None:
         for victim in choice.victims:
             if await self._writes.delete_victim(victim):
-                log.info("pod.preempted", pod=str(pod_key(victim)), by=str(pod_key(pod)), node=choice.node)
+                log.info("pod.preempted", pod=str(get_pod_key(victim)), by=str(get_pod_key(pod)), node=choice.node)
                 self._announcer.record(build_preempted(victim, pod, choice.node))
         for other in self._cache.list_nominated_on(choice.node):
             if outranks(pod, other):
@@ -239,7 +239,7 @@ class Scheduler:
     async def _bind(self, queued: QueuedPodInfo, node: str) -> bool:
         """Put the pod on its node, volumes first. Gives whether it is there."""
         pod = queued.pod
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         if not await self._has_volumes(queued, node):
             return False
         outcome = await self._writes.bind(pod, node)
@@ -258,7 +258,7 @@ class Scheduler:
     async def _has_volumes(self, queued: QueuedPodInfo, node: str) -> bool:
         """Whether every claim is bound. If not, the pod keeps its reservation."""
         pod = queued.pod
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         cache = self._cache
         chosen = find_unbound_claims(pod, node, cache.view)
         if not chosen:
@@ -281,15 +281,15 @@ class Scheduler:
     async def _bind_failed(self, queued: QueuedPodInfo, node: str, problem: str) -> None:
         pod = queued.pod
         message = f"binding rejected: {problem}"
-        log.warning("pod.bind_failed", pod=str(pod_key(pod)), node=node, error=problem)
-        self._forget_assumed(pod_key(pod))
+        log.warning("pod.bind_failed", pod=str(get_pod_key(pod)), node=node, error=problem)
+        self._forget_assumed(get_pod_key(pod))
         self._queue.add_after_error(queued, self._clock.monotonic_s())
         self._has_news.set()
         self._announcer.record(build_failed_scheduling(pod, message))
         try:
             await self._writes.record_failure(pod, reason=SCHEDULER_ERROR, message=message, nomination="")
         except PlimsollError as error:
-            log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
+            log.warning("scheduler.write_failed", pod=str(get_pod_key(pod)), error=str(error))
 
     def _forget_assumed(self, key: PodKey) -> None:
         """It does not take the room that was counted for it: others may."""

@@ -29,7 +29,7 @@ from plimsoll.local.volumes.plan import (
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, list_pods_using
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from plimsoll.scheduling.storage import class_name, volume_class_name
+from plimsoll.scheduling.storage import get_class_name, get_volume_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,13 +133,13 @@ class VolumeBinder:
             claim=claim,
             named=self._latest_volumes.get(named) if named else None,
             volumes=() if named else self._list_volumes(claim),
-            storage_class=self._classes.cache.get(class_name(claim)),
+            storage_class=self._classes.cache.get(get_class_name(claim)),
             default_class="" if named else self._default_class(),
             unscheduled_pods=self._list_unscheduled_pods(claim),
         )
 
     def _list_volumes(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        free = self._volumes.cache.list_by_index(_FREE_BY_CLASS, class_name(claim))
+        free = self._volumes.cache.list_by_index(_FREE_BY_CLASS, get_class_name(claim))
         kept = self._volumes.cache.list_by_index(_BY_CLAIM, get_key(claim))
         return tuple(self._latest_volumes.get_newest(volume) for volume in (*free, *kept))
 
@@ -190,11 +190,12 @@ class VolumeBinder:
 
     def _add_indexes(self) -> None:
         self._volumes.add_index(
-            _FREE_BY_CLASS, lambda volume: [volume_class_name(volume)] if volume.spec.claim_ref is None else []
+            _FREE_BY_CLASS, lambda volume: [get_volume_class_name(volume)] if volume.spec.claim_ref is None else []
         )
         self._volumes.add_index(_BY_CLAIM, _claim_named_by)
         self._claims.add_index(
-            _UNBOUND_BY_CLASS, lambda claim: [] if BIND_COMPLETED in claim.metadata.annotations else [class_name(claim)]
+            _UNBOUND_BY_CLASS,
+            lambda claim: [] if BIND_COMPLETED in claim.metadata.annotations else [get_class_name(claim)],
         )
         self._claims.add_index(_BY_VOLUME, lambda claim: [claim.spec.volume_name] if claim.spec.volume_name else [])
         index_pods_by_claim(self._pods)
@@ -222,7 +223,7 @@ class VolumeBinder:
             subjects.update((BinderKey(*key), None) for key in _claim_named_by(volume))
         claims = list(self._claims.cache.list_by_index(_BY_VOLUME, change.key.name))
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
-            waiting = self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
+            waiting = self._claims.cache.list_by_index(_UNBOUND_BY_CLASS, get_volume_class_name(change.new))
             claims += sorted(waiting, key=_get_age_key)
         subjects.update((BinderKey(*get_key(claim)), None) for claim in claims)
         return subjects

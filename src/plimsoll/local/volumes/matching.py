@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
-from plimsoll.scheduling.storage import claim_selector, class_name, get_requested_storage, volume_class_name
+from plimsoll.scheduling.storage import (
+    get_class_name,
+    get_requested_storage,
+    get_volume_class_name,
+    parse_claim_selector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +40,7 @@ def find_mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str
     """Why a volume that the claim asks for by name cannot serve it; empty if it can."""
     if not _is_large_enough(volume, claim):
         return "requested PV is too small"
-    if class_name(claim) != volume_class_name(volume):
+    if get_class_name(claim) != get_volume_class_name(volume):
         return "storageClassName does not match"
     if not _is_of_mode(volume, claim):
         return "incompatible volumeMode"
@@ -56,7 +61,7 @@ def choose_best_volume(
     if kept or only_kept:
         return min(kept, key=_get_name, default=None)
     try:
-        selector = claim_selector(claim)
+        selector = parse_claim_selector(claim)
     except InvalidSelector:
         return None
     suiting = [volume for volume in usable if _is_free_and_suits(volume, claim, selector)]
@@ -74,7 +79,7 @@ def _is_free_and_suits(volume: PersistentVolume, claim: PersistentVolumeClaim, s
         volume.spec.claim_ref is None
         # A volume that was not processed yet, or that was bound to another claim, is not available.
         and volume.status.phase == "Available"
-        and volume_class_name(volume) == class_name(claim)
+        and get_volume_class_name(volume) == get_class_name(claim)
         and _can_be_accessed(volume, claim)
         and selector.matches(volume.metadata.labels)
     )

@@ -19,7 +19,7 @@ from plimsoll.local.volumes.annotations import (
 )
 from plimsoll.local.volumes.matching import choose_best_volume, find_mismatch, is_reserved_for
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass  # noqa: TC001
-from plimsoll.scheduling.storage import class_name
+from plimsoll.scheduling.storage import get_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def _plan_volume_search(view: ClaimView) -> ClaimPlan:
     found = choose_best_volume(claim, view.volumes, only_kept=waits)
     if found is not None:
         return _to(found.metadata.name)
-    wanted_class = class_name(claim)
+    wanted_class = get_class_name(claim)
     if claim.spec.storage_class_name is None and not wanted_class and view.default_class:
         return AssignClass(class_name=view.default_class)
     if waits and not claim.metadata.annotations.get(SELECTED_NODE):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.events import Key
-from plimsoll.scheduling.storage import claim_names
+from plimsoll.scheduling.storage import list_claim_names
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
@@ -24,7 +24,7 @@ def index_pods_by_claim(pods: Informer[Pod]) -> None:
 
 def list_claims(pod: Pod) -> list[Key]:
     """The claims a pod uses, those made for it alone among them."""
-    names = claim_names(pod)
+    names = list_claim_names(pod)
     return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(names)] if names else []
 
 

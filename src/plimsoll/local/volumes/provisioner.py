@@ -30,7 +30,7 @@ from plimsoll.local.volumes.provisioning import (
 )
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from plimsoll.scheduling.storage import class_name
+from plimsoll.scheduling.storage import get_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +78,7 @@ class Provisioner:
         claim = self._claims.cache.get(key.name, key.namespace)
         if claim is None:
             return Done()
-        storage_class = self._classes.cache.get(class_name(claim))
+        storage_class = self._classes.cache.get(get_class_name(claim))
         if storage_class is None or not needs_provisioning(claim, storage_class):
             return Done()
         name = build_volume_name(claim)

@@ -16,7 +16,7 @@ from plimsoll.nodes.observing.upcoming import build_upcoming_nodes
 from plimsoll.nodes.planning.scaleup.nominations import place_pending
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
-from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -80,8 +80,8 @@ class LoopSnapshots:
         besides: dict[PodKey, Pod | BadObject] = {
             PodKey(bad_object.namespace, bad_object.name): bad_object for bad_object in cluster.bad_pods
         }
-        besides |= {pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
-        besides |= {pod_key(pod): pod for pod in pods.extra_pods}
+        besides |= {get_pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
+        besides |= {get_pod_key(pod): pod for pod in pods.extra_pods}
         return replace(self._update_snapshot(nodes, pods, besides, around), number=number)
 
     def _place_in_zones(

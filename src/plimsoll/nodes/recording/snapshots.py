@@ -245,7 +245,7 @@ def _read_nominations(written: tuple[_Nomination, ...]) -> dict[str, dict[str, i
 
 def _read_view(written: _Snapshot) -> ClusterView:
     storage = written.storage
-    empty = ClusterView.of(
+    empty = ClusterView.from_objects(
         (home.node for home in written.homes),
         namespaces={namespace.name: namespace.labels for namespace in written.namespaces},
         storage=Storage(

@@ -19,7 +19,7 @@ from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, C
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.limit_ranges import as_admitted
-from plimsoll.scheduling.priorities import priority_of, resolve_priority
+from plimsoll.scheduling.priorities import get_priority, resolve_priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,7 +139,7 @@ class PodTemplates:
                     bundle=_format_name(request),
                 )
             )
-        return PodSets(pods=tuple(pending), templates=tuple(templates), priority=max(map(priority_of, templates)))
+        return PodSets(pods=tuple(pending), templates=tuple(templates), priority=max(map(get_priority, templates)))
 
     def drop_unused(self) -> None:
         """Drop cache entries that were not used since this object was created."""

@@ -15,7 +15,7 @@ from plimsoll.nodes.model.reasons import MAX_NODES_REACHED, PODS_TOO_NEW
 from plimsoll.nodes.model.results import ScaleUpPart, ScaleUpResult
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
 from plimsoll.nodes.planning.scaleup.planner import propose, verify_proposal
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -145,6 +145,6 @@ def _are_all_new(pending: tuple[PendingPods, ...], policy: Policy, now: datetime
     """
     if policy.pods.bypassed_schedulers or any(pods.bundle for pods in pending):
         return False
-    wants_gpu = any(any(is_gpu(name) for name in pod_demand(pods.pod)) for pods in pending)
+    wants_gpu = any(any(is_gpu(name) for name in compute_pod_demand(pods.pod)) for pods in pending)
     settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S
     return all(pods.created is not None and 0 <= (now - pods.created).total_seconds() < settling_s for pods in pending)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.scheduling.host_ports import HostPort, host_ports
+from plimsoll.scheduling.host_ports import HostPort, list_host_ports
 from plimsoll.scheduling.verdicts import Refusal
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class _FreePorts:
         self._ports = tuple(sorted(ports))
 
     def refuse(self, place: NodeState) -> Refusal | None:
-        clashing = next((wanted for wanted in self._ports if place.ports.clash(wanted)), None)
+        clashing = next((wanted for wanted in self._ports if place.ports.clashes_with(wanted)), None)
         if clashing is None:
             return None
         return Refusal(
@@ -35,5 +35,5 @@ class _FreePorts:
 
 
 def prepare_host_ports(pod: Pod, _view: ClusterView) -> _FreePorts | None:
-    ports = host_ports(pod)
+    ports = list_host_ports(pod)
     return _FreePorts(ports) if ports else None

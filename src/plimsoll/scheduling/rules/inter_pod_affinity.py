@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.scheduling.affinity_terms import AffinityTerm, affinity_terms, anti_affinity_terms
+from plimsoll.scheduling.affinity_terms import AffinityTerm, parse_affinity_terms, parse_anti_affinity_terms
 from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class InterPod:
     """Counts, for each domain, of the pods that matter to one incoming pod."""
 
     def __init__(self, pod: Pod, view: ClusterView) -> None:
-        self._wanted = affinity_terms(pod)
-        self._unwanted = anti_affinity_terms(pod)
+        self._wanted = parse_affinity_terms(pod)
+        self._unwanted = parse_anti_affinity_terms(pod)
         self._matching: Counter[_Domain] = Counter()
         self._avoids: Counter[_Domain] = Counter()
         self._avoided: Counter[_Domain] = Counter()
@@ -53,7 +53,7 @@ class InterPod:
         self._namespaces = view.namespaces
         self._met: dict[Kin, _Met] = {}
         self._matches_itself = all(
-            term.means(pod.metadata.namespace, pod.metadata.labels, self._own) for term in self._wanted
+            term.selects(pod.metadata.namespace, pod.metadata.labels, self._own) for term in self._wanted
         )
         if self._wanted or self._unwanted:
             for place in view.nodes.values():
@@ -68,7 +68,7 @@ class InterPod:
         """The labels of the pod's namespace."""
         return self._namespaces.get(self._pod.metadata.namespace, {})
 
-    def minds(self, placed: PlacedPod) -> bool:
+    def concerns(self, placed: PlacedPod) -> bool:
         """Whether a pod matches the affinity, is avoided, or avoids this pod."""
         is_match, unwanted = self._match(placed) if self._wanted or self._unwanted else (False, [])
         return is_match or bool(unwanted) or bool(self._find_terms_against(placed))
@@ -95,8 +95,8 @@ class InterPod:
     def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
         """Whether a pod matches all affinity terms at once, and the anti-affinity terms that it matches."""
         known = (placed.namespace, placed.labels, namespace_labels)
-        is_match = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
-        return is_match, [term for term in self._unwanted if term.means(*known)]
+        is_match = bool(self._wanted) and all(term.selects(*known) for term in self._wanted)
+        return is_match, [term for term in self._unwanted if term.selects(*known)]
 
     def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
         if meaning_it := self._find_terms_against(placed):
@@ -107,7 +107,7 @@ class InterPod:
         if not placed.anti_affinity:
             return []
         known = (self._pod.metadata.namespace, self._pod.metadata.labels, self._own)
-        return [term for term in placed.anti_affinity if term.means(*known)]
+        return [term for term in placed.anti_affinity if term.selects(*known)]
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels = place.labels

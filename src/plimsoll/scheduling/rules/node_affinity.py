@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.scheduling.selectors import node_selector
+from plimsoll.scheduling.selectors import parse_node_selector
 from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class RequiredNodes:
         self.named = None if affinity is None else affinity.get_named_nodes()
 
     @classmethod
-    def of(cls, pod: Pod) -> RequiredNodes | None:
+    def from_pod(cls, pod: Pod) -> RequiredNodes | None:
         """None where the pod asks for nothing; raises `InvalidSelector` for terms that cannot be read."""
         affinity = pod.spec.affinity
         node_affinity = None if affinity is None else affinity.node_affinity
         required = None if node_affinity is None else node_affinity.required_during_scheduling_ignored_during_execution
         if required is None and not pod.spec.node_selector:
             return None
-        return cls(pod.spec.node_selector, None if required is None else node_selector(required, path=_PATH))
+        return cls(pod.spec.node_selector, None if required is None else parse_node_selector(required, path=_PATH))
 
     def allows(self, place: NodeState) -> bool:
         labels = place.labels
@@ -56,7 +56,7 @@ class RequiredNodes:
 
 def prepare_node_affinity(pod: Pod, _view: ClusterView) -> RequiredNodes | Refusal | None:
     try:
-        required = RequiredNodes.of(pod)
+        required = RequiredNodes.from_pod(pod)
     except InvalidSelector as error:
         return refuse_malformed(NODE_AFFINITY, str(error))
     if required is not None and required.named is not None and not required.named:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import PODS, ZERO, ResourceVector
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.verdicts import Refusal, Rule, refuse_malformed
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _format_amounts(demand: ResourceVector, free: ResourceVector, name: str) -> 
 
 def prepare_resources_fit(pod: Pod, _view: ClusterView) -> Rule | Refusal:
     try:
-        return _ResourcesFit(pod_demand(pod))
+        return _ResourcesFit(compute_pod_demand(pod))
     except InvalidQuantity as error:
         return refuse_malformed(RESOURCES_FIT, str(error))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.scheduling.rules.node_affinity import RequiredNodes
 from plimsoll.scheduling.rules.taints import Tolerations
-from plimsoll.scheduling.selectors import label_selector, with_label_keys
+from plimsoll.scheduling.selectors import parse_label_selector, with_label_keys
 from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Constraint:
         self._honors_affinity = wire.node_affinity_policy in {"", "Honor"}
         self._honors_taints = wire.node_taints_policy == "Honor"
         labels = pod.metadata.labels
-        selector = label_selector(wire.label_selector, path=f"{path}.labelSelector")
+        selector = parse_label_selector(wire.label_selector, path=f"{path}.labelSelector")
         self._selector = with_label_keys(selector, labels, match=wire.match_label_keys)
         self.counts_itself = self._selector.matches(labels)
         self._meant: dict[Kin, bool] = {}
@@ -62,11 +62,11 @@ class _Constraint:
 
         A selector that is there but empty counts no pod: kube-scheduler skips it.
         """
-        matching = sum(placed.count for placed in place.pods.values() if self.means(placed, namespace))
+        matching = sum(placed.count for placed in place.pods.values() if self.selects(placed, namespace))
         domain = place.labels[self.key]
         self.counts[domain] = self.counts.get(domain, 0) + matching
 
-    def means(self, placed: PlacedPod, namespace: str) -> bool:
+    def selects(self, placed: PlacedPod, namespace: str) -> bool:
         if self._selector.is_empty or placed.leaving or placed.namespace != namespace:
             return False
         meant = self._meant.get(placed.kin)
@@ -82,7 +82,7 @@ class _Constraint:
     def note(self, placed: PlacedPod, place: NodeState, namespace: str) -> None:
         """Count one more pod. The minimum is kept by levels, because there may be one domain per node."""
         domain = place.labels[self.key]
-        if domain not in self.counts or not self.means(placed, namespace):
+        if domain not in self.counts or not self.selects(placed, namespace):
             return
         before = self.counts[domain]
         self.counts[domain] = before + 1
@@ -102,7 +102,7 @@ class _Constraint:
         else:
             self.close()
 
-    def skew_in(self, domain: str) -> int:
+    def compute_skew(self, domain: str) -> int:
         return self.counts.get(domain, 0) + self.counts_itself - self.minimum
 
 
@@ -112,7 +112,7 @@ class Spread:
     def __init__(self, constraints: list[_Constraint], pod: Pod, view: ClusterView) -> None:
         self._constraints = constraints
         self._namespace = pod.metadata.namespace
-        self._required = RequiredNodes.of(pod)
+        self._required = RequiredNodes.from_pod(pod)
         self._tolerations = Tolerations(pod.spec.tolerations)
         self._keys = [constraint.key for constraint in constraints]
         for place in view.nodes.values():
@@ -131,9 +131,9 @@ class Spread:
             if constraint.includes(place, self._required, self._tolerations)
         ]
 
-    def minds(self, placed: PlacedPod) -> bool:
+    def concerns(self, placed: PlacedPod) -> bool:
         """Whether a pod like this one is counted at all."""
-        return any(constraint.means(placed, self._namespace) for constraint in self._constraints)
+        return any(constraint.selects(placed, self._namespace) for constraint in self._constraints)
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
@@ -151,7 +151,7 @@ class Spread:
             domain = labels.get(constraint.key)
             if domain is None:
                 return _MISSING_LABEL
-            skew = constraint.skew_in(domain)
+            skew = constraint.compute_skew(domain)
             if skew > constraint.max_skew:
                 detail = (
                     f"{constraint.key}={domain} would be {skew} above the emptiest, maxSkew is {constraint.max_skew}"

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.scheduling.storage import (
     NO_PROVISIONER,
-    claim_name,
-    claim_selector,
-    class_name,
-    class_nodes,
+    get_claim_name,
+    get_class_name,
     get_requested_storage,
     is_bound,
     is_owned_by_pod,
-    volume_nodes,
+    parse_claim_selector,
+    parse_class_nodes,
+    parse_volume_nodes,
 )
 from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 
@@ -57,22 +57,22 @@ class _PendingClaim:
         self.wanted: Quantity = get_requested_storage(claim)
         self.name = claim.metadata.name
         self._selected_node = claim.metadata.annotations.get(_SELECTED_NODE)
-        offers = storage.unbound_volumes(class_name(claim))
+        offers = storage.list_unbound_volumes(get_class_name(claim))
         reserved = (
             unbound_volume
             for unbound_volume in offers
             if unbound_volume.is_reserved_for(claim) and unbound_volume.has_room_for(claim, self.wanted)
         )
         self._reserved = next(reserved, None)
-        selector = claim_selector(claim)
+        selector = parse_claim_selector(claim)
         self._offers = [
             unbound_volume for unbound_volume in offers if unbound_volume.suits(claim, self.wanted, selector)
         ]
-        storage_class = storage.class_of(claim)
+        storage_class = storage.find_class(claim)
         self._provisions = storage_class is not None and storage_class.provisioner not in {"", NO_PROVISIONER}
-        self._provisioned_on: NodeSelector | None = None if storage_class is None else class_nodes(storage_class)
+        self._provisioned_on: NodeSelector | None = None if storage_class is None else parse_class_nodes(storage_class)
 
-    def offer_on(self, place: NodeState, taken: set[str]) -> UnboundVolume | None:
+    def find_volume(self, place: NodeState, taken: set[str]) -> UnboundVolume | None:
         """The volume reserved for the claim, even if it is out of reach; else the smallest that suits there."""
         for offer in (self._reserved,) if self._reserved else self._offers:
             if offer.name not in taken and _reaches(offer.nodes, place):
@@ -115,16 +115,16 @@ class _Binding:
         return Refusal(plugin=VOLUME_BINDING, messages=tuple(reasons), detail=", ".join(self._missing))
 
     def _can_bind_all_pending(self, place: NodeState) -> bool:
-        return self.choices(place) is not None
+        return self.choose_volumes(place) is not None
 
-    def choices(self, place: NodeState) -> dict[str, str] | None:
+    def choose_volumes(self, place: NodeState) -> dict[str, str] | None:
         """The volume each waiting claim would get there, empty if one is to be provisioned; None if one cannot."""
         chosen: dict[str, str] = {}
         taken: set[str] = set()
         for claim in self._pending:
             if claim.is_decided_elsewhere(place):
                 return None
-            offer = None if claim.is_being_provisioned else claim.offer_on(place, taken)
+            offer = None if claim.is_being_provisioned else claim.find_volume(place, taken)
             if offer is not None:
                 taken.add(offer.name)
             elif not claim.can_be_provisioned_on(place):
@@ -153,7 +153,7 @@ def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
         if is_bound(claim) and claim.spec.volume_name not in view.storage.volumes
     )
     try:
-        reach = [volume_nodes(volume) for volume in bound if volume is not None]
+        reach = [parse_volume_nodes(volume) for volume in bound if volume is not None]
         return _Binding(
             reach=tuple(nodes for nodes in reach if nodes is not None),
             pending=tuple(_PendingClaim(claim, view.storage) for claim in waiting),
@@ -163,23 +163,23 @@ def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
         return refuse_malformed(VOLUME_BINDING, str(error))
 
 
-def volume_choices(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, str]:
+def choose_volumes_for_pod(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, str]:
     """What is to be bound before a pod can run on a node it fits on: each waiting claim, and the volume it would get.
 
     An empty name means that a volume must be provisioned.
     """
     binding = prepare_binding(pod, view)
-    return (binding.choices(place) or {}) if isinstance(binding, _Binding) else {}
+    return (binding.choose_volumes(place) or {}) if isinstance(binding, _Binding) else {}
 
 
 def _find_claims(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim] | Refusal:
     """The pod's claims, or why it cannot have one of them yet."""
     claims: list[PersistentVolumeClaim] = []
     for volume in pod.spec.volumes:
-        name = claim_name(pod, volume)
+        name = get_claim_name(pod, volume)
         if name is None:
             continue
-        claim = storage.claim(pod.metadata.namespace, name)
+        claim = storage.find_claim(pod.metadata.namespace, name)
         problem = _find_claim_problem(claim, name, pod, own=volume.ephemeral is not None)
         if problem or claim is None:
             return Refusal(plugin=VOLUME_BINDING, messages=(problem,))
@@ -229,7 +229,7 @@ def prepare_zones(pod: Pod, view: ClusterView) -> _Zones | Refusal | None:
         if volume.persistent_volume_claim is None:
             continue
         name = volume.persistent_volume_claim.claim_name
-        claim = view.storage.claim(pod.metadata.namespace, name)
+        claim = view.storage.find_claim(pod.metadata.namespace, name)
         if claim is None:
             return Refusal(plugin=VOLUME_ZONE, messages=(f'persistentvolumeclaim "{name}" not found',))
         if not claim.spec.volume_name:

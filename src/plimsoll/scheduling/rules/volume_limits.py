@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.scheduling.storage import claim_names, class_name, is_bound
+from plimsoll.scheduling.storage import get_class_name, is_bound, list_claim_names
 from plimsoll.scheduling.verdicts import Refusal
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ VOLUME_LIMITS: Final = "NodeVolumeLimits"
 _Attachment = tuple[str, str]
 
 
-def attachments(namespace: str, names: Iterable[str], storage: Storage) -> set[_Attachment]:
+def find_attachments(namespace: str, names: Iterable[str], storage: Storage) -> set[_Attachment]:
     """What mounting these claims attaches to a node; claims that are not there, or need no driver, attach nothing."""
     found: set[_Attachment] = set()
     for name in names:
-        claim = storage.claim(namespace, name)
+        claim = storage.find_claim(namespace, name)
         if claim is None:
             continue
         if not is_bound(claim):
-            storage_class = storage.classes.get(class_name(claim))
+            storage_class = storage.classes.get(get_class_name(claim))
             if storage_class is not None:
                 found.add((storage_class.provisioner, f"{namespace}/{name}"))
             continue
@@ -58,7 +58,7 @@ class _Limits:
         present: set[_Attachment] = set()
         for placed in place.pods.values():
             if placed.claims:
-                present |= attachments(placed.namespace, placed.claims, self._storage)
+                present |= find_attachments(placed.namespace, placed.claims, self._storage)
         attached = Counter(driver for driver, _ in present)
         for driver, more in sorted(Counter(driver for driver, _ in self._wanted - present).items()):
             if driver in limits and attached[driver] + more > limits[driver]:
@@ -71,7 +71,7 @@ class _Limits:
         return None
 
     def _get_limits(self, node: Node) -> dict[str, int]:
-        csi_node = self._storage.csi_node_of(node)
+        csi_node = self._storage.find_csi_node(node)
         if csi_node is None:
             return {}
         return {
@@ -82,6 +82,6 @@ class _Limits:
 
 
 def prepare_limits(pod: Pod, view: ClusterView) -> _Limits | None:
-    names = claim_names(pod)
-    wanted = attachments(pod.metadata.namespace, names, view.storage) if names else set()
+    names = list_claim_names(pod)
+    wanted = find_attachments(pod.metadata.namespace, names, view.storage) if names else set()
     return _Limits(wanted, view.storage) if wanted else None

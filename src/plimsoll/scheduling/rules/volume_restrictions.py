@@ -59,7 +59,7 @@ def prepare_conflicts(pod: Pod, view: ClusterView) -> Rule | Refusal | None:
         if volume.persistent_volume_claim is None:
             continue
         name = volume.persistent_volume_claim.claim_name
-        claim = view.storage.claim(namespace, name)
+        claim = view.storage.find_claim(namespace, name)
         if claim is None:
             return Refusal(plugin=VOLUME_RESTRICTIONS, messages=(f'persistentvolumeclaim "{name}" not found',))
         if _ONE_POD_ONLY in claim.spec.access_modes:

@@ -37,7 +37,7 @@ def build_cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
     yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _build_cloud_spec(scenario)}
     for index, entry in enumerate(scenario.node_groups):
         if entry.exists:
-            yield f"nodeGroups[{index}]", _group(entry)
+            yield f"nodeGroups[{index}]", _build_group(entry)
 
 
 def _build_cloud_spec(scenario: Scenario) -> Json:
@@ -51,7 +51,7 @@ def _build_cloud_spec(scenario: Scenario) -> Json:
     return spec
 
 
-def _group(entry: GroupEntry) -> Json:
+def _build_group(entry: GroupEntry) -> Json:
     return {"apiVersion": _API_VERSION, "kind": "NodeGroup", "metadata": {"name": entry.id}, "spec": entry.spec}
 
 
@@ -69,7 +69,7 @@ def build_initial_nodes(scenario: Scenario) -> Iterator[Json]:
     for entry in scenario.node_groups:
         if not entry.exists or entry.id in taken:
             continue
-        shape = build_template(msgspec.convert(_group(entry), NodeGroup), spec, types)
+        shape = build_template(msgspec.convert(_build_group(entry), NodeGroup), spec, types)
         if isinstance(shape, InvalidTemplate):
             continue
         for number in range(entry.spec["target"]):

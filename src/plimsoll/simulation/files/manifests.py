@@ -30,19 +30,19 @@ _CONDITION_STATUSES: Final = ("True", "False", "Unknown")
 
 def read_manifest(given: DocumentValue) -> Json:
     """One object with a name."""
-    found = given.members()
+    found = given.read_members()
     for field in ("apiVersion", "kind"):
         if field not in found:
-            given.wrong(f"{field} is missing")
+            given.add_problem(f"{field} is missing")
         else:
-            found[field].text()
-    metadata = found["metadata"].members() if "metadata" in found else {}
+            found[field].read_text()
+    metadata = found["metadata"].read_members() if "metadata" in found else {}
     if "name" not in metadata:
-        given.wrong("metadata.name is missing")
+        given.add_problem("metadata.name is missing")
     else:
-        metadata["name"].text()
+        metadata["name"].read_text()
     if "namespace" in metadata and metadata["namespace"].value is not None:
-        metadata["namespace"].text()
+        metadata["namespace"].read_text()
     body: Json = given.value if isinstance(given.value, dict) else {}
     return body
 
@@ -55,14 +55,14 @@ def read_checked_manifest(given: DocumentValue) -> Json:
         return body
     component = find_schema_name(api_version, kind)
     if component is None:
-        _decode(given.member("metadata", metadata), metadata, _METADATA)
+        _decode(given.get_member("metadata", metadata), metadata, _METADATA)
         return body
     whole = _decode(given, {**body, "metadata": _without_names(metadata)}, component)
     if not isinstance(body.get("status"), dict):
         return body
     status = whole.get("status") or {}
     for path, problem in _STATUS_CHECKS[kind](status) if kind in _STATUS_CHECKS else ():
-        given.at(path).wrong(problem)
+        given.get_place(path).add_problem(problem)
     return {**body, "status": status}
 
 
@@ -71,12 +71,12 @@ def judge_template(given: DocumentValue, template: Json) -> None:
     _decode(given, template, _POD)
 
 
-def manifests_in(given: DocumentValue) -> tuple[Json, ...]:
+def read_manifests(given: DocumentValue) -> tuple[Json, ...]:
     """One object, several in a list, or a `kind: List`."""
     if isinstance(given.value, list):
-        return tuple(read_checked_manifest(item) for item in given.items())
+        return tuple(read_checked_manifest(item) for item in given.read_items())
     if isinstance(given.value, dict) and given.value.get("kind") == "List" and "items" in given.value:
-        return tuple(read_checked_manifest(member) for member in given.members()["items"].items())
+        return tuple(read_checked_manifest(member) for member in given.read_members()["items"].read_items())
     return (read_checked_manifest(given),)
 
 
@@ -84,13 +84,13 @@ def _decode(given: DocumentValue, value: Json, component: str) -> Json:
     """The value as Go would hold it; values that Go would refuse are reported."""
     taken = take_over(value)
     if isinstance(taken, Refused):
-        given.at(taken.path).wrong(taken.problem)
+        given.get_place(taken.path).add_problem(taken.problem)
         return {}
     decoded = decode(taken, component)
     for problem in decoded.problems:
-        given.at(problem.path).wrong(problem.text)
+        given.get_place(problem.path).add_problem(problem.text)
     for unknown in decoded.unknown_fields:
-        given.at(unknown).wrong("unknown field")
+        given.get_place(unknown).add_problem("unknown field")
     return decoded.value
 
 

@@ -88,14 +88,14 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
     problems = Problems()
     given = DocumentValue(documents[0], "", problems)
     scenario = _read_scenario_document(given, manifest=read_checked_manifest)
-    check_options(given.at("options"), scenario.options)
+    check_options(given.get_place("options"), scenario.options)
     _check_objects_once(scenario, given)
     _check_pods_once(scenario, given)
     problems.raise_if_any()
     return scenario
 
 
-def scenario_of(document: Json) -> Scenario:
+def read_scenario_dump(document: Json) -> Scenario:
     """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
     problems = Problems()
     scenario = _read_scenario_document(DocumentValue(document, "", problems), manifest=read_manifest)
@@ -104,8 +104,8 @@ def scenario_of(document: Json) -> Scenario:
 
 
 def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[DocumentValue], Json]) -> Scenario:
-    fields = given.fields(_FIELDS)
-    world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
+    fields = given.read_fields(_FIELDS)
+    world = WorldKind(fields["world"].read_choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
     types = tuple(_read_machine_type(item) for item in _read_items(fields, "machineTypes"))
     groups = tuple(_read_group(item, {type_["name"] for type_ in types}) for item in _read_items(fields, "nodeGroups"))
     _check_unique([type_["name"] for type_ in types], fields.get("machineTypes"), "name")
@@ -124,11 +124,11 @@ def _read_scenario_document(given: DocumentValue, *, manifest: Callable[[Documen
 
 
 def _read_items(fields: dict[str, DocumentValue], name: str) -> list[DocumentValue]:
-    return list(fields[name].items()) if name in fields else []
+    return list(fields[name].read_items()) if name in fields else []
 
 
 def _start_in(given: DocumentValue | None) -> datetime:
-    return DEFAULT_START if given is None else given.time()
+    return DEFAULT_START if given is None else given.read_time()
 
 
 def _read_seed(given: DocumentValue | None) -> int | str:
@@ -136,7 +136,7 @@ def _read_seed(given: DocumentValue | None) -> int | str:
         return 0
     if isinstance(given.value, str) or (isinstance(given.value, int) and not isinstance(given.value, bool)):
         return given.value
-    given.wrong(f"must be a whole number or a text, is {describe_value(given.value)}")
+    given.add_problem(f"must be a whole number or a text, is {describe_value(given.value)}")
     return 0
 
 
@@ -144,7 +144,7 @@ def _check_unique(names: list[str], given: DocumentValue | None, field: str) -> 
     seen: set[str] = set()
     for index, name in enumerate(names):
         if given is not None and name and name in seen:
-            given.inside(index, field).wrong(f"{name} occurs twice")
+            given.get_item_field(index, field).add_problem(f"{name} occurs twice")
         seen.add(name)
 
 
@@ -152,13 +152,13 @@ def _check_objects_once(scenario: Scenario, given: DocumentValue) -> None:
     """Report objects that are given twice."""
     seen: dict[tuple[str, ...], int] = {}
     for index, body in enumerate(scenario.objects):
-        identity = _identity(body)
+        identity = _get_identity(body)
         if identity and seen.setdefault(identity, index) != index:
             kind, namespace, name = identity[1:]
             message = (
                 f"{kind} {namespace}/{name} is objects[{seen[identity]}] already; what changes on the way is a step"
             )
-            given.at(f"objects[{index}]").wrong(message)
+            given.get_place(f"objects[{index}]").add_problem(message)
 
 
 def _check_pods_once(scenario: Scenario, given: DocumentValue) -> None:
@@ -167,17 +167,19 @@ def _check_pods_once(scenario: Scenario, given: DocumentValue) -> None:
         first = seen.setdefault((entry.namespace, entry.name), index)
         if entry.name and first != index:
             message = f"{entry.namespace}/{entry.name} is pods[{first}] already; give it another name"
-            given.at(f"pods[{index}].name").wrong(message)
-        judge_template(given.at(f"pods[{index}].template"), entry.template)
+            given.get_place(f"pods[{index}].name").add_problem(message)
+        judge_template(given.get_place(f"pods[{index}].template"), entry.template)
     for index, body in enumerate(scenario.objects):
-        group, kind, namespace, name = _identity(body) or ("", "", "", "")
+        group, kind, namespace, name = _get_identity(body) or ("", "", "", "")
         owner, _, number = name.rpartition("-")
         made_by = seen.get((namespace, owner)) if (group, kind) == ("", "Pod") and _COUNTED.fullmatch(number) else None
         if made_by is not None and int(number) < scenario.pods[made_by].count:
-            given.at(f"objects[{index}].metadata.name").wrong(f"{namespace}/{name} is a pod of pods[{made_by}] already")
+            given.get_place(f"objects[{index}].metadata.name").add_problem(
+                f"{namespace}/{name} is a pod of pods[{made_by}] already"
+            )
 
 
-def _identity(body: Json) -> tuple[str, ...]:
+def _get_identity(body: Json) -> tuple[str, ...]:
     """Group, kind, namespace and name; empty if it has none."""
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -192,97 +194,99 @@ def _identity(body: Json) -> tuple[str, ...]:
 
 
 def _read_machine_type(given: DocumentValue) -> Json:
-    fields = given.fields(_TYPE_FIELDS)
+    fields = given.read_fields(_TYPE_FIELDS)
     for name in ("name", "cpu", "memory"):
         if name not in fields:
-            given.wrong(f"{name} is missing")
+            given.add_problem(f"{name} is missing")
     body: Json = {name: field.value for name, field in fields.items()}
-    body["name"] = fields["name"].text() if "name" in fields else ""
+    body["name"] = fields["name"].read_text() if "name" in fields else ""
     for name in ("cpu", "memory"):
         body[name] = str(_read_amount(fields[name], positive=True)) if name in fields else "0"
     if "allocatable" in fields:
-        parts = fields["allocatable"].members()
+        parts = fields["allocatable"].read_members()
         body["allocatable"] = {
             name: str(_read_amount(amount, positive=name in _NEEDED)) for name, amount in parts.items()
         }
     if "pods" in fields:
-        body["pods"] = fields["pods"].whole()
+        body["pods"] = fields["pods"].read_whole()
     if "price" in fields:
-        body["price"] = fields["price"].number(most=HIGHEST_PRICE)
+        body["price"] = fields["price"].read_number(most=HIGHEST_PRICE)
     if "labels" in fields:
-        body["labels"] = fields["labels"].texts()
+        body["labels"] = fields["labels"].read_texts()
     if "gpu" in fields:
-        body["gpu"] = {name: field.whole() for name, field in fields["gpu"].members().items()}
+        body["gpu"] = {name: field.read_whole() for name, field in fields["gpu"].read_members().items()}
     if "zones" in fields:
-        body["zones"] = [field.text() for field in fields["zones"].items()]
+        body["zones"] = [field.read_text() for field in fields["zones"].read_items()]
     return body
 
 
 def _read_group(given: DocumentValue, types: set[str]) -> GroupEntry:
-    fields = given.fields(_GROUP_FIELDS)
+    fields = given.read_fields(_GROUP_FIELDS)
     if "id" not in fields:
-        given.wrong("id is missing")
-    sizes: Json = {name: fields[name].whole() for name in ("min", "max", "target") if name in fields}
+        given.add_problem("id is missing")
+    sizes: Json = {name: fields[name].read_whole() for name in ("min", "max", "target") if name in fields}
     spec: Json = {"min": 0, "target": 0, "bootSeconds": 0.0, **sizes}
     spec.setdefault("max", max(spec["min"], spec["target"]))
     _check_sizes(given, spec)
     for name in ("autoprovisioned", "atomic", "zeroOrMax", "autoscaled"):
         if name in fields:
-            spec[name] = fields[name].flag()
+            spec[name] = fields[name].read_flag()
     for name in ("price", "bootSeconds"):
         if name in fields:
-            spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number(most=HIGHEST_PRICE)
+            spec[name] = (
+                fields[name].read_seconds() if name == "bootSeconds" else fields[name].read_number(most=HIGHEST_PRICE)
+            )
     if "currency" in fields:
-        spec["currency"] = fields["currency"].text()
+        spec["currency"] = fields["currency"].read_text()
     if zones := _read_zones(fields):
         spec["zones"] = zones
     _read_shape(given, fields, spec, types)
     if "capacityType" in fields:
         _read_capacity_type(fields["capacityType"], spec)
-    exists = fields["exist"].flag() if "exist" in fields else True
-    return GroupEntry(id=fields["id"].text() if "id" in fields else "", spec=spec, exists=exists)
+    exists = fields["exist"].read_flag() if "exist" in fields else True
+    return GroupEntry(id=fields["id"].read_text() if "id" in fields else "", spec=spec, exists=exists)
 
 
 def _check_sizes(given: DocumentValue, spec: Json) -> None:
     if spec["min"] > spec["max"]:
-        given.wrong(f"min {spec['min']} is above max {spec['max']}")
+        given.add_problem(f"min {spec['min']} is above max {spec['max']}")
     if spec["target"] > spec["max"]:
-        given.wrong(f"target {spec['target']} is above max {spec['max']}")
+        given.add_problem(f"target {spec['target']} is above max {spec['max']}")
 
 
 def _read_zones(fields: dict[str, DocumentValue]) -> list[str]:
-    one = [fields["zone"].text()] if "zone" in fields else []
-    return one + ([given.text() for given in fields["zones"].items()] if "zones" in fields else [])
+    one = [fields["zone"].read_text()] if "zone" in fields else []
+    return one + ([given.read_text() for given in fields["zones"].read_items()] if "zones" in fields else [])
 
 
 def _read_shape(given: DocumentValue, fields: dict[str, DocumentValue], spec: Json, types: set[str]) -> None:
     if "machineType" in fields:
-        spec["machineType"] = fields["machineType"].text()
+        spec["machineType"] = fields["machineType"].read_text()
         if types and spec["machineType"] not in types:
-            fields["machineType"].wrong(f"{spec['machineType']} is not among machineTypes")
+            fields["machineType"].add_problem(f"{spec['machineType']} is not among machineTypes")
     elif "template" not in fields:
-        given.wrong("says neither machineType nor template: what are its machines?")
+        given.add_problem("says neither machineType nor template: what are its machines?")
     if "template" in fields:
-        parts = fields["template"].fields(("capacity", "allocatable", "labels", "taints"))
+        parts = fields["template"].read_fields(("capacity", "allocatable", "labels", "taints"))
         spec["template"] = {name: part.value for name, part in parts.items()}
         for name in ("capacity", "allocatable"):
             if name in parts:
-                found = parts[name].members()
+                found = parts[name].read_members()
                 amounts = {key: str(_read_amount(amount, positive=key in _NEEDED)) for key, amount in found.items()}
                 spec["template"][name] = amounts
         if "labels" in parts:
-            spec["template"]["labels"] = parts["labels"].texts()
+            spec["template"]["labels"] = parts["labels"].read_texts()
         if "capacity" in parts and "machineType" not in fields:
             spec["template"]["capacity"].setdefault("pods", str(_DEFAULT_PODS))
         if "machineType" not in fields and "capacity" not in parts:
-            fields["template"].wrong("without machineType it must have a capacity")
+            fields["template"].add_problem("without machineType it must have a capacity")
 
 
 def _read_capacity_type(given: DocumentValue, spec: Json) -> None:
     """A group's machines say of themselves, by a label, whether they may be taken back."""
-    kind = given.text()
+    kind = given.read_text()
     if kind not in tuple(CapacityType):
-        given.wrong(f"must be one of {', '.join(CapacityType)}, is {describe_value(kind)}")
+        given.add_problem(f"must be one of {', '.join(CapacityType)}, is {describe_value(kind)}")
     template = spec.setdefault("template", {})
     template["labels"] = {**(template.get("labels") or {}), CAPACITY_TYPE_LABEL: kind}
 
@@ -291,10 +295,10 @@ def _read_amount(given: DocumentValue, *, positive: bool = False) -> Any:
     try:
         amount = Quantity.parse(given.value)
     except (InvalidInput, TypeError, AttributeError):
-        given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {describe_value(given.value)}")
+        given.add_problem(f"must be a quantity such as 4, 500m or 16Gi, is {describe_value(given.value)}")
         return "0"
     if amount.nano < 0 or (positive and not amount.nano):
-        given.wrong(f"must be {'more than' if positive else 'at least'} 0, is {describe_value(given.value)}")
+        given.add_problem(f"must be {'more than' if positive else 'at least'} 0, is {describe_value(given.value)}")
     return given.value
 
 
@@ -302,19 +306,19 @@ def _read_amount(given: DocumentValue, *, positive: bool = False) -> Any:
 
 
 def _read_pods(given: DocumentValue) -> PodEntry:
-    fields = given.fields(("name", "namespace", "count", "template"))
+    fields = given.read_fields(("name", "namespace", "count", "template"))
     for name in ("name", "template"):
         if name not in fields:
-            given.wrong(f"{name} is missing")
+            given.add_problem(f"{name} is missing")
     template: Json = {}
     if "template" in fields:
-        parts = fields["template"].fields(("metadata", "spec"))
-        template = {name: part.value for name, part in parts.items() if part.members() or part.value == {}}
+        parts = fields["template"].read_fields(("metadata", "spec"))
+        template = {name: part.value for name, part in parts.items() if part.read_members() or part.value == {}}
         if "spec" not in parts:
-            fields["template"].wrong("spec is missing")
+            fields["template"].add_problem("spec is missing")
     return PodEntry(
-        name=fields["name"].text() if "name" in fields else "",
-        namespace=fields["namespace"].text() if "namespace" in fields else "default",
-        count=fields["count"].whole() if "count" in fields else 1,
+        name=fields["name"].read_text() if "name" in fields else "",
+        namespace=fields["namespace"].read_text() if "namespace" in fields else "default",
+        count=fields["count"].read_whole() if "count" in fields else 1,
         template=template,
     )

@@ -9,7 +9,7 @@ from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import read_options
 from plimsoll.simulation.document import describe_value
 from plimsoll.simulation.expectations import read_operators
-from plimsoll.simulation.files.manifests import manifests_in
+from plimsoll.simulation.files.manifests import read_manifests
 from plimsoll.simulation.scenario import (
     AdvanceStep,
     ApplyStep,
@@ -45,21 +45,21 @@ _GROUP_CALLS: Final = ("Delete",)
 
 def step_in(given: DocumentValue, world: WorldKind) -> Step | None:
     """The step; None if it is none, which is reported."""
-    found = given.members()
+    found = given.read_members()
     verbs = [name for name in found if name in _READERS]
     if len(verbs) != 1:
-        given.wrong(_format_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
+        given.add_problem(_format_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
         return None
     verb = verbs[0]
     for name in found:
         if name != verb and (verb, name) != ("loop", "every"):
-            found[name].wrong(f"unknown field beside {verb}")
+            found[name].add_problem(f"unknown field beside {verb}")
     if world == WorldKind.LIVE and verb in {"loop", "schedule"}:
-        found[verb].wrong("in a live world loops and scheduling happen by themselves; use advance or at")
+        found[verb].add_problem("in a live world loops and scheduling happen by themselves; use advance or at")
         return None
     if verb == "loop":
-        every_s = found["every"].seconds() if "every" in found else DEFAULT_EVERY_S
-        return LoopStep(times=found["loop"].whole(least=1), every_s=every_s)
+        every_s = found["every"].read_seconds() if "every" in found else DEFAULT_EVERY_S
+        return LoopStep(times=found["loop"].read_whole(least=1), every_s=every_s)
     return _READERS[verb](found[verb])
 
 
@@ -74,35 +74,35 @@ def _format_no_verb(found: dict[str, DocumentValue]) -> str:
 def read_step_options(given: DocumentValue) -> Json:
     """Flags without their dashes; values are plain, or lists of plain ones."""
     options: Json = {}
-    for name, option in given.members().items():
+    for name, option in given.read_members().items():
         if name.startswith("-"):
-            option.wrong(f"options are named without dashes: {name.lstrip('-')}")
+            option.add_problem(f"options are named without dashes: {name.lstrip('-')}")
         values = option.value if isinstance(option.value, list) else [option.value]
         if any(value is None or isinstance(value, dict | list) for value in values):
-            option.wrong(f"must be a plain value or a list of them, is {describe_value(option.value)}")
+            option.add_problem(f"must be a plain value or a list of them, is {describe_value(option.value)}")
         options[name] = option.value
     return options
 
 
 def _advance_in(given: DocumentValue) -> Step:
-    return AdvanceStep(seconds=given.seconds())
+    return AdvanceStep(seconds=given.read_seconds())
 
 
 def _read_at(given: DocumentValue) -> Step:
     is_date = isinstance(given.value, str) and "-" in given.value
-    return AtStep(moment=given.time() if is_date else given.seconds())
+    return AtStep(moment=given.read_time() if is_date else given.read_seconds())
 
 
 def _apply_in(given: DocumentValue) -> Step:
-    return ApplyStep(manifests=manifests_in(given))
+    return ApplyStep(manifests=read_manifests(given))
 
 
 def _delete_in(given: DocumentValue) -> Step:
-    fields = given.fields(("apiVersion", "kind", "namespace", "name"))
-    texts = {name: field.text() for name, field in fields.items()}
+    fields = given.read_fields(("apiVersion", "kind", "namespace", "name"))
+    texts = {name: field.read_text() for name, field in fields.items()}
     for name in ("kind", "name"):
         if name not in texts:
-            given.wrong(f"{name} is missing")
+            given.add_problem(f"{name} is missing")
     return DeleteStep(
         kind=texts.get("kind", ""),
         name=texts.get("name", ""),
@@ -113,44 +113,46 @@ def _delete_in(given: DocumentValue) -> Step:
 
 def _schedule_in(given: DocumentValue) -> Step:
     if given.value is not True:
-        given.wrong(f"must be true, is {describe_value(given.value)}")
+        given.add_problem(f"must be true, is {describe_value(given.value)}")
     return ScheduleStep()
 
 
 def _read_provider(given: DocumentValue) -> Step:
-    fields = given.fields(("failIncrease", "stockout", "setGroup", "calls"))
-    stockouts = fields["stockout"].members() if "stockout" in fields else {}
+    fields = given.read_fields(("failIncrease", "stockout", "setGroup", "calls"))
+    stockouts = fields["stockout"].read_members() if "stockout" in fields else {}
     return ProviderStep(
         fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
-        stockouts=tuple((name, seconds.whole()) for name, seconds in stockouts.items()),
+        stockouts=tuple((name, seconds.read_whole()) for name, seconds in stockouts.items()),
         limits=_read_limits(fields["setGroup"]) if "setGroup" in fields else (),
-        calls=tuple(_call_in(field) for field in fields["calls"].items()) if "calls" in fields else (),
+        calls=tuple(_call_in(field) for field in fields["calls"].read_items()) if "calls" in fields else (),
     )
 
 
 def _fail_increases_in(given: DocumentValue) -> tuple[FailIncrease, ...]:
     """`until` is given next to the groups and applies to all of them."""
-    found = given.members()
-    until = found.pop("until").time() if "until" in found else None
-    return tuple(FailIncrease(group=name, message=field.text(), until=until) for name, field in found.items())
+    found = given.read_members()
+    until = found.pop("until").read_time() if "until" in found else None
+    return tuple(FailIncrease(group=name, message=field.read_text(), until=until) for name, field in found.items())
 
 
 def _read_limits(given: DocumentValue) -> tuple[GroupLimits, ...]:
     limits = []
-    for name, group_field in given.members().items():
-        fields = {key: field.whole() for key, field in group_field.fields(("min", "max")).items()}
+    for name, group_field in given.read_members().items():
+        fields = {key: field.read_whole() for key, field in group_field.read_fields(("min", "max")).items()}
         limits.append(GroupLimits(group=name, min=fields.get("min"), max=fields.get("max")))
     return tuple(limits)
 
 
 def _call_in(given: DocumentValue) -> ProviderCall:
-    fields = given.fields(("call", "group", "arg"))
+    fields = given.read_fields(("call", "group", "arg"))
     for name in ("call", "group"):
         if name not in fields:
-            given.wrong(f"{name} is missing")
-    call = fields["call"].choice(*_SIZE_CALLS, *_NODE_CALLS, *_GROUP_CALLS) if "call" in fields else ""
+            given.add_problem(f"{name} is missing")
+    call = fields["call"].read_choice(*_SIZE_CALLS, *_NODE_CALLS, *_GROUP_CALLS) if "call" in fields else ""
     return ProviderCall(
-        call=call, group=fields["group"].text() if "group" in fields else "", arg=_read_argument(given, fields, call)
+        call=call,
+        group=fields["group"].read_text() if "group" in fields else "",
+        arg=_read_argument(given, fields, call),
     )
 
 
@@ -160,12 +162,12 @@ def _read_argument(given: DocumentValue, fields: dict[str, DocumentValue], call:
     if wants is None:
         return None
     if arg is None:
-        given.wrong("arg is missing: " + ("a number of nodes" if wants is int else "a list of node names"))
+        given.add_problem("arg is missing: " + ("a number of nodes" if wants is int else "a list of node names"))
         return None
     if wants is list:
-        return tuple(item.text() for item in arg.items())
+        return tuple(item.read_text() for item in arg.read_items())
     if not isinstance(arg.value, int) or isinstance(arg.value, bool):
-        arg.wrong(f"must be a whole number, is {describe_value(arg.value)}")
+        arg.add_problem(f"must be a whole number, is {describe_value(arg.value)}")
         return None
     return arg.value
 
@@ -182,35 +184,35 @@ def check_options(given: DocumentValue, options: Json) -> None:
         read_options({name: value for name, value in options.items() if not name.startswith("-")}, path="")
     except InvalidOptions as error:
         for path, problem in error.problems:
-            given.at(path).wrong(problem)
+            given.get_place(path).add_problem(problem)
 
 
 def _read_crash(given: DocumentValue) -> Step:
-    fields = given.fields(("component", "afterCalls"))
+    fields = given.read_fields(("component", "afterCalls"))
     if "component" not in fields:
-        given.wrong("component is missing")
+        given.add_problem("component is missing")
     return CrashStep(
-        component=fields["component"].text() if "component" in fields else "",
-        after_calls=fields["afterCalls"].whole() if "afterCalls" in fields else 0,
+        component=fields["component"].read_text() if "component" in fields else "",
+        after_calls=fields["afterCalls"].read_whole() if "afterCalls" in fields else 0,
     )
 
 
 def _reconcile_in(given: DocumentValue) -> Step:
-    fields = given.fields(("kind", "namespace", "name", "times"))
+    fields = given.read_fields(("kind", "namespace", "name", "times"))
     for name in ("kind", "name"):
         if name not in fields:
-            given.wrong(f"{name} is missing")
+            given.add_problem(f"{name} is missing")
     return ReconcileStep(
-        kind=fields["kind"].text() if "kind" in fields else "",
-        name=fields["name"].text() if "name" in fields else "",
-        namespace=fields["namespace"].text() if "namespace" in fields else "default",
-        times=fields["times"].whole(least=1) if "times" in fields else 1,
+        kind=fields["kind"].read_text() if "kind" in fields else "",
+        name=fields["name"].read_text() if "name" in fields else "",
+        namespace=fields["namespace"].read_text() if "namespace" in fields else "default",
+        times=fields["times"].read_whole(least=1) if "times" in fields else 1,
     )
 
 
 def _expect_in(given: DocumentValue) -> Step:
     expectations = []
-    for path, field in given.members().items():
+    for path, field in given.read_members().items():
         operators: Any = read_operators(field)
         expectations.append(Expectation(path=path, operators=operators))
     return ExpectStep(expectations=tuple(expectations))

@@ -16,7 +16,7 @@ from plimsoll.local.cloud.catalogue import Catalogue, list_shipped_names, load_s
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.objects.codec.manifests import read_documents
 from plimsoll.simulation.document import describe_value, join_path
-from plimsoll.simulation.files.scenario_reader import scenario_of
+from plimsoll.simulation.files.scenario_reader import read_scenario_dump
 from plimsoll.simulation.plan.group_templates import add_node_shape
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[
         merged["objects"] = _remove_duplicates(merged["objects"])
     if isinstance(merged.get("nodeGroups"), list):
         merged["nodeGroups"] = _with_shapes(merged)
-    return _with_their_nodes(scenario_of(merged))
+    return _with_their_nodes(read_scenario_dump(merged))
 
 
 def _check_integers(documents: Sequence[Any], source: str) -> None:

@@ -87,7 +87,7 @@ def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogues: Sequence[
 def build_plan_input(scenario: Scenario) -> PlanInput:
     """What the first loop of a scenario would see."""
     check_scenario(scenario)
-    return _Reading(scenario).input()
+    return _Reading(scenario).build_input()
 
 
 # ---- one scenario
@@ -127,7 +127,7 @@ class _Reading:
             0,
         )
 
-    def input(self) -> PlanInput:
+    def build_input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
         as_scheduled = SchedulerProfilePods(profiles_from(file, path="options.scheduler-config-file"))
         pods = [as_scheduled.apply(self._with_priority(pod)) for pod in self._decode_all(Pod)]
@@ -197,7 +197,7 @@ class _Reading:
         namespaces = {namespace.metadata.name: namespace.metadata.labels for namespace in self._decode_all(Namespace)}
         placed = [_on_its_node(pod) for pod in pods]
         bad_pods = [bad_object for bad_object in self._bad.values() if bad_object.kind == Pod.kind_name()]
-        return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
+        return ClusterView.from_objects(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
 
     def _with_priority(self, pod: Pod) -> Pod:
         priority = resolve_priority(pod, self._priorities, default=self._default_priority)

@@ -17,7 +17,7 @@ from plimsoll.simulation.tidb.simulated_component import ComponentSetup, Simulat
 from plimsoll.simulation.tidb.simulated_sets import Delays
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_types import ReconcilePolicy, Size
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
+from plimsoll.tidb.planning.api.defaults import get_component, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.planning.planner.planner import plan
 from plimsoll.tidb.planning.planner.result import CannotPlan
@@ -66,7 +66,7 @@ class ClosedLoop:
         self.component = component
         self._setting = setting
         scaled = get_scaled_component(setting.effective, component)
-        own = component_of_cluster(setting.base, component)
+        own = get_component(setting.base, component)
         assert scaled is not None, "only what is scaled is simulated"
         assert own is not None, "validation saw to it"
         size = read_requests_type(component.homogeneous_type, own)

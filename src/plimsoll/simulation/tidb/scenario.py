@@ -49,7 +49,7 @@ def has_tidb_objects(scenario: Scenario) -> bool:
     )
 
 
-def scales_tidb(scenario: Scenario) -> bool:
+def needs_tidb(scenario: Scenario) -> bool:
     return any(manifest.get("kind") == AUTOSCALER_KIND for manifest in _list_manifests(scenario))
 
 
@@ -69,7 +69,7 @@ def build_tidb_services(
             journal=MemoryJournal(),
         )
     )
-    return parts.controller(entropy).services()
+    return parts.build_controller(entropy).list_services()
 
 
 def _list_manifests(scenario: Scenario) -> list[dict[str, Any]]:

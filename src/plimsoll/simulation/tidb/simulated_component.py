@@ -102,14 +102,14 @@ class SimulatedComponent:
 
     def is_changing(self, now_s: float) -> bool:
         """Whether an instance starts or is drained."""
-        return any(len(played_set.ready(now_s)) < played_set.replicas for played_set in self._list_sets())
+        return any(len(played_set.list_ready(now_s)) < played_set.replicas for played_set in self._list_sets())
 
     # ---- what is seen
 
     def measure(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
         """The load of every working instance."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
-        working = [(owner.form, instance) for owner in self._list_sets() for instance in owner.ready(now_s)]
+        working = [(owner.form, instance) for owner in self._list_sets() for instance in owner.list_ready(now_s)]
         asked = spread_work(
             work,
             base=[form.cores for form, _ in working if form.is_base],
@@ -132,13 +132,13 @@ class SimulatedComponent:
             instances=tuple(
                 self._observe_instance(owner, instance, usage=usage[instance.name], filled=filled, now_s=now_s)
                 for owner in self._list_sets()
-                for instance in owner.ready(now_s)
+                for instance in owner.list_ready(now_s)
             ),
         )
 
     def observe(self, *, now_s: float) -> ObservedComponent:
         """What the controller would read from Kubernetes."""
-        ready = len(self._base.ready(now_s))
+        ready = len(self._base.list_ready(now_s))
         base = ObservedBase(replicas=self._base.replicas, running=self._base.replicas, registered=ready, phase="Normal")
         return ObservedComponent(
             component=self.component,
@@ -217,7 +217,7 @@ class SimulatedComponent:
             resource_type=group.form.kind,
             size=group.form.size,
             running=group.replicas,
-            registered=len(group.ready(now_s)),
+            registered=len(group.list_ready(now_s)),
             last_change=self._to_time(group.changed_s),
             drain_record=None if since is None else _mark(self._to_time(since)),
             offline=0 if since is None else 1,

@@ -87,7 +87,7 @@ class SimulatedSet:
     def bring_back(self) -> None:
         self.draining_since_s = None
 
-    def ready(self, now_s: float) -> list[SimulatedInstance]:
+    def list_ready(self, now_s: float) -> list[SimulatedInstance]:
         """Working instances, without one that is being drained."""
         stay = self.instances if self.draining_since_s is None else self.instances[:-1]
         return [instance for instance in stay if instance.ready_s <= now_s]

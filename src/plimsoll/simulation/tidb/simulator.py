@@ -70,7 +70,7 @@ class ComponentSimulation(Value):
     decisions: tuple[SimulatedDecision, ...]
 
 
-def components_to_simulate(setting: SimulationSetup) -> tuple[Component, ...]:
+def list_simulated_components(setting: SimulationSetup) -> tuple[Component, ...]:
     """Components that rules scale. External services cannot be simulated."""
     scaled = ((component, get_scaled_component(setting.effective, component)) for component in Component)
     return tuple(component for component, of in scaled if of is not None and of.external is None)

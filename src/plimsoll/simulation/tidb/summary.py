@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
+from plimsoll.tidb.planning.api.defaults import get_component, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _summarise_fixed(
     simulated: ComponentSimulation, run: SimulationInput, *, price_per_core_hour: float | None
 ) -> FixedSize:
     component, samples = simulated.component, simulated.samples
-    own = component_of_cluster(run.setting.base, component)
+    own = get_component(run.setting.base, component)
     assert own is not None, "validation saw to it"
     size, thresholds = read_requests_type(component.homogeneous_type, own), read_thresholds(run.setting, component)
     cores = float(size.cores)

@@ -72,7 +72,7 @@ class ScenarioLoop:
         if tools.is_live:
             self._parts.reporter.on_result = self._report
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         return self._parts.services()
 
     async def run_loop(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ScenarioLoop:
     def _report(self, loop: LoopResult) -> None:
         self._on_loop(format_time(loop.at), build_loop_entry(loop, is_timed=self._is_timed))
 
-    def metrics(self) -> dict[str, float]:
+    def get_metrics(self) -> dict[str, float]:
         return self._parts.reporter.metrics.collect_samples()
 
 

@@ -33,7 +33,7 @@ def prepare_for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json
         metadata["namespace"] = namespace
     if owners := metadata.get("ownerReferences"):
         alone = len(owners) == 1
-        metadata["ownerReferences"] = [_owner(owner, namespace, uid_of, alone=alone) for owner in owners]
+        metadata["ownerReferences"] = [_build_owner(owner, namespace, uid_of, alone=alone) for owner in owners]
     body = {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
     if (manifest["apiVersion"], manifest["kind"]) == ("v1", "Node"):
         metadata["labels"] = {HOSTNAME: metadata["name"], **(metadata.get("labels") or {})}
@@ -53,7 +53,7 @@ def read_admitted_priority(manifest: Json) -> Json:
     return {"priority": spec["priority"], **words}
 
 
-def _owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:
+def _build_owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:
     if not isinstance(owner, dict):
         return owner
     kind, name = str(owner.get("kind", "")), str(owner.get("name", ""))

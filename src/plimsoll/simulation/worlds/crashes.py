@@ -43,7 +43,7 @@ class PlannedCrashes:
     def add(self, component: str, *, after_calls: int, path: str) -> None:
         self.waiting.append(PlannedCrash(component=component, writes_left=after_calls, path=path))
 
-    def due_after_write(self, component: str) -> PlannedCrash | None:
+    def take_due(self, component: str) -> PlannedCrash | None:
         """Count a write; returns the first crash that is due with it."""
         for crash in self.waiting:
             crash.writes_left -= crash.component == component
@@ -68,7 +68,7 @@ class ProcessLife:
 
     def record_write(self, component: str) -> None:
         """A write of this component took effect."""
-        due = None if self.has_crashed else self._planned.due_after_write(component)
+        due = None if self.has_crashed else self._planned.take_due(component)
         if due is not None:
             self.crash(component, path=due.path)
 
@@ -97,7 +97,7 @@ class CrashingTransport:
         await self._transport.aclose()
 
 
-async def until_crash(doing: Coroutine[Any, Any, None], life: ProcessLife) -> None:
+async def run_until_crash(doing: Coroutine[Any, Any, None], life: ProcessLife) -> None:
     """Run inside a process. Errors of a dead process are ignored."""
     try:
         await doing

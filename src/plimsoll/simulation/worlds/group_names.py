@@ -32,10 +32,10 @@ class GroupNames:
                 taken.add(name)
         self._id_of = {name: group_id for group_id, name in self._name_of.items()}
 
-    def name_of(self, group: str) -> str:
+    def get_name(self, group: str) -> str:
         return self._name_of.get(group, group)
 
-    def id_of(self, name: str) -> str:
+    def get_id(self, name: str) -> str:
         return self._id_of.get(name, name)
 
     def rename(self, manifest: Json) -> Json:

@@ -32,6 +32,6 @@ class LoopLog:
         self._last = loop
         self._entries.append({"time": time, **loop})
 
-    def entries(self) -> list[Json]:
+    def list_entries(self) -> list[Json]:
         """A copy: later loops do not change it."""
         return [dict(entry) for entry in self._entries]

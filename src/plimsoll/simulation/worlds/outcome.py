@@ -34,7 +34,7 @@ async def read_outcome(world: World, loops: Sequence[Json]) -> Json:
         "loops": list(loops),
         "requests": {_get_key(item): _build_request(world, item) for item in await _list_items(world, _REQUESTS)},
         "nodeGroups": {
-            world.group_names.id_of(item["metadata"]["name"]): _build_group(item)
+            world.group_names.get_id(item["metadata"]["name"]): _build_group(item)
             for item in await _list_items(world, _GROUPS)
         },
         "nodes": _build_nodes(nodes, pods, world.group_names),
@@ -60,7 +60,7 @@ def _build_request(world: World, obj: Json) -> Json:
     return {
         "conditions": status.get("conditions") or [],
         "details": status.get("provisioningClassDetails") or {},
-        "history": world.requests.of(_get_key(obj)),
+        "history": world.requests.list_changes(_get_key(obj)),
     }
 
 
@@ -86,7 +86,7 @@ def _build_nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json
     for node in nodes:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         found[name] = {
-            "group": names.id_of(labels[GROUP_LABEL]) if GROUP_LABEL in labels else None,
+            "group": names.get_id(labels[GROUP_LABEL]) if GROUP_LABEL in labels else None,
             "machineType": labels.get(_INSTANCE_TYPE),
             "pods": on.get(name, []),
         }
@@ -95,7 +95,7 @@ def _build_nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json
 
 def _call(record: CallRecord, names: GroupNames) -> Json:
     arg = list(record.arg) if isinstance(record.arg, tuple) else record.arg
-    group = names.id_of(record.group)
+    group = names.get_id(record.group)
     call = {"time": format_time(record.time), "group": group, "call": record.call, "arg": arg, "ok": record.ok}
     return {**call, "message": record.message} if record.message else call
 
@@ -134,5 +134,5 @@ async def _get_metrics(world: World) -> dict[str, float]:
         spent[name] = spent.get(name, 0.0) + float(cost.amount)
     metrics = {name: round(amount, 6) for name, amount in spent.items()}
     if world.loop is not None:
-        metrics |= world.loop.metrics()
+        metrics |= world.loop.get_metrics()
     return dict(sorted(metrics.items()))

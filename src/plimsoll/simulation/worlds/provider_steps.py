@@ -32,7 +32,7 @@ def apply_provider_step(world: World, step: ProviderStep, *, path: str) -> None:
 
 
 async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
-    groups = {world.group_names.id_of(group.metadata.name): group for group in await world.cloud.node_groups()}
+    groups = {world.group_names.get_id(group.metadata.name): group for group in await world.cloud.node_groups()}
     # Scale-ups of a group with `exist: false` may be set to fail before the group is created.
     growing = [*groups, *(group_entry.id for group_entry in world.scenario.node_groups)]
     sold = [machine_type_.name for machine_type_ in await world.cloud.machine_types()]
@@ -59,20 +59,20 @@ async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
     try:
         for failing in step.fail_increases:
             at = join_path(f"{path}.failIncrease", failing.group)
-            await hand.fail_increase(names.name_of(failing.group), failing.message, until=failing.until)
+            await hand.fail_increase(names.get_name(failing.group), failing.message, until=failing.until)
         for machine_type, left in step.stockouts:
             at = join_path(f"{path}.stockout", machine_type)
             await hand.stock_out(machine_type, left=left)
         for limits in step.limits:
             at = join_path(f"{path}.setGroup", limits.group)
-            await hand.set_group(names.name_of(limits.group), min_size=limits.min, max_size=limits.max)
+            await hand.set_group(names.get_name(limits.group), min_size=limits.min, max_size=limits.max)
     except ApiError as error:
         raise InvalidInput(str(error), path=at) from error
 
 
 async def _call(world: World, call: ProviderCall) -> None:
     """Make the call. A refusal of the cloud is in its call log."""
-    cloud, arg, group = world.cloud, call.arg, world.group_names.name_of(call.group)
+    cloud, arg, group = world.cloud, call.arg, world.group_names.get_name(call.group)
     try:
         match call.call, arg:
             case "IncreaseSize", int():

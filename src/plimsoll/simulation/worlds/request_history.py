@@ -25,7 +25,7 @@ class RequestHistory:
         self._seen: dict[str, list[dict[str, Any]]] = {}
         self._histories: dict[str, list[dict[str, str]]] = {}
 
-    def of(self, known_as: str) -> list[dict[str, str]]:
+    def list_changes(self, known_as: str) -> list[dict[str, str]]:
         return list(self._histories.get(known_as, ()))
 
     async def run(self) -> None:

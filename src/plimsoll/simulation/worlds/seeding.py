@@ -67,7 +67,7 @@ class Seeder:
             now = [(index, manifest) for index, manifest in in_order if (manifest["kind"] in _EARLY) is is_early]
             self._reserve_uids([manifest for _, manifest in now])
             for index, manifest in now:
-                with problems.collecting():
+                with problems.collect_errors():
                     await self.put(manifest, path=f"{path}[{index}]")
 
     async def put_spec(self, manifest: Json, *, path: str, manager: str) -> None:

@@ -39,8 +39,8 @@ from plimsoll.simulation.document import Problems
 from plimsoll.simulation.files.cloud_manifests import build_cloud_manifests, build_initial_nodes, label_nodes
 from plimsoll.simulation.ports import LoopDependencies, Plugins
 from plimsoll.simulation.scenario import WorldKind
-from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, scales_tidb
-from plimsoll.simulation.worlds.crashes import CrashingTransport, PlannedCrashes, ProcessLife, until_crash
+from plimsoll.simulation.tidb.scenario import build_tidb_services, has_tidb_objects, needs_tidb
+from plimsoll.simulation.worlds.crashes import CrashingTransport, PlannedCrashes, ProcessLife, run_until_crash
 from plimsoll.simulation.worlds.group_names import GroupNames
 from plimsoll.simulation.worlds.loop_log import LoopLog
 from plimsoll.simulation.worlds.request_history import RequestHistory
@@ -108,7 +108,7 @@ class World:
         self._application = build_application(
             store, clock=self.run.clock, entropy=self._entropy.spawn_child("server"), credentials=credentials
         )
-        self.client = self._client(EmbeddedTransport(self._application, token=self._token), SCENARIO)
+        self.client = self._build_client(EmbeddedTransport(self._application, token=self._token), SCENARIO)
         self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
         self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.spawn_child("seeds"))
@@ -158,7 +158,7 @@ class World:
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         problems = Problems()
         for path, manifest in build_cloud_manifests(scenario):
-            with problems.collecting():
+            with problems.collect_errors():
                 await self.seeder.put_spec(self.group_names.rename(manifest), path=path, manager=WORLD)
         objects = [
             self.group_names.rename(with_group) for with_group in label_nodes(scenario.objects, scenario.node_groups)
@@ -169,7 +169,7 @@ class World:
         for node in build_initial_nodes(scenario):
             await self.seeder.put(self.group_names.rename(node), path="nodeGroups", manager=WORLD)
         for index, entry in enumerate(scenario.pods):
-            with problems.collecting():
+            with problems.collect_errors():
                 await self.seeder.put_pods(entry, path=f"pods[{index}].template")
         problems.raise_if_any()
 
@@ -191,7 +191,7 @@ class World:
             settings=kind_of_cluster,
             spared_owners=self.seeder.absent_owners,
         )
-        scaling = self._tidb_scaling(self.cluster, entropy) if is_live else []
+        scaling = self._build_tidb_scaling(self.cluster, entropy) if is_live else []
         services = [*self.cluster.services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(
@@ -208,12 +208,12 @@ class World:
                 on_loop=self.loop_log.add,
             )
             self.loop = self._plugs.make_loop(tools)
-            services += [*components.services(whose="autoscaler"), *self.loop.services()]
+            services += [*components.services(whose="autoscaler"), *self.loop.list_services()]
         supervisor = Supervisor(services, clock=clock, entropy=entropy.spawn_child("supervisor"))
         self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
 
-    def _tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
-        if cluster.tidb is None or not scales_tidb(self.scenario):
+    def _build_tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
+        if cluster.tidb is None or not needs_tidb(self.scenario):
             return []
         return build_tidb_services(
             cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.spawn_child("tidb autoscaler")
@@ -221,7 +221,7 @@ class World:
 
     def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Start a task of the process; it ends with the process."""
-        task = self.run.spawn(until_crash(doing, self._life), name=name)
+        task = self.run.spawn(run_until_crash(doing, self._life), name=name)
         self._running = [running for running in self._running if not running.done()] + [task]
         return task
 
@@ -243,9 +243,9 @@ class World:
 
     def _connect(self, manager: str, *, life: ProcessLife) -> Client:
         embedded_transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(CrashingTransport(embedded_transport, component=manager, life=life), manager)
+        return self._build_client(CrashingTransport(embedded_transport, component=manager, life=life), manager)
 
-    def _client(self, transport: EmbeddedTransport | CrashingTransport, manager: str) -> Client:
+    def _build_client(self, transport: EmbeddedTransport | CrashingTransport, manager: str) -> Client:
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         entropy = self._entropy.spawn_child(f"client {manager}")
         return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)

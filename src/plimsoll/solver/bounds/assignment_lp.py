@@ -33,7 +33,7 @@ class Proposal:
     resource: Floats
     """[types in the program, R]: the value of a unit of a resource in a bin of that type."""
 
-    def total(self, relaxation: Relaxation) -> float:
+    def compute_total(self, relaxation: Relaxation) -> float:
         """The value of all items."""
         return float(relaxation.counts @ self.item_values)
 

@@ -90,7 +90,7 @@ def solve_volume_values(volume: Floats, capacity: Floats, price: Floats, effort:
     """Resource values that maximize the value of the volume while no empty bin is worth more than its price."""
     program = LinearProgram(iterations=effort.simplex_iterations)
     program.add_columns(-volume / max(float(volume.max()), SAFETY))
-    program.add_rows(np.full(len(price), -INFINITE), price, Sparse.of_dense(capacity))
+    program.add_rows(np.full(len(price), -INFINITE), price, Sparse.from_dense(capacity))
     return program.solve()
 
 
@@ -112,7 +112,7 @@ def _bound_by_assignment(
         bound, dearness = _certify(relaxation, lifted)
         if bound > best:
             best, item_values = bound, lifted.item_values
-        if best >= min(enough, proposal.total(few) * (1 - slack)):
+        if best >= min(enough, proposal.compute_total(few) * (1 - slack)):
             break
         order = np.argsort(-dearness, kind="stable")
         types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]

@@ -54,7 +54,7 @@ class MasterProgram:
         types, contents = types[new], contents[new]
         instance = self._laid.instance
         short = types[:, None] == self._short[None, :]
-        entries = Sparse.of_dense(np.concatenate([contents, short, instance.use[types]], axis=1).astype(np.float64))
+        entries = Sparse.from_dense(np.concatenate([contents, short, instance.use[types]], axis=1).astype(np.float64))
         self._program.add_columns(instance.price[types], entries=entries)
         self._program.prefer("primal")
         self._types = np.concatenate([self._types, types])

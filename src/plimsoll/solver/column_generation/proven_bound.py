@@ -53,7 +53,7 @@ def prove_bound(problem: PackingProblem, effort: Effort, *, known: float, enough
     reduced, _ = _reduce_problem(problem)
     if not 0 < len(reduced.counts) <= CLASSES:
         return known
-    best = _Proof(reduced, effort).bound(known=known, enough=enough) * (1 - SAFETY)
+    best = _Proof(reduced, effort).compute_bound(known=known, enough=enough) * (1 - SAFETY)
     return max(known, find_reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
 
 
@@ -123,7 +123,7 @@ class _Proof:
         self._master = MasterProgram(self._laid, iterations=effort.simplex_iterations)
         self._begin()
 
-    def bound(self, *, known: float, enough: float) -> float:
+    def compute_bound(self, *, known: float, enough: float) -> float:
         best, centre = 0.0, None
         for _ in range(self._effort.rounds // 2):
             solution = self._master.solve(self._laid.demand)

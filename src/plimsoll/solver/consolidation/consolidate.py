@@ -115,7 +115,7 @@ class Removals:
 def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: int = 200_000) -> Removals:
     """Empty the nodes with the least capacity for their price into nodes that stay. Nothing moves twice."""
     used = _compute_used(cluster)
-    cover = _Cover.of(cluster, used, iterations)
+    cover = _Cover.from_cluster(cluster, used, iterations)
     order = cover.order(cluster)
     stays = ~cluster.removable
     stays[_select_last_of_each(cover, order)] = True
@@ -149,7 +149,7 @@ class _Cover:
     bound: float
 
     @classmethod
-    def of(cls, cluster: NodeSet, used: Ints, iterations: int) -> _Cover:
+    def from_cluster(cls, cluster: NodeSet, used: Ints, iterations: int) -> _Cover:
         capacity = used + cluster.free
         fixed = ~cluster.removable
         given = cluster.free[fixed].clip(0).sum(axis=0)
@@ -162,7 +162,7 @@ class _Cover:
         program = LinearProgram(iterations=iterations)
         program.add_columns(cluster.price[first], upper=many)
         ones = np.ones(int(scarce.sum()))
-        program.add_rows(ones, ones * INFINITE, Sparse.of_dense(share.T))
+        program.add_rows(ones, ones * INFINITE, Sparse.from_dense(share.T))
         solved = program.solve()
         if solved is None:
             return cls(type_of=type_of, keep=many * 0, value=share.sum(axis=1), bound=paid)
@@ -201,7 +201,7 @@ def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> R
     worth_it = _find_worthwhile(cluster, limits)
     dwellers = _build_movable_items(cluster, limits)
     edges = Edges.build(select_two_axes(cluster.free).max(axis=0, initial=1))
-    asked = ItemClasses.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
+    asked = ItemClasses.from_requests(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
     receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
     # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
     entries = 2 * int(cluster.movable[:, 1].sum()) + 1
@@ -214,7 +214,7 @@ def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> R
         state = replace(dwellers, room_left=dwellers.room_left.copy(), spare=dwellers.spare.copy())
         flags = np.column_stack(((hangs | ~worth_it) & receives, receives))
         done = empty_in_order(
-            question, rows, edges.empty_grid(), state.to_arrays(), tried, (flags, notes, limits.removals)
+            question, rows, edges.build_empty_grid(), state.to_arrays(), tried, (flags, notes, limits.removals)
         )
         if done != OVERFLOWN:
             return _build_removals(cluster, rows, notes, order, worth_it)
@@ -250,7 +250,7 @@ def _build_movable_items(cluster: NodeSet, limits: Limits) -> MovableItems:
     size = compute_size_shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
     ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
     largest_first = np.lexsort((ties, -size))
-    dwellers = MovableItems.of(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
+    dwellers = MovableItems.build(cluster.starts, cluster.movable, per_bin=cluster.per_bin, order=largest_first)
     if limits.use is None or limits.spare is None:
         return dwellers
     use = np.ascontiguousarray(limits.use, dtype=np.int64)

@@ -58,7 +58,7 @@ class MovableItems:
     spare: Ints
 
     @classmethod
-    def of(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> MovableItems:
+    def build(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> MovableItems:
         """Nothing limits removals yet; `order` is that of the classes, those with the largest items first."""
         classes, count = len(order), len(starts) - 1
         most = np.full(classes, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin

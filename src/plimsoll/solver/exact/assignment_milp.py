@@ -104,7 +104,7 @@ def _search(
 ) -> SearchResult:
     """For rows of several nodes the program checks only sums: a negative result is a proof, a positive one is not."""
     classes, rows = np.nonzero(rooms > 0)
-    program = _Program.of(demand, standing, rooms)
+    program = _Program.build(demand, standing, rooms)
     if opening is not None:
         program = program.add_opening(opening, standing, rows=len(demand.counts))
     status, values = program.solve(effort)
@@ -132,7 +132,7 @@ class _Program:
     """[pairs]: the price of opened nodes, else 0."""
 
     @classmethod
-    def of(cls, demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> _Program:
+    def build(cls, demand: FillDemand, standing: ExistingNodes, rooms: Ints) -> _Program:
         classes, rows = np.nonzero(rooms > 0)
         pairs = np.arange(len(classes))
         many = _get_multiplicity(standing)

@@ -287,7 +287,7 @@ class Edges:
         amounts = np.maximum(largest[:2], 1).astype(np.float64)
         return cls(np.maximum(np.ceil(amounts[:, None] * 2.0**steps), 1).astype(np.int64))
 
-    def empty_grid(self) -> Grid:
+    def build_empty_grid(self) -> Grid:
         heads = np.full(SIDE * SIDE, -1, dtype=np.int64)
         return np.concatenate((self.array.reshape(-1), heads, np.zeros(DIAGONALS, dtype=np.int64)))
 
@@ -304,7 +304,7 @@ class ItemClasses:
     per_bin: Ints
 
     @classmethod
-    def of(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> ItemClasses:
+    def from_requests(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> ItemClasses:
         count = len(requests)
         keys = pack_key_bits(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
         amounts = select_two_axes(requests)

@@ -97,13 +97,13 @@ class FillResult:
 def fill(demand: FillDemand, nodes: ExistingNodes, order: Ints | None = None) -> FillResult:
     """Place classes, in order (`order_most_constrained_first` if none is given), on nodes as long as there is room."""
     taken_order = order_most_constrained_first(demand, nodes) if order is None else np.array(order, dtype=np.int64)
-    asked = ItemClasses.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
+    asked = ItemClasses.from_requests(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
     rows = _build_rows(demand, nodes)
     edges = Edges.build(select_two_axes(nodes.free).max(axis=0, initial=1))
     question = asked.build_question(demand.allowed, edges, origins=len(nodes.free), hints=demand.hints)
     left = np.array(demand.counts, dtype=np.int64)
     smallest = find_smallest_remaining(asked.requests, left, taken_order)
-    _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand)))
+    _fill_in_order(question, rows, edges.build_empty_grid(), taken_order, left, (smallest, _find_tighter_caps(demand)))
     return _build_result(rows, left, nodes.free.shape[1])
 
 

@@ -51,7 +51,7 @@ def solve_content_exactly(
             continue
         spent += 1
         amounts = np.zeros(left.size)
-        bound = branch_bound(instance, item_values, type_, low[waiting], high[waiting], amounts)
+        bound = bound_branch(instance, item_values, type_, low[waiting], high[waiting], amounts)
         if bound <= value * (1.0 + NEAR):
             continue
         rounded = low[waiting].copy()
@@ -71,7 +71,7 @@ def solve_content_exactly(
 
 
 @kernel()
-def branch_bound(
+def bound_branch(
     instance: PackingInstance,
     item_values: ItemValues,
     type_: int,

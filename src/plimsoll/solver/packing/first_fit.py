@@ -55,7 +55,7 @@ def estimate(problem: PackingProblem, kind: int, *, nodes: int, order: Ints | No
     `score_order` if not given).
     """
     chosen = score_order(problem.requests, problem.capacity[kind]) if order is None else np.array(order, dtype=np.int64)
-    run = _Run.of(problem, kind)
+    run = _Run.from_problem(problem, kind)
     _pack_first_fit(run.question, run.table, chosen, run.left, nodes)
     return Estimate(nodes=run.nodes, fillings=run.list_patterns(kind), left=run.left)
 
@@ -76,8 +76,8 @@ class _Run:
     left: Ints
 
     @classmethod
-    def of(cls, problem: PackingProblem, kind: int) -> _Run:
-        asked = ItemClasses.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
+    def from_problem(cls, problem: PackingProblem, kind: int) -> _Run:
+        asked = ItemClasses.from_requests(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
         capacity = select_two_axes(problem.capacity[kind].reshape(1, -1))
         edges = Edges.build(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)

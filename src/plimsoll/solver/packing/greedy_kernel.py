@@ -242,7 +242,7 @@ def find_cheapest_single(instance: PackingInstance, demand: Demand) -> int:
     best = -1
     if present.size == 0:
         return best
-    wanted = total_takes(instance, demand.left, present)
+    wanted = sum_takes(instance, demand.left, present)
     for t in range(instance.price.size):
         cheaper = best < 0 or instance.price[t] < instance.price[best]
         if cheaper and holds_all(instance, t, demand.left, present, wanted) and count_openable(instance, demand, t) > 0:
@@ -251,7 +251,7 @@ def find_cheapest_single(instance: PackingInstance, demand: Demand) -> int:
 
 
 @kernel()
-def total_takes(instance: PackingInstance, items: IntVector, present: IntVector) -> IntVector:
+def sum_takes(instance: PackingInstance, items: IntVector, present: IntVector) -> IntVector:
     """[R]: what all these items take."""
     wanted = np.zeros(instance.takes.shape[0], dtype=np.int64)
     for r in range(wanted.size):

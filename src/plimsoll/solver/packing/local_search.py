@@ -19,8 +19,8 @@ from plimsoll.solver.packing.greedy_kernel import (
     count_openable,
     holds_all,
     open_bins,
+    sum_takes,
     take,
-    total_takes,
 )
 from plimsoll.solver.problem import Floats, Ints
 
@@ -87,7 +87,7 @@ def build_pool(
     return pool, [row for row in kept if row.bins]
 
 
-def pool_rows(pool: BinPool) -> list[PatternRow]:
+def list_rows(pool: BinPool) -> list[PatternRow]:
     found = []
     for b in range(pool.length[0]):
         classes = np.flatnonzero(pool.contents[b])
@@ -107,7 +107,7 @@ def downsize(instance: PackingInstance, demand: Demand, opened: OpenBins) -> flo
         present = opened.classes[opened.starts[f] : opened.starts[f + 1]]
         content[present] = opened.items[opened.starts[f] : opened.starts[f + 1]]
         take(instance, demand, now, -bins, nothing)
-        wanted = total_takes(instance, content, present)
+        wanted = sum_takes(instance, content, present)
         for t in cheapest_first:
             if instance.price[t] >= instance.price[now]:
                 break

@@ -29,7 +29,7 @@ from plimsoll.solver.packing.local_search import (
     downsize,
     improve_bins,
     list_pattern_rows,
-    pool_rows,
+    list_rows,
 )
 from plimsoll.solver.problem import BinPattern, Effort, Floats, Ints, Packing, PackingProblem
 
@@ -149,7 +149,7 @@ class _Runs:
             np.array([item_values.values for item_values in self.item_values]), self.least[None, :]
         )
         improve_bins(instance, demand, pool, value_sets, tries=tries, patience=PATIENCE)
-        return untouched + pool_rows(pool)
+        return untouched + list_rows(pool)
 
     def _is_good_enough(self, plan: _Plan) -> bool:
         return not plan.left.any() and plan.cost <= (1.0 + self.effort.gap) * self.bound

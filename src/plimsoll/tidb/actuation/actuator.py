@@ -23,9 +23,9 @@ from plimsoll.tidb.actuation.deletion import Finalization
 from plimsoll.tidb.actuation.volumes import defer_deletion
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.names import find_free_name
-from plimsoll.tidb.model.reconcile_result import ActResult, target_cluster
+from plimsoll.tidb.model.reconcile_result import ActResult, get_target_cluster
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
-from plimsoll.tidb.observing.component_state import clusters_of, read_store_ids
+from plimsoll.tidb.observing.component_state import find_clusters, read_store_ids
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import (
     LOW_SPACE,
@@ -100,9 +100,9 @@ class ActContext:
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        return clusters_of(self.observed, self.component)
+        return find_clusters(self.observed, self.component)
 
-    def cluster(self, name: str) -> Cluster:
+    def find_cluster(self, name: str) -> Cluster:
         return next(raw for raw in self.observed.clusters if raw.metadata.name == name)
 
     @property
@@ -136,7 +136,7 @@ class Actuator:
         except (Conflict, NotFound) as error:
             if isinstance(act, CreateGroup) and isinstance(error, NotFound):
                 raise
-            cluster = target_cluster(act, base=self._context.base.metadata.name)
+            cluster = get_target_cluster(act, base=self._context.base.metadata.name)
             reason = Reason(code=CHANGED_MEANWHILE, message=str(error))
             return ActResult(act=act, cluster=cluster, result=Result.OVERTAKEN, reason=reason)
 
@@ -188,7 +188,7 @@ class Actuator:
     def _build_writer(self, name: str) -> ClusterWriter:
         """The writer of a cluster, with the version that this reconcile wrote last."""
         if name not in self._writers:
-            self._writers[name] = ClusterWriter(self._client, self._context.cluster(name).metadata)
+            self._writers[name] = ClusterWriter(self._client, self._context.find_cluster(name).metadata)
         return self._writers[name]
 
     async def _confirm(self) -> None:
@@ -302,7 +302,7 @@ class Actuator:
 
     async def _remove(self, act: Remove) -> ActResult:
         """Delete a TidbCluster; for TiKV only when PD has no store of it left."""
-        cluster = self._context.cluster(act.group)
+        cluster = self._context.find_cluster(act.group)
         if self._context.component is Component.TIKV:
             drained = await self._drainer.drain_all(
                 _store_drain(self._context, act.group),
@@ -327,7 +327,7 @@ def _store_drain(context: ActContext, group: str) -> StoreDrain:
     clusters = [context.base, *observed.clusters]
     ready = frozenset(pod.metadata.name for pod in observed.pods.get(group, ()) if is_pod_ready(pod))
     return msgspec.structs.replace(
-        build_store_drain(context.cluster(group).view, highest_usage=context.highest_usage),
+        build_store_drain(context.find_cluster(group).view, highest_usage=context.highest_usage),
         known_stores=frozenset(store_id for raw in clusters for store_id in read_store_ids(raw.view)),
         ready_pods=ready,
     )

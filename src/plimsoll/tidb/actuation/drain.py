@@ -20,7 +20,7 @@ from plimsoll.operator.intents import StoredIntent
 from plimsoll.tidb.pd.client import EvictionExisted, PdFailed
 from plimsoll.tidb.pd.members import parse_pod_address
 from plimsoll.tidb.pd.types import TOMBSTONE, count_needed_replicas
-from plimsoll.tidb.planning.drain.steps import next_cancel_step, next_guarding_step, next_step
+from plimsoll.tidb.planning.drain.steps import choose_next_cancel_step, choose_next_guarding_step, choose_next_step
 from plimsoll.tidb.planning.drain.store_health import OFFLINE, ObservedStore, RegionHealth
 from plimsoll.tidb.planning.drain.types import (
     NOT_REGISTERED,
@@ -108,7 +108,7 @@ class Drainer:
             observed = await call.look(with_health=False, is_active=self._is_active)
             if isinstance(observed, PdFailed):
                 return observed
-            step = next_cancel_step(call.drain, observed, wanted=wanted, is_active=self._is_active)
+            step = choose_next_cancel_step(call.drain, observed, wanted=wanted, is_active=self._is_active)
             if step is None or isinstance(step, Drained):
                 return step
             failed = await call.undo(step)
@@ -118,8 +118,8 @@ class Drainer:
 
     def _choose_next(self, drain: StoreDrain, observed: ObservedStores, now: datetime) -> DrainStep:
         if not self._is_active:
-            return next_guarding_step(drain, observed, settings=self._settings, now=now)
-        return next_step(drain, observed, settings=self._settings, now=now)
+            return choose_next_guarding_step(drain, observed, settings=self._settings, now=now)
+        return choose_next_step(drain, observed, settings=self._settings, now=now)
 
 
 class _Call:
@@ -160,7 +160,7 @@ class _Call:
         )
 
     async def _read_stores(self) -> tuple[ObservedStore, ...] | PdFailed:
-        listed = await self._pd.stores()
+        listed = await self._pd.get_stores()
         if isinstance(listed, PdFailed):
             return listed
         alive = {store.id: _observe_store(store) for store in listed if store.state != TOMBSTONE}
@@ -192,7 +192,7 @@ class _Call:
 
         A PD without schedulers has none.
         """
-        listed = await self._pd.evicting()
+        listed = await self._pd.list_evicting()
         return frozenset() if isinstance(listed, PdFailed) and listed.is_gone else listed
 
     async def _read_health(self) -> RegionHealth | PdFailed:
@@ -200,15 +200,15 @@ class _Call:
 
         A PD too old for placement rules or for a check has no such page; other errors are reported.
         """
-        replication = await self._pd.replication()
+        replication = await self._pd.get_replication()
         if isinstance(replication, PdFailed):
             return replication
-        rules = await self._pd.placement_rules() if replication.has_placement_rules else ()
+        rules = await self._pd.get_placement_rules() if replication.has_placement_rules else ()
         if isinstance(rules, PdFailed) and not rules.is_gone:
             return rules
         wrong: dict[str, int] = {}
         for check in _CHECKS:
-            count = await self._pd.regions_with(check)
+            count = await self._pd.count_regions(check)
             if not isinstance(count, PdFailed):
                 wrong[check] = count
             elif not count.is_gone:
@@ -305,7 +305,7 @@ class _Call:
         failed = await self._pd.stop_evicting_leaders(store_id)
         if failed is not None and not failed.is_unreachable:
             # Older PDs report a missing scheduler with another message.
-            left = await self._pd.evicting()
+            left = await self._pd.list_evicting()
             failed = failed if isinstance(left, PdFailed) or store_id in left else None
         if failed is None:
             self._evicting.discard(store_id)

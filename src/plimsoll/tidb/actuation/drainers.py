@@ -31,7 +31,7 @@ class DrainerFactory:
         """The drainer of the base cluster, which must exist."""
         assert observed.base is not None, "draining needs the PD of a base cluster"
         settings = DrainSettings(peer_tolerance=self.settings.peer_tolerance)
-        pd = self.pds.client_for(observed.base.view)
+        pd = self.pds.build_client(observed.base.view)
         return Drainer(pd, is_active=self.settings.drains_actively, settings=settings)
 
     def end_drain(self, observed: Observed) -> EndDrain:

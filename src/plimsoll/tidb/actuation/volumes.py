@@ -31,7 +31,7 @@ async def defer_deletion(client: Client, left: StoreDrain, *, now: datetime) -> 
 
     False: there is none, or access is denied.
     """
-    gone = left.ordinals(left.replicas) - left.staying
+    gone = left.list_ordinals(left.replicas) - left.staying
     if not gone:
         return False
     name = f"tikv-{left.cluster}-tikv-{max(gone)}"

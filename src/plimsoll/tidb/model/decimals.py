@@ -14,7 +14,7 @@ _LARGEST_FACT: Final = Fraction(10**300)
 TOLERANCE: Final = Fraction(1, 10**9)
 
 
-def exact(number: float) -> Fraction:
+def to_exact(number: float) -> Fraction:
     """The decimal that is printed for a number, which must be finite."""
     return Fraction(repr(number))
 
@@ -27,7 +27,7 @@ def is_below(number: Fraction, limit: Fraction) -> bool:
     return limit - number > TOLERANCE
 
 
-def least_above(number: Fraction) -> int:
+def round_above(number: Fraction) -> int:
     """The smallest greater integer: 3 for 2.4 and for 2.
 
     A number within the tolerance of an integer counts as that integer.

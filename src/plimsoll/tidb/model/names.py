@@ -38,7 +38,7 @@ class NameSeed(Value, rename={}):
     labels: dict[str, str] = {}
     collision: int = 0
 
-    def canonical(self) -> bytes:
+    def encode(self) -> bytes:
         """JSON with keys sorted by code point and without blanks. Without a collision there is no such key."""
         seed = msgspec.structs.asdict(self)
         if not self.collision:
@@ -46,8 +46,8 @@ class NameSeed(Value, rename={}):
         text = json.dumps(seed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return text.translate(_ESCAPED).encode()
 
-    def name(self) -> str:
-        number = str(fnv1_32(self.canonical()))
+    def build_name(self) -> str:
+        number = str(fnv1_32(self.encode()))
         return "auto-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in number)
 
 
@@ -61,7 +61,7 @@ class FreeName(Value):
 def find_free_name(seed: NameSeed, taken: Container[str]) -> FreeName:
     """The first name of the seed that is not taken."""
     collision = seed.collision
-    while (name := msgspec.structs.replace(seed, collision=collision).name()) in taken:
+    while (name := msgspec.structs.replace(seed, collision=collision).build_name()) in taken:
         collision += 1
     return FreeName(name=name, collision=collision)
 

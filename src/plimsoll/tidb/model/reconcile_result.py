@@ -19,7 +19,7 @@ from plimsoll.tidb.model.planner_answer import CLUSTER_NOT_VISIBLE, NoAnswer
 from plimsoll.tidb.model.reconcile_types import Act, CreateGroup, Decision, RaiseBase, Remove
 
 
-def target_cluster(act: Act, *, base: str) -> str:
+def get_target_cluster(act: Act, *, base: str) -> str:
     """The TidbCluster that an act changes; empty for a cluster that is yet to be created."""
     match act:
         case RaiseBase():

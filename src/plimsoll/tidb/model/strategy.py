@@ -62,7 +62,7 @@ class Strategy(Value):
     falls_back: bool = False
     """Scale out groups where the base cluster may not grow. Not on the wire: the operator of the planner chooses."""
 
-    def group_of(self, resource_type: str) -> str:
+    def get_group(self, resource_type: str) -> str:
         """The group that new instances of a type join."""
         known = self.types.get(resource_type)
         return make_group_name(self.component, resource_type, known.group_suffix if known else "")

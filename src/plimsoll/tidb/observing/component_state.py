@@ -15,7 +15,7 @@ from plimsoll.core.errors import InvalidInput, InvalidQuantity
 from plimsoll.kube.managed_fields import find_last_write_time
 from plimsoll.tidb.model.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedComponent, ObservedGroup, Size
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
+from plimsoll.tidb.planning.api.defaults import get_component, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type
 from plimsoll.tidb.settings import NAME
 from plimsoll.tidb.wire.annotations import GROUP, is_made_by, read_change_time, read_drain_record
@@ -69,13 +69,13 @@ def observe_component(
         base=_build_base(observed.base, component, registered=registered, entries=_read_entries(observed, component)),
         groups=tuple(
             _build_group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))
-            for raw in clusters_of(observed, component)
+            for raw in find_clusters(observed, component)
         ),
         status=_read_entries(observed, component),
     )
 
 
-def clusters_of(observed: Observed, component: Component) -> tuple[RawObject[TidbCluster], ...]:
+def find_clusters(observed: Observed, component: Component) -> tuple[RawObject[TidbCluster], ...]:
     """The clusters that we created for a component."""
     autoscaler = observed.autoscaler
     return tuple(
@@ -107,7 +107,7 @@ def _build_base(
     registered: Mapping[str, int],
     entries: Mapping[str, GroupScalingStatus],
 ) -> ObservedBase:
-    own, status = component_of_cluster(cluster.view, component), _get_status(cluster.view, component)
+    own, status = get_component(cluster.view, component), _get_status(cluster.view, component)
     replicas = own.replicas if own is not None else 0
     entry = entries.get(component.homogeneous_type)
     is_recorded = entry is not None and entry.replicas == replicas
@@ -129,7 +129,7 @@ def _build_base(
 def _build_group(
     cluster: RawObject[TidbCluster], component: Component, *, registered: Mapping[str, int], pods: Iterable[Pod]
 ) -> ObservedGroup:
-    metadata, own = cluster.metadata, component_of_cluster(cluster.view, component)
+    metadata, own = cluster.metadata, get_component(cluster.view, component)
     status = _get_status(cluster.view, component)
     key = metadata.labels.get(GROUP, "") or EXTERNAL
     changed = read_change_time(metadata.annotations)
@@ -171,7 +171,7 @@ def _read_size(own: TidbComponent | None) -> Size | None:
 
 def _find_resource_type(cluster: RawObject[TidbCluster], component: Component, key: str) -> str:
     """The type in the labels of its instances, otherwise the end of the group's name."""
-    own = component_of_cluster(cluster.view, component)
+    own = get_component(cluster.view, component)
     try:
         labels = read_labels(own.config, component) if own is not None else {}
     except InvalidInput:

@@ -16,7 +16,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reasons import ReasonCode, make_reason
 from plimsoll.tidb.model.reconcile_result import ActResult, ComponentResult
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, Decision, Held, Remove
-from plimsoll.tidb.observing.component_state import clusters_of
+from plimsoll.tidb.observing.component_state import find_clusters
 from plimsoll.tidb.wire.annotations import GROUP
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def report_undrainable(former: Observed, *, cause: str) -> tuple[ComponentResult
     reason = make_reason(ReasonCode.NOT_MANAGED, f"it was created for {cause}; it stays as it is")
     for component in Component:
         entries = status.tidb if component is Component.TIDB else status.tikv
-        made = [raw.metadata for raw in clusters_of(former, component)]
+        made = [raw.metadata for raw in find_clusters(former, component)]
         clusters = {meta.labels.get(GROUP, EXTERNAL): meta.name for meta in made}
         acts = [Remove(key=key, group=name, reason=reason) for key, name in sorted(clusters.items())]
         blocked = [

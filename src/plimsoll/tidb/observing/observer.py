@@ -76,7 +76,7 @@ class Observed:
     @property
     def namespace(self) -> str:
         """The namespace of the base cluster, and so of everything that we create."""
-        return namespace_of_base(self.autoscaler)
+        return get_base_namespace(self.autoscaler)
 
 
 class NodeLister(Protocol):
@@ -132,7 +132,7 @@ class InformerNodeLister:
         return frozenset([*(node.metadata.name for node in listed.items), *(bad.name for bad in listed.bad)])
 
 
-def namespace_of_base(autoscaler: TidbClusterAutoScaler) -> str:
+def get_base_namespace(autoscaler: TidbClusterAutoScaler) -> str:
     return autoscaler.spec.cluster.namespace or autoscaler.metadata.namespace
 
 
@@ -185,7 +185,7 @@ class Observer:
             problem = f"two answers about TidbClusterAutoScaler {name} of one generation differ"
             return Observed(scaler=scaler, unreadable=(problem,))
         open_namespaces = await self._open_namespaces(scaler.view)
-        namespace_of_cluster = namespace_of_base(scaler.view)
+        namespace_of_cluster = get_base_namespace(scaler.view)
         if namespace_of_cluster not in {scaler.metadata.namespace, *open_namespaces}:
             # A namespace that does not admit it is not read: its status would reveal what exists there.
             is_there = await self._read_annotations(namespace_of_cluster) is not None
@@ -250,7 +250,7 @@ class Observer:
                 and self._is_certainly_ours(raw, scaler, others)
             ):
                 joined.setdefault(name, []).append(raw)
-        namespace_of_cluster = namespace_of_base(scaler.view)
+        namespace_of_cluster = get_base_namespace(scaler.view)
         return tuple(
             [
                 Observed(
@@ -293,7 +293,7 @@ class Observer:
     ) -> list[TidbClusterAutoScaler]:
         """The autoscalers that may scale clusters of a namespace. No other autoscaler can conflict."""
         strangers = {
-            scaler.metadata.namespace for scaler in others if namespace_of_base(scaler) == namespace_of_cluster
+            scaler.metadata.namespace for scaler in others if get_base_namespace(scaler) == namespace_of_cluster
         } - {namespace_of_cluster}
         annotations = await self._read_annotations(namespace_of_cluster) if strangers else None
         allowed = {
@@ -386,7 +386,7 @@ def _is_same(first: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool
 
 
 def _is_same_base(first: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
-    return (namespace_of_base(first), first.spec.cluster.name) == (namespace_of_base(other), other.spec.cluster.name)
+    return (get_base_namespace(first), first.spec.cluster.name) == (get_base_namespace(other), other.spec.cluster.name)
 
 
 def _list_namespaces(autoscaler: TidbClusterAutoScaler) -> set[str]:

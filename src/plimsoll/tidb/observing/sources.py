@@ -100,7 +100,7 @@ class Sources:
         ]
         if not without_status:
             return {}
-        stores = await self.pd(observed).stores()
+        stores = await self.build_pd_client(observed).get_stores()
         if isinstance(stores, PdFailed):
             log.debug("stores.unknown", problem=stores.problem)
             return {}
@@ -117,8 +117,8 @@ class Sources:
 
     # ---- PD
 
-    def pd(self, observed: Observed) -> PdClient:
-        return self.pds.client_for(_get_base(observed))
+    def build_pd_client(self, observed: Observed) -> PdClient:
+        return self.pds.build_client(_get_base(observed))
 
 
 def _get_base(observed: Observed) -> TidbCluster:

@@ -38,7 +38,7 @@ class PdAccess:
         self._address = address
         self._certificates = TlsContexts(secrets)
 
-    def client_for(self, base: TidbCluster) -> PdClient:
+    def build_client(self, base: TidbCluster) -> PdClient:
         """A client for one reconcile: a certificate that changes meanwhile is used by the next."""
         address = self._address or build_pd_address(base)
         if not base.spec.tls_cluster.enabled or not address.startswith("https:"):
@@ -64,7 +64,7 @@ class TlsContexts:
         self._secrets = secrets
         self._made: dict[tuple[str, str], tuple[dict[str, bytes] | None, ssl.SSLContext]] = {}
 
-    async def context(self, namespace: str, name: str) -> ssl.SSLContext | RequestFailed:
+    async def get_context(self, namespace: str, name: str) -> ssl.SSLContext | RequestFailed:
         data = await self._secrets.read(namespace, name)
         made = self._made.get((namespace, name))
         if made is not None and made[0] == data:
@@ -104,7 +104,7 @@ class _TlsHttpClient:
 
     async def send(self, request: Request) -> Response | RequestFailed:
         if self._context is None:
-            found = await self._certificates.context(*self._secret)
+            found = await self._certificates.get_context(*self._secret)
             if isinstance(found, RequestFailed):
                 return found
             self._context = found

@@ -75,7 +75,7 @@ class PdClient:
 
     # ---- stores
 
-    async def stores(self, states: Sequence[int] = ()) -> tuple[types.Store, ...] | PdFailed:
+    async def get_stores(self, states: Sequence[int] = ()) -> tuple[types.Store, ...] | PdFailed:
         """Stores that are Up or Offline, unless `states` selects others (0 Up, 1 Offline, 2 Tombstone)."""
         query = "&".join(f"state={state}" for state in states)
         found = await self._read(types.Stores, f"{_API}/stores{'?' if query else ''}{query}")
@@ -100,20 +100,20 @@ class PdClient:
 
     # ---- configuration
 
-    async def replication(self) -> types.Replication | PdFailed:
+    async def get_replication(self) -> types.Replication | PdFailed:
         return await self._read(types.Replication, f"{_API}/config/replicate")
 
-    async def config(self) -> types.PdConfig | PdFailed:
+    async def get_config(self) -> types.PdConfig | PdFailed:
         return await self._read(types.PdConfig, f"{_API}/config")
 
-    async def placement_rules(self) -> tuple[types.PlacementRule, ...] | PdFailed:
+    async def get_placement_rules(self) -> tuple[types.PlacementRule, ...] | PdFailed:
         """The placement rules, for a PD that uses them: it has a default rule at least."""
         found = await self._read(tuple[types.PlacementRule, ...] | None, f"{_API}/config/rules")
         return found or PdFailed(problem="PD uses placement rules and lists none", status=200)
 
     # ---- schedulers
 
-    async def schedulers(self) -> tuple[str, ...] | PdFailed:
+    async def list_schedulers(self) -> tuple[str, ...] | PdFailed:
         found = await self._read(tuple[str, ...] | None, f"{_API}/schedulers")
         return () if found is None else found
 
@@ -124,9 +124,9 @@ class PdClient:
             return found
         return frozenset(int(name) for name in found.ranges or {} if name.isdecimal())
 
-    async def evicting(self) -> frozenset[int] | PdFailed:
+    async def list_evicting(self) -> frozenset[int] | PdFailed:
         """Stores whose leaders are evicted, by one scheduler for all stores or by one per store."""
-        named, listed = await self.schedulers(), await self.list_evicted_stores()
+        named, listed = await self.list_schedulers(), await self.list_evicted_stores()
         if isinstance(named, PdFailed):
             return named if named.is_unreachable else listed
         prefix = f"{_EVICT_LEADERS}-"
@@ -140,7 +140,7 @@ class PdClient:
         failed = await self._act("POST", f"{_API}/schedulers", {"name": _EVICT_LEADERS, "store_id": store_id})
         if failed is None or not failed.has_existed:
             return failed
-        evicted, named = await self.list_evicted_stores(), await self.schedulers()
+        evicted, named = await self.list_evicted_stores(), await self.list_schedulers()
         is_evicted = not isinstance(evicted, PdFailed) and store_id in evicted
         is_named = not isinstance(named, PdFailed) and f"{_EVICT_LEADERS}-{store_id}" in named
         return EvictionExisted() if is_evicted or is_named else failed
@@ -152,20 +152,20 @@ class PdClient:
 
     # ---- regions, health, etcd
 
-    async def regions_with(self, check: RegionCheck) -> int | PdFailed:
+    async def count_regions(self, check: RegionCheck) -> int | PdFailed:
         """The number of regions that fail a check."""
         found = await self._read(types.RegionCount, f"{_API}/regions/check/{check}")
         return found if isinstance(found, PdFailed) else found.count
 
-    async def health(self) -> tuple[types.MemberHealth, ...] | PdFailed:
+    async def get_health(self) -> tuple[types.MemberHealth, ...] | PdFailed:
         return await self._read(tuple[types.MemberHealth, ...], f"{_API}/health")
 
-    async def keys_under(self, prefix: str) -> dict[str, bytes] | PdFailed:
+    async def get_keys(self, prefix: str) -> dict[str, bytes] | PdFailed:
         """Etcd keys with a prefix."""
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         return await self._read_range({"key": _encode_base64(prefix), "range_end": _encode_base64(after)})
 
-    async def key(self, name: str) -> bytes | PdFailed | None:
+    async def get_key(self, name: str) -> bytes | PdFailed | None:
         """One etcd key; None: it does not exist."""
         found = await self._read_range({"key": _encode_base64(name)})
         return found if isinstance(found, PdFailed) else found.get(name)

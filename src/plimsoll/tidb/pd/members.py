@@ -93,7 +93,7 @@ async def list_members(
     """
     if component is Component.TIDB:
         return await _read_tidb_members(base, pd, at=at)
-    stores = await pd.stores()
+    stores = await pd.get_stores()
     if isinstance(stores, PdFailed):
         return stores
     for store in stores:
@@ -129,7 +129,7 @@ def _build_outdated_error(what: str, reported: datetime | None) -> PdFailed:
 
 
 async def _read_tidb_members(base: BaseCluster, pd: PdClient, *, at: datetime) -> tuple[Member, ...] | PdFailed:
-    keys = await pd.keys_under(_TOPOLOGY)
+    keys = await pd.get_keys(_TOPOLOGY)
     if isinstance(keys, PdFailed):
         return keys
     found = []

@@ -77,7 +77,7 @@ class InProcessPlanner:
     async def request_plans(self, base: TidbCluster, question: bytes) -> Response | RequestFailed:
         cluster = BaseCluster(namespace=base.metadata.namespace, name=base.metadata.name)
         collecting = CollectorSettings(base=cluster, prometheus=self._prometheus)
-        collector = Collector(collecting, pd=self._pds.client_for(base), web=self._web)
+        collector = Collector(collecting, pd=self._pds.build_client(base), web=self._web)
         warned = self._warned.setdefault(cluster, {})
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
         page = await service.answer_request(question)

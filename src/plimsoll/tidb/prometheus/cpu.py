@@ -102,7 +102,7 @@ async def read_cpu(queries: CpuQueries, prometheus: Prometheus, *, at: datetime,
         quota = group.create_task(ask(queries.quota))
         measured = group.create_task(ask(queries.measured))
     answers = (used.result(), quota.result(), measured.result())
-    found = [_amounts_by_pod(answer) for answer in answers]
+    found = [_group_by_pod(answer) for answer in answers]
     used_seconds, quota_cores, measured_s = [
         {pod: amounts[0] for pod, amounts in by_pod.items() if len(amounts) == 1} for by_pod in found
     ]
@@ -119,7 +119,7 @@ def find_amount(pod: PodName, amounts: Amounts) -> float | None:
     return amounts.get((pod.name, pod.namespace))
 
 
-def _amounts_by_pod(answer: Vector | QueryFailed) -> dict[tuple[str, str], list[float]]:
+def _group_by_pod(answer: Vector | QueryFailed) -> dict[tuple[str, str], list[float]]:
     """Samples without a pod and negative samples are ignored."""
     if isinstance(answer, QueryFailed):
         return {}

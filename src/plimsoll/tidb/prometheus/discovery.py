@@ -36,10 +36,10 @@ async def find_prometheus(given: str, pd: PdClient) -> str | PrometheusNotFound:
     """The base of its address."""
     if given:
         return given
-    value = await pd.key(_KEY)
+    value = await pd.get_key(_KEY)
     address = _read_key(value) if isinstance(value, bytes) else ""
     if not address:
-        config = await pd.config()
+        config = await pd.get_config()
         if isinstance(config, PdFailed):
             return PrometheusNotFound(problem=f"the address of Prometheus is unknown: {config.problem}")
         address = config.pd_server.metric_storage

@@ -71,7 +71,7 @@ class ReconcileMetrics:
             self._replicas.remove(namespace, name, *key)
             self._desired.remove(namespace, name, *key)
 
-    def exposition(self) -> bytes:
+    def format_exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 

@@ -78,7 +78,7 @@ def build_group_manifest(base: Json, owner: GroupOwner, *, plan: ScalingPlan, si
     return body
 
 
-def external_name(base: str, component: Component) -> str:
+def build_external_name(base: str, component: Component) -> str:
     return f"{base}-{component}-external"
 
 
@@ -88,7 +88,7 @@ def build_external_manifest(base: Json, owner: GroupOwner, *, replicas: int) -> 
     Raises as `build_group_manifest`.
     """
     component = owner.component
-    body = _build_body(base, owner, name=external_name(base["metadata"]["name"], component), group="")
+    body = _build_body(base, owner, name=build_external_name(base["metadata"]["name"], component), group="")
     component_spec = body["spec"][component.value]
     component_spec["replicas"] = replicas
     if component is Component.TIKV:

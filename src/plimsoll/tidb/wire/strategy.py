@@ -14,7 +14,7 @@ from msgspec import Meta
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Wire
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
-from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.decimals import to_exact
 from plimsoll.tidb.model.limits import MOST_BYTES
 from plimsoll.tidb.model.strategy import DEFAULT_MIN_THRESHOLD, ResourceType, Rule, Strategy
 from plimsoll.tidb.wire.decoding import read_wire
@@ -132,8 +132,8 @@ def _build_strategy(
 def _build_rule(form: _RuleForm, types: dict[str, ResourceType], *, path: str) -> Rule:
     if form.max_threshold is None:
         raise InvalidInput("is required", path=f"{path}.max_threshold")
-    high = exact(form.max_threshold)
-    low = exact(DEFAULT_MIN_THRESHOLD if form.min_threshold is None else form.min_threshold)
+    high = to_exact(form.max_threshold)
+    low = to_exact(DEFAULT_MIN_THRESHOLD if form.min_threshold is None else form.min_threshold)
     if not 0 < high < 1:
         raise InvalidInput(f"max_threshold ({form.max_threshold:g}) should be between 0 and 1", path=path)
     if not 0 <= low < high:

@@ -13,7 +13,7 @@ from msgspec import structs
 from plimsoll.local.scheduler.queue.cluster_events import NO_NODE, ClusterEvent
 from plimsoll.local.scheduler.queue.queue import SchedulingQueue
 from plimsoll.local.scheduler.settings import SchedulerSettings
-from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling.cluster_view import get_pod_key
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING
@@ -217,7 +217,7 @@ def test_a_pod_that_is_dropped_while_in_hand_does_not_come_back():
     made = queue(pod("p"))
     queued = made.pop(0.0)
     assert queued is not None
-    made.delete(pod_key(queued.pod))
+    made.delete(get_pod_key(queued.pod))
 
     made.add_unschedulable(queued, SHORT, 0.0)
     made.flush(1_000.0)
@@ -259,7 +259,7 @@ def test_no_pod_is_lost_and_none_is_in_hand_twice(steps: list[tuple[str, int, in
             made.add(ranked(f"p{step}", other), now_s)
             there.add(f"p{step}")
         elif what == "drop":
-            made.delete(pod_key(pod(f"p{step}")))
+            made.delete(get_pod_key(pod(f"p{step}")))
             there.discard(f"p{step}")
         elif what == "event":
             made.move_to_active_or_backoff(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, step=step: bool(step))  # type: ignore[misc]

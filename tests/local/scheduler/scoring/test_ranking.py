@@ -13,7 +13,7 @@ from plimsoll.local.scheduler.equivalence import PodClasses
 from plimsoll.local.scheduler.schedule_one import ScheduleResult, schedule_pod
 from plimsoll.local.scheduler.scoring.preferences import choose_best_node, is_spread_by_default
 from plimsoll.objects.api.meta import OwnerReference
-from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling.cluster_view import get_pod_key
 from tests.scheduling.builders import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class Cluster:
             case "pod", app, owned, cpu:
                 self.place(replica(number, app, owned=owned, cpu=cpu))
             case "pod gone", which if which < len(self.placed):
-                self.cache.drop_pod(pod_key(self.placed.pop(which)))
+                self.cache.drop_pod(get_pod_key(self.placed.pop(which)))
             case "pod leaves", which if which < len(self.placed):
                 one = self.placed[which]
-                where = self.cache.node_of(pod_key(one))
+                where = self.cache.node_of(get_pod_key(one))
                 self.cache.put_pod(pod(one.metadata.name, on=where, labels=one.metadata.labels))
 
 
@@ -102,7 +102,7 @@ def test_nodes_that_share_a_host_share_their_siblings():
     cluster.place(one)
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert [cluster.cache.node_of(pod_key(item)) for item in cluster.placed] == ["a1", "b"]
+    assert [cluster.cache.node_of(get_pod_key(item)) for item in cluster.placed] == ["a1", "b"]
 
 
 def test_a_shape_that_was_not_asked_for_long_starts_over():
@@ -114,4 +114,4 @@ def test_a_shape_that_was_not_asked_for_long_starts_over():
 
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert cluster.cache.node_of(pod_key(cluster.placed[-1])) == "n1"
+    assert cluster.cache.node_of(get_pod_key(cluster.placed[-1])) == "n1"

@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.problem import options as candidates
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions
 from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint
 from plimsoll.objects.api.nodes import Taint
-from plimsoll.scheduling import ClusterView, Fits, feasible
+from plimsoll.scheduling import ClusterView, Fits, check_node
 from tests.nodes.planning.builders import amounts, group, machine, nap, node, pending, pod, policy, snapshot, standard
 
 TYPES = tuple(standard(cores) for cores in (1, 2, 4, 8, 16))
@@ -48,7 +48,7 @@ def profiles(found: ScaleUpOptions) -> list[tuple[dict[str, str], list[str]]]:
 
 
 def takes(offer: ScaleUpOption, entry: PendingPods) -> bool:
-    return isinstance(feasible(entry.pod, offer.node, ClusterView.of([offer.node])), Fits)
+    return isinstance(check_node(entry.pod, offer.node, ClusterView.from_objects([offer.node])), Fits)
 
 
 def test_only_types_that_some_pod_fits_are_offered():

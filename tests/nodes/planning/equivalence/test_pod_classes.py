@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-EMPTY = ClusterView.of()
+EMPTY = ClusterView.from_objects()
 
 
 def waiting(made: Pod, key: str = "", *, count: int = 1, created: datetime | None = None) -> PendingPods:
@@ -120,14 +120,14 @@ def test_labels_and_namespaces_count_once_a_waiting_pod_selects_by_them():
 
 def test_labels_count_once_a_running_pod_avoids_by_them():
     running = pod("r", on="n1", **required(term({"app": "web"})))
-    view = ClusterView.of([node("n1")], [running])
+    view = ClusterView.from_objects([node("n1")], [running])
 
     assert not are_alike(pod("a", labels={"app": "web"}), pod("b", labels={"app": "db"}), view=view)
 
 
 def test_running_pods_that_only_want_company_bind_nobody():
     running = pod("r", on="n1", **required(term({"app": "web"}), "podAffinity"), **spread({"app": "web"}))
-    view = ClusterView.of([node("n1")], [running])
+    view = ClusterView.from_objects([node("n1")], [running])
 
     assert are_alike(pod("a", labels={"app": "web"}), pod("b", labels={"app": "db"}), view=view)
 
@@ -148,7 +148,7 @@ def test_claims_bound_in_one_zone_are_alike_and_in_different_zones_not():
         claims=[claim(f"data-{index}", volume=f"pv-{index}") for index in range(3)],
         volumes=[volume("pv-0", zone="z1"), volume("pv-1", zone="z1"), volume("pv-2", zone="z2")],
     )
-    view = ClusterView.of(storage=storage)
+    view = ClusterView.from_objects(storage=storage)
     pods = [pod(f"db-{index}", **uses(f"data-{index}")) for index in range(3)]
 
     assert table(*pods, view=view).class_of.tolist() == [0, 0, 1]
@@ -156,7 +156,7 @@ def test_claims_bound_in_one_zone_are_alike_and_in_different_zones_not():
 
 def test_claims_that_wait_for_one_class_are_alike():
     storage = Storage(claims=[claim("a"), claim("b"), claim("c", storage="2Gi")], classes=[storage_class()])
-    view = ClusterView.of(storage=storage)
+    view = ClusterView.from_objects(storage=storage)
 
     assert table(*(pod(name, **uses(name)) for name in "abc"), view=view).class_of.tolist() == [0, 0, 1]
 
@@ -166,7 +166,7 @@ def test_a_claim_for_one_pod_only_is_known_when_it_is_shared():
         claims=[claim("own", volume="pv", modes=("ReadWriteOncePod",)), claim("data", volume="pv")],
         volumes=[volume("pv")],
     )
-    view = ClusterView.of(storage=storage)
+    view = ClusterView.from_objects(storage=storage)
     alone, together = waiting(pod("a", **uses("own"))), waiting(pod("a", **uses("own")), count=2)
 
     assert not ClassTable.of([alone], view).classes[0].one_pod_only

@@ -32,7 +32,7 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
 
 
 def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
-    view = ClusterView.of([node("n1", cpu="1")], [pod("a", on="n1", requests={"cpu": "2"})])
+    view = ClusterView.from_objects([node("n1", cpu="1")], [pod("a", on="n1", requests={"cpu": "2"})])
     needs = [{"memory": "1Gi"}, {"cpu": "1m"}]
     pending = [
         PendingPods(key=f"p{at}", pod=pod(f"p{at}", requests=requests), count=1) for at, requests in enumerate(needs)

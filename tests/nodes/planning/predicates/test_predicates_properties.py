@@ -14,7 +14,7 @@ from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import RefusalCache
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
-from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
+from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, check_nodes, compute_scheduling_outcome
 from tests.nodes.planning.predicates.trial_placements import Trial
 from tests.nodes.planning.random_clusters import clusters, waiting
 from tests.scheduling.builders import HOSTNAME, ZONE, node, pod, required, spread, term
@@ -39,7 +39,7 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 
     for index, pending_pods in enumerate(pending):
         codes = engine.find_codes(int(engine.table.class_of[index])).tolist()
-        for name, verdict in verdicts(pending_pods.pod, view).items():
+        for name, verdict in check_nodes(pending_pods.pod, view).items():
             code = codes[engine.arrays.row_of[name]]
             if isinstance(verdict, Fits):
                 assert code == 0
@@ -51,7 +51,7 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 @MANY
 @given(clusters(), waiting(most=1))
 def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[PendingPods]):
-    outcome = scheduling_outcome(pending[0].pod, view)
+    outcome = compute_scheduling_outcome(pending[0].pod, view)
     told = predicates_of(pending, view).fit_error(0)
 
     if isinstance(outcome, NotSchedulable):
@@ -73,7 +73,7 @@ def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: Clus
 
     for index, pending_pods in enumerate(pending):
         codes = trial.codes(int(engine.table.class_of[index])).tolist()
-        for name, verdict in verdicts(pending_pods.pod, view).items():
+        for name, verdict in check_nodes(pending_pods.pod, view).items():
             assert (codes[engine.arrays.row_of[name]] == 0) == isinstance(verdict, Fits), (name, verdict)
 
 
@@ -93,9 +93,11 @@ def test_skew_is_measured_from_the_emptiest_domain(
         for name, (_, count) in zip(names, rows, strict=True)
         for index in range(count)
     ]
-    view = ClusterView.of([node(name, zone=zone) for name, (zone, _) in zip(names, rows, strict=True)], running)
+    view = ClusterView.from_objects(
+        [node(name, zone=zone) for name, (zone, _) in zip(names, rows, strict=True)], running
+    )
     made = pod("a", labels={"app": "web"}, **spread({"app": "web"}, key, skew, **more))
-    answers = [isinstance(verdict, Fits) for verdict in verdicts(made, view).values()]
+    answers = [isinstance(verdict, Fits) for verdict in check_nodes(made, view).values()]
 
     assert predicates_of([PendingPods(key="a", pod=made, count=1)], view).find_fitting(0).tolist() == answers
 
@@ -105,7 +107,7 @@ def renamed(made: Pod, name: str) -> Pod:
 
 
 def test_a_rule_that_a_profile_switches_off_is_not_asked():
-    view = ClusterView.of([node("n1", unschedulable=True, cpu=1)])
+    view = ClusterView.from_objects([node("n1", unschedulable=True, cpu=1)])
     pending = [PendingPods(key="a", pod=pod("a", requests={"cpu": 2}), count=1)]
     table = ClassTable.of(pending, view)
     profile = Profile(disabled=frozenset({"NodeResourcesFit", "NodeUnschedulable"}))
@@ -118,7 +120,7 @@ def test_answers_kept_between_turns_are_the_same_answers():
     kept = RefusalCache()
     pending = [PendingPods(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
     for labels in ({"disk": "ssd"}, {"disk": "hdd"}, {}):
-        view = ClusterView.of([node("n1", labels=labels)])
+        view = ClusterView.from_objects([node("n1", labels=labels)])
         table = ClassTable.of(pending, view)
         engine = Predicates(table, NodeArrays.of(view), view, refusal_cache=kept)
 
@@ -126,7 +128,7 @@ def test_answers_kept_between_turns_are_the_same_answers():
 
 
 def test_simple_classes_that_somebody_avoids_interact():
-    view = ClusterView.of([node("n1")])
+    view = ClusterView.from_objects([node("n1")])
     avoiding = pod("a", labels={"app": "a"}, **required(term({"app": "b"})))
     pending = [
         PendingPods(key=example.metadata.name, pod=example, count=1)
@@ -139,4 +141,6 @@ def test_simple_classes_that_somebody_avoids_interact():
 def test_without_nodes_the_scheduler_has_nothing_to_say_but_that():
     pending = [PendingPods(key="a", pod=pod("a"), count=1)]
 
-    assert predicates_of(pending, ClusterView.of()).fit_error(0).message == "no nodes available to schedule pods"
+    assert (
+        predicates_of(pending, ClusterView.from_objects()).fit_error(0).message == "no nodes available to schedule pods"
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plimsoll.nodes.planning.requests import check_queue
 from plimsoll.nodes.planning.requests.check_capacity import QueuedRequest, check_capacity, check_queued_requests
 from plimsoll.nodes.planning.requests.check_queue import Check
-from plimsoll.scheduling.feasibility import feasible
+from plimsoll.scheduling.feasibility import check_node
 from plimsoll.scheduling.verdicts import Fits
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.scale_up_clusters import group, waiting, world
@@ -100,7 +100,7 @@ def test_yes_has_its_room_and_no_has_none(cpus: list[int], asked: list[tuple[flo
         if not answer.fits and answer.pods == 1:
             # Room only gets less: who found none then finds none now.
             pod = in_line.pods[0].pod
-            assert not any(isinstance(feasible(pod, state.node, view), Fits) for state in view.nodes.values())
+            assert not any(isinstance(check_node(pod, state.node, view), Fits) for state in view.nodes.values())
 
 
 @given(

@@ -123,7 +123,7 @@ def snapshot(
     return Snapshot(
         number=1,
         at=NOON,
-        view=view or ClusterView.of(nodes, pods),
+        view=view or ClusterView.from_objects(nodes, pods),
         groups=tuple(made),
         group_of=group_of,
         budgets=budgets,

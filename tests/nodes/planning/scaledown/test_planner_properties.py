@@ -20,8 +20,8 @@ from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
-from plimsoll.scheduling import ClusterView, Fits, feasible
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling import ClusterView, Fits, check_node
+from plimsoll.scheduling.selectors import parse_label_selector
 from tests.nodes.planning.scaledown.builders import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def assert_pods_have_places(world: Snapshot, removals: Sequence[NodeRemoval]) ->
     for node_removal in sorted(removals, key=lambda removal: removal.is_empty):
         for move in node_removal.moves:
             moved = loose(pods[move.pod])
-            assert isinstance(feasible(moved, view.nodes[move.target].node, view), Fits)
+            assert isinstance(check_node(moved, view.nodes[move.target].node, view), Fits)
             view = view.with_pod(moved, move.target)
 
 
@@ -132,7 +132,7 @@ def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None
         assert not lost[node_group.id] or node_group.target_size - lost[node_group.id] >= node_group.min_size
         assert not node_group.zero_or_max or lost[node_group.id] in {0, node_group.target_size}
     for limit in world.budgets:
-        selector = label_selector(limit.spec.selector)
+        selector = parse_label_selector(limit.spec.selector)
         allowed = limit.status.disruptions_allowed
         pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
         evicted = [
@@ -188,7 +188,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
                 continue
             target = view.nodes[places[placed.key]]
             if not depends_on_other_pods(placed.pod) and not view.has_anti_affinity:
-                assert isinstance(feasible(loose(placed.pod), target.node, view), Fits)
+                assert isinstance(check_node(loose(placed.pod), target.node, view), Fits)
             view = view.with_pod(loose(placed.pod), target.name)
     assert not any(amount < 0 for state in view.nodes.values() if not state.problem for amount in over(state, world))
 
@@ -224,7 +224,7 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
             other
             for other in without.nodes.values()
             if all(condition.status == "True" for condition in other.node.status.conditions)
-            and isinstance(feasible(loose(movable[0]), other.node, without), Fits)
+            and isinstance(check_node(loose(movable[0]), other.node, without), Fits)
         ]
         assert [unneeded_node.node for unneeded_node in found.unneeded] == ([name] if places else [])
 

@@ -29,7 +29,7 @@ def views(draw: st.DrawFn) -> list[ClusterView]:
     for _ in range(draw(st.integers(1, 4))):
         names = draw(st.lists(st.sampled_from("abcdef"), max_size=5, unique=True))
         known = {name: known.get(name) or _running(draw, name) for name in sorted(names)}
-        found.append(ClusterView.of([node("n1")], known.values(), namespaces=NAMESPACES, storage=STORAGE))
+        found.append(ClusterView.from_objects([node("n1")], known.values(), namespaces=NAMESPACES, storage=STORAGE))
     return found
 
 
@@ -64,7 +64,7 @@ def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
 
 def test_a_new_kind_does_not_have_all_others_sorted_again():
     forms, running = SchedulingKeys(), [pod("a", on="n1", requests={"cpu": 1})]
-    view = ClusterView.of([node("n1")], running)
+    view = ClusterView.from_objects([node("n1")], running)
     homes, arrays = PodsByNode.of(view), NodeArrays.of(view)
     before = classify_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))

@@ -21,7 +21,7 @@ MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
 def used(on: Node, *pods: Pod, **options: Any) -> Utilization:
-    view = ClusterView.of([on], pods)
+    view = ClusterView.from_objects([on], pods)
     arrays = NodeArrays.of(view)
     rules = UtilizationThresholds.of(arrays, policy(**options).scale_down)
     return compute_utilization(arrays, PodsByNode.of(view), rules=rules, now=NOON)

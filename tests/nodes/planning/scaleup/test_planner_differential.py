@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.problem.options import find_options
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
-from plimsoll.scheduling import Fits, feasible
+from plimsoll.scheduling import Fits, check_node
 from plimsoll.scheduling.replay import Replay
 from tests.nodes.planning.plan_checks import placed, problems
 from tests.nodes.planning.scale_up_clusters import COST, policies, snapshots
@@ -63,14 +63,14 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     replay = Replay(snapshot.view)
     known = {option.group: option for option in find_options(snapshot, COST).options}
     room = {name: option.max_size - option.size for name, option in known.items()}
-    alike = {pending.key: replay.alike(pending.pod) for pending in snapshot.pending}
+    alike = {pending.key: replay.get_alike(pending.pod) for pending in snapshot.pending}
     count = dict.fromkeys(alike, 0)
     before = -1
     while sum(count.values()) > before:
         before = sum(count.values())
         for entry in snapshot.pending:
             while count[entry.key] < entry.count:
-                fits = (name for name in replay.nodes if isinstance(replay.verdict(alike[entry.key], name), Fits))
+                fits = (name for name in replay.nodes if isinstance(replay.check(alike[entry.key], name), Fits))
                 spot = next(fits, None) or _opened(replay, entry, known, room)
                 if spot is None:
                     break
@@ -82,7 +82,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
 def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption], room: dict[str, int]) -> str | None:
     for name, offer in known.items():
         node = build_planned_node(offer, room[name])
-        if room[name] > 0 and isinstance(feasible(entry.pod, node, replay.view()), Fits):
+        if room[name] > 0 and isinstance(check_node(entry.pod, node, replay.build_view()), Fits):
             replay.add_node(node, offer.daemons)
             room[name] -= 1
             return node.metadata.name
@@ -102,7 +102,7 @@ def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: 
         pods.key
         for pods in roomy.pending
         if any(
-            isinstance(feasible(pods.pod, build_planned_node(offer, 0), roomy.view), Fits)
+            isinstance(check_node(pods.pod, build_planned_node(offer, 0), roomy.view), Fits)
             for offer in find_options(roomy, COST).options
         )
     ]
@@ -122,10 +122,10 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
     for pending in snapshot.pending:
         alone = replace(snapshot, pending=(replace(pending, count=1, bundle=""),))
         here = any(
-            isinstance(feasible(pending.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values()
+            isinstance(check_node(pending.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values()
         )
         new = any(
-            isinstance(feasible(pending.pod, build_planned_node(offer, 0), alone.view), Fits)
+            isinstance(check_node(pending.pod, build_planned_node(offer, 0), alone.view), Fits)
             for offer in find_options(alone, COST).options
         )
         plan = plan_scale_up(alone, COST)

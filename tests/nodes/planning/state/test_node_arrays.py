@@ -28,7 +28,7 @@ def predicates(view: ClusterView, *made: Pod) -> Predicates:
 
 
 def test_columns_are_the_four_of_every_node_then_the_others_by_name():
-    view = ClusterView.of([node("n1", **dict[str, Any]({"example.com/gpu": 2}))])
+    view = ClusterView.from_objects([node("n1", **dict[str, Any]({"example.com/gpu": 2}))])
 
     arrays = NodeArrays.of(view, resources=["example.com/disk"])
 
@@ -38,13 +38,13 @@ def test_columns_are_the_four_of_every_node_then_the_others_by_name():
 
 
 def test_free_is_what_pods_leave():
-    view = ClusterView.of([node("n1"), node("n2")], [pod("a", on="n2", requests={"cpu": "1500m"})])
+    view = ClusterView.from_objects([node("n1"), node("n2")], [pod("a", on="n2", requests={"cpu": "1500m"})])
 
     assert NodeArrays.of(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
 
 
 def test_amounts_beyond_64_bits_do_not_wrap():
-    view = ClusterView.of([node("n1", memory="8P")])
+    view = ClusterView.from_objects([node("n1", memory="8P")])
     engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
 
     assert NodeArrays.of(view).free[0, 1] > 1 << 50
@@ -60,7 +60,9 @@ def test_a_node_with_more_than_any_machine_has_takes_no_pods():
 
 
 def test_nodes_are_grouped_by_the_labels_asked_about():
-    view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")])
+    view = ClusterView.from_objects(
+        [node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")]
+    )
     arrays = NodeArrays.of(view)
 
     rows, group_of = arrays.group_rows([ZONE])
@@ -100,13 +102,13 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
         return view.with_node(nodes(data.draw)[0])  # type: ignore[arg-type]
     if kind == "lost" and names:
         return view.without_nodes({data.draw(st.sampled_from(names))})
-    return ClusterView.of(
+    return ClusterView.from_objects(
         [state.node for state in view.nodes.values()], namespaces=view.namespaces, storage=view.storage
     )
 
 
 def test_only_nodes_that_changed_are_read_again():
-    view = ClusterView.of([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
+    view = ClusterView.from_objects([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
     before = NodeArrays.of(view)
 
     after = before.update_view(view.with_pod(pod("b"), "n2"))
@@ -116,7 +118,7 @@ def test_only_nodes_that_changed_are_read_again():
 
 
 def test_taking_back_leaves_a_trial_as_it_was():
-    view = ClusterView.of([node("n1"), node("n2")])
+    view = ClusterView.from_objects([node("n1"), node("n2")])
     trial = Trial(predicates(view, pod("a", requests={"cpu": 3}), pod("b", **required(term({})))))
     trial.place(0, 0)
     mark, free, codes = trial.mark(), trial.free.copy(), trial.codes(1)
@@ -133,7 +135,7 @@ def test_taking_back_leaves_a_trial_as_it_was():
 
 
 def test_room_is_how_many_more_a_node_takes():
-    view = ClusterView.of([node("n1", cpu=4), node("n2", cpu=1), node("n3", cpu=9, pods=2)])
+    view = ClusterView.from_objects([node("n1", cpu=4), node("n2", cpu=1), node("n3", cpu=9, pods=2)])
     port = pod("b", containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
     apart = pod("c", labels={"app": "c"}, **required(term({"app": "c"})))
     even = pod("d", labels={"app": "d"}, **spread({"app": "d"}, HOSTNAME, 2))

@@ -14,7 +14,7 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.state.snapshot_builder import SnapshotBuilder, SnapshotChanges, SnapshotInputs
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
-from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
 from tests.nodes.planning.builders import NOON
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, NODE_NAMES, VOLUMES, nodes, pods
 from tests.nodes.planning.scale_up_clusters import COST, group
@@ -68,7 +68,7 @@ def _changes(draw: st.DrawFn) -> SnapshotChanges:
             one = structs.replace(one, spec=structs.replace(one.spec, node_name=where))
         elif one.spec.node_name:
             one = structs.replace(one, spec=structs.replace(one.spec, node_name=""))
-        key = pod_key(one)
+        key = get_pod_key(one)
         if kind == "ended":
             one = structs.replace(one, status=structs.replace(one.status, phase="Failed"))
         if kind == "bad":

@@ -101,7 +101,7 @@ def test_attach_limits_of_volumes_come_with_the_template():
     group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=told)
     storage = add_template_limits(Storage(), [group])
 
-    found = storage.csi_node_of(make_template(group, TransientTaints(PodRules())))
+    found = storage.find_csi_node(make_template(group, TransientTaints(PodRules())))
     assert found is not None
     limits = [(driver.name, driver.allocatable and driver.allocatable.count) for driver in found.spec.drivers]
     assert limits == [("ebs.csi.aws.com", 25), ("efs.csi.aws.com", None)]

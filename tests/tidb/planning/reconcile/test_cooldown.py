@@ -33,7 +33,7 @@ def test_a_time_of_more_than_a_day_ahead_is_not_believed_and_told():
     assert find_last_change([at(DAY_S)], now=at(0)).moment == at(DAY_S)
     found = find_last_change([at(DAY_S + 1), at(-5)], now=at(0))
     assert found.moment == at(-5)
-    assert [note.code for note in found.clock_notes()] == ["ClockJumped"]
+    assert [note.code for note in found.build_clock_notes()] == ["ClockJumped"]
     world = seen(group(), status={KEY: entry(2 * DAY_S)})
     (act,) = decided(world, plan(count=2)).acts
     assert [reason.code for reason in act.reason.because] == ["ClockJumped"]

@@ -25,7 +25,7 @@ from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.owners import controller_of
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class DisruptionController:
         budget = self._budgets.cache.get(key.name, key.namespace)
         if budget is None:
             return Done()
-        pods = list_matching_pods(self._pods, key.namespace, label_selector(budget.spec.selector))
+        pods = list_matching_pods(self._pods, key.namespace, parse_label_selector(budget.spec.selector))
         scale = await self._scale(budget, pods)
         now = self._clock.now()
         if isinstance(scale, NoScale):
@@ -93,7 +93,9 @@ class DisruptionController:
         if not pods:
             self._record(budget, EventType.NORMAL, "NoPods", "No matching pods found")
         if scale.unmanaged:
-            self._record(budget, EventType.WARNING, "UnmanagedPods", _UNMANAGED % label_selector(budget.spec.selector))
+            self._record(
+                budget, EventType.WARNING, "UnmanagedPods", _UNMANAGED % parse_label_selector(budget.spec.selector)
+            )
         by_name = {pod.metadata.name: pod for pod in pods}
         for name in book.overdue:
             about = build_reference(self._pod_resource, by_name[name])
@@ -128,7 +130,7 @@ class DisruptionController:
         return [
             get_key(budget)
             for budget in budgets
-            if any(label_selector(budget.spec.selector).matches(state.metadata.labels) for state in states)
+            if any(parse_label_selector(budget.spec.selector).matches(state.metadata.labels) for state in states)
         ]
 
 

@@ -17,8 +17,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.local.scheduler.queue.cluster_events import is_about_a_node, may_help
-from plimsoll.scheduling.cluster_view import PodKey, pod_key
-from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
+from plimsoll.scheduling.priorities import get_priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ class QueuedPodInfo:
         """The sort key. It ends with the name, so that two runs have the same order."""
         meta = self.pod.metadata
         created = meta.creation_timestamp or _LONG_AGO
-        return (-priority_of(self.pod), self.queued_s, created, meta.namespace, meta.name)
+        return (-get_priority(self.pod), self.queued_s, created, meta.namespace, meta.name)
 
 
 class SchedulingQueue:
@@ -91,7 +91,7 @@ class SchedulingQueue:
 
     def add(self, pod: Pod, now_s: float) -> None:
         """Add a new pod, or one with a change that may matter."""
-        key = pod_key(pod)
+        key = get_pod_key(pod)
         queued = self._queued.get(key)
         if queued is None:
             self._queued[key] = queued = QueuedPodInfo(pod, now_s)
@@ -111,7 +111,7 @@ class SchedulingQueue:
 
     def update(self, pod: Pod) -> None:
         """The same pod in a newer version that changes nothing for us."""
-        queued = self._queued.get(pod_key(pod))
+        queued = self._queued.get(get_pod_key(pod))
         if queued is not None:
             queued.pod = pod
 
@@ -140,7 +140,7 @@ class SchedulingQueue:
 
     def take(self, queued: QueuedPodInfo) -> None:
         """Take a pod of `all_in_order`; it is in flight."""
-        self._unschedulable.pop(pod_key(queued.pod), None)
+        self._unschedulable.pop(get_pod_key(queued.pod), None)
         self._take(queued)
 
     def add_unschedulable(self, queued: QueuedPodInfo, refused_by: frozenset[str], now_s: float) -> None:
@@ -154,7 +154,7 @@ class SchedulingQueue:
             self._wait(queued, _Place.BACKING_OFF)
         else:
             queued.place, queued.entry = _Place.UNSCHEDULABLE, 0
-            self._unschedulable[pod_key(queued.pod)] = queued
+            self._unschedulable[get_pod_key(queued.pod)] = queued
 
     def add_after_error(self, queued: QueuedPodInfo, now_s: float) -> None:
         """After an internal error the pod is tried again when its back-off ends, no sooner."""
@@ -190,7 +190,7 @@ class SchedulingQueue:
         while (
             first := next(iter(self._unschedulable.values()), None)
         ) is not None and first.failed_s + after_s <= now_s:
-            self._move_to_active(self._unschedulable.pop(pod_key(first.pod)))
+            self._move_to_active(self._unschedulable.pop(get_pod_key(first.pod)))
 
     def next_flush_s(self) -> float | None:
         """When `flush` has something to do; None: never, as things are."""
@@ -210,11 +210,11 @@ class SchedulingQueue:
     def _take(self, queued: QueuedPodInfo) -> QueuedPodInfo:
         queued.place, queued.entry = _Place.IN_HAND, 0
         queued.missed, queued.is_dirty = [], False
-        self._in_hand[pod_key(queued.pod)] = queued
+        self._in_hand[get_pod_key(queued.pod)] = queued
         return queued
 
     def _record_failure(self, queued: QueuedPodInfo, now_s: float) -> bool:
-        key = pod_key(queued.pod)
+        key = get_pod_key(queued.pod)
         if self._queued.get(key) is not queued:
             return False
         self._in_hand.pop(key, None)
@@ -258,7 +258,7 @@ class SchedulingQueue:
         return None if found is None else self._take(found)
 
     def _is_current(self, queued: QueuedPodInfo, number: int) -> bool:
-        return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued
+        return queued.entry == number and self._queued.get(get_pod_key(queued.pod)) is queued
 
 
 def _is_helped_by(queued: QueuedPodInfo, event: ClusterEvent, helps: Helps) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.local.scheduler.scoring.scoring import BEST
 from plimsoll.scheduling.affinity_terms import AffinityTerm
-from plimsoll.scheduling.selectors import label_selector, with_label_keys
+from plimsoll.scheduling.selectors import parse_label_selector, with_label_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ def _compute_spread_scores(pod: Pod, fitting: Sequence[NodeEvaluation], view: Cl
     crowding = [0] * len(fitting)
     for constraint in constraints:
         try:
-            selector = label_selector(constraint.label_selector)
+            selector = parse_label_selector(constraint.label_selector)
         except InvalidSelector:
             continue
         selector = with_label_keys(selector, pod.metadata.labels, match=constraint.match_label_keys)
@@ -147,7 +147,7 @@ def _compute_pod_affinity_scores(
         for place in view.nodes.values():
             if term.topology_key in place.labels:
                 counts[place.labels[term.topology_key]] += sum(
-                    term.means(placed.namespace, placed.labels, view.namespaces.get(placed.namespace, {}))
+                    term.selects(placed.namespace, placed.labels, view.namespaces.get(placed.namespace, {}))
                     for placed in place.pods.values()
                 )
         for index, judgement in enumerate(fitting):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.resources import CPU, MEMORY, ZERO
 from plimsoll.objects.api.affinity import NodeSelector
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
-from plimsoll.scheduling.selectors import node_selector
+from plimsoll.scheduling.selectors import parse_node_selector
 
 if TYPE_CHECKING:
     from plimsoll.core import node_selectors
@@ -80,7 +80,7 @@ class NodeScores:
 
     def __init__(self, pod: Pod) -> None:
         try:
-            self._demand = pod_demand(pod)
+            self._demand = compute_pod_demand(pod)
         except InvalidQuantity:
             self._demand = ZERO  # nothing is scored for it: the rules refuse it everywhere
         self._tolerations = Tolerations(
@@ -146,7 +146,7 @@ def _list_preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelect
         if term.weight <= 0 or not (term.preference.match_expressions or term.preference.match_fields):
             continue
         try:
-            nodes = node_selector(NodeSelector(node_selector_terms=(term.preference,)), path="preference")
+            nodes = parse_node_selector(NodeSelector(node_selector_terms=(term.preference,)), path="preference")
         except InvalidSelector:
             continue  # an unreadable preference does not keep a pod waiting
         terms.append((term.weight, nodes))

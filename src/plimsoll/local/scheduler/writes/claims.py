@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
-from plimsoll.scheduling.rules.volume_binding import volume_choices
+from plimsoll.scheduling.rules.volume_binding import choose_volumes_for_pod
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -25,8 +25,8 @@ def find_unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str
     """Claims still to be bound before the pod can go there, with the volume each gets; empty: to be provisioned."""
     if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
         return {}
-    place = view.node(node)
-    return {} if place is None else volume_choices(pod, place, view)
+    place = view.find_node(node)
+    return {} if place is None else choose_volumes_for_pod(pod, place, view)
 
 
 class ClaimWrites:

@@ -24,10 +24,10 @@ from plimsoll.nodes.model.node_labels import (
 )
 from plimsoll.nodes.planning.autoprovisioning.allowed_labels import LabelRules
 from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet, TransientTaints, choose_taints, merge_taint_sets
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
-from plimsoll.scheduling.selectors import node_selector
-from plimsoll.scheduling.storage import claim_names
+from plimsoll.scheduling.selectors import parse_node_selector
+from plimsoll.scheduling.storage import list_claim_names
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class NodeMatcher:
     def __init__(self, pod: Pod) -> None:
         required = _get_required_node_affinity(pod)
         self._selector = tuple(pod.spec.node_selector.items())
-        self._affinity: NodeSelector | None = None if required is None else node_selector(required)
+        self._affinity: NodeSelector | None = None if required is None else parse_node_selector(required)
         self._tolerations = Tolerations(pod.spec.tolerations)
 
     def allows(self, labels: Mapping[str, str]) -> bool:
@@ -107,7 +107,7 @@ class RequirementReader:
 
     def read(self, pod: Pod) -> NodeRequirements:
         try:
-            demand = pod_demand(pod)
+            demand = compute_pod_demand(pod)
             pinned, problem = self._read_pinned_labels(pod)
         except (InvalidQuantity, InvalidSelector) as error:
             return NodeRequirements(impossible=_build_impossible_reason(str(error)))
@@ -124,7 +124,7 @@ class RequirementReader:
             taints=taints,
             extended=tuple(name for name in demand if name not in _ORDINARY),
             demand=demand,
-            zones_matter=bool(ZONE_KEYS & _collect_label_keys(pod)) or bool(claim_names(pod)),
+            zones_matter=bool(ZONE_KEYS & _collect_label_keys(pod)) or bool(list_claim_names(pod)),
             impossible=None if problem is None else _build_impossible_reason(problem),
         )
 

@@ -24,7 +24,7 @@ from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.state.resource_limits import CountedNode, find_minimums, measure_usage_of_arrays
-from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.priorities import get_priority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -184,5 +184,5 @@ def compute_disruption_costs(problem: ScaleDownProblem) -> Floats:
 def compute_pod_disruption_cost(pod: Pod) -> float:
     """1, adjusted by priority and pod deletion cost; never below 0."""
     cost = read_whole_number(pod.metadata.annotations.get(DELETION_COST, "0"), least=-(2**31)) or 0
-    worth = 1.0 + cost / _COST_SCALE + priority_of(pod) / _PRIORITY_SCALE
+    worth = 1.0 + cost / _COST_SCALE + get_priority(pod) / _PRIORITY_SCALE
     return min(max(worth, 0.0), _MOST_DISTURBING)

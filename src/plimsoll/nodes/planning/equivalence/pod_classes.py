@@ -1,7 +1,7 @@
 """Pod classes: pending pods that no scheduling rule can distinguish (docs/design/nodes.md 7.2).
 
-Planning costs by class, not by pod. `ClassTable.of(pending, view)` builds the classes. A plan counts members of a
-class, and `ClassTable.count_members_by_key` maps the counts back to `PendingPods.key`, oldest entries first.
+Planning costs by class, not by pod. `ClassTable.from_objects(pending, view)` builds the classes. A plan counts members
+of a class, and `ClassTable.count_members_by_key` maps the counts back to `PendingPods.key`, oldest entries first.
 
 * `ClassTable.classes[c]`: a `PodClass` with its representative pod, demand, members and flags. `problem` is set when no
   node can take it (a malformed field, a device claim, a claim that cannot be bound): a refusal, never an exception.
@@ -208,7 +208,7 @@ class _ClassBuilder:
         )
         self._volumes = VolumeKeys(view, pending) if with_storage else None
         # Refusals that hold for every node depend only on the pod, its claims and its namespace; no node is checked.
-        self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
+        self._nowhere = ClusterView.from_objects(namespaces=view.namespaces, storage=view.storage)
 
     def build_table(self, forms: Sequence[SchedulingKey]) -> ClassTable:
         found: dict[Key, int] = {}

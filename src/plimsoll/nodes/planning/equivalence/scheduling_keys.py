@@ -16,9 +16,9 @@ import msgspec
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO, ResourceVector
-from plimsoll.scheduling.host_ports import HostPort, host_ports
-from plimsoll.scheduling.pod_requests import pod_demand
-from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.host_ports import HostPort, list_host_ports
+from plimsoll.scheduling.pod_requests import compute_pod_demand
+from plimsoll.scheduling.priorities import get_priority
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -182,7 +182,7 @@ def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
         if constraint.when_unsatisfiable in {"", "DoNotSchedule"}
     ]
     demand, unreadable = _read_demand(pod, written)
-    ports = tuple(sorted(host_ports(pod)))
+    ports = tuple(sorted(list_host_ports(pod)))
     nodes = _build_node_constraints_key(pod)
     tolerations = build_tolerations_key(spec.tolerations)
     spread = tuple(_spread_key(constraint) for constraint in hard)
@@ -202,7 +202,7 @@ def _build_key(pod: Pod, written: bytes, *, number: int) -> SchedulingKey:
         label_keys=frozenset().union(
             *map(collect_term_label_keys, (*wanted, *unwanted)), *map(_spread_label_keys, hard)
         ),
-        priority=priority_of(pod),
+        priority=get_priority(pod),
     )
 
 
@@ -227,7 +227,7 @@ def _build_other_fields_key(spec: PodSpec) -> Key:
 def _read_demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:
     """The demand. A pod whose demand cannot be parsed gets a key of its own."""
     try:
-        return pod_demand(pod), b""
+        return compute_pod_demand(pod), b""
     except InvalidQuantity:
         return ZERO, written
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import structs
 
-from plimsoll.scheduling.storage import claim_name, class_name, is_bound, is_owned_by_pod
+from plimsoll.scheduling.storage import get_claim_name, get_class_name, is_bound, is_owned_by_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def list_pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
-    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
+    names = (get_claim_name(pod, volume) for volume in pod.spec.volumes)
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
 
@@ -81,7 +81,7 @@ class VolumeKeys:
 
     def _build_claim_key(self, pod: Pod, volume: Volume) -> Key:
         own = volume.ephemeral is not None
-        name = claim_name(pod, volume) or ""
+        name = get_claim_name(pod, volume) or ""
         key = (pod.metadata.namespace, name)
         claim = self._storage.claims.get(key)
         if claim is None:
@@ -106,7 +106,7 @@ class VolumeKeys:
 
 
 def _build_unbound_key(claim: PersistentVolumeClaim) -> Key:
-    spec = structs.replace(claim.spec, storage_class_name=class_name(claim))
+    spec = structs.replace(claim.spec, storage_class_name=get_class_name(claim))
     return (claim.metadata.annotations.get(SELECTED_NODE), _ENCODER.encode(spec))
 
 

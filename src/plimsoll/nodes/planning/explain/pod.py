@@ -13,7 +13,7 @@ from plimsoll.nodes.planning.explain.rejected_types import find_rejected_types
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepare_pod
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, ScaleUpPlan
@@ -76,8 +76,8 @@ def _describe_option(option: ScaleUpOption, pod: Pod, view: ClusterView, *, allo
     node = build_planned_node(option, 0)
     place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in option.daemons)
     context = view.with_node(node)
-    refusals = prepare_pod(pod, context, profile=DEFAULT_PROFILE).refusals(place)
-    reasons = [str(refusal) for refusal in name_daemons(refusals, pod_demand(pod), option.free, option.daemons)]
+    refusals = prepare_pod(pod, context, profile=DEFAULT_PROFILE).find_refusals(place)
+    reasons = [str(refusal) for refusal in name_daemons(refusals, compute_pod_demand(pod), option.free, option.daemons)]
     if not reasons and not allowed:
         reasons = ["kept for pods that ask for it"]
     return {

@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.scheduling.feasibility import prepare_pod
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,5 +73,5 @@ def _collect_refusals(
         carried = daemons.compute_overhead(empty.node)
         place = empty.with_pods(PlacedPod(daemon) for daemon in carried.pods)
         rules = alone or prepare_pod(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
-        found.append(name_daemons(rules.refusals(place), pod_demand(pod), place.free, carried.pods))
+        found.append(name_daemons(rules.find_refusals(place), compute_pod_demand(pod), place.free, carried.pods))
     return min(found, key=len)

@@ -110,8 +110,10 @@ class _Filled:
 
     def find_refusals(self, number: int, place: NodeState) -> tuple[Refusal, ...]:
         """The refusals of a node. Topology spread is skipped if the cluster is only shown in part."""
-        context = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
-        found = prepare_pod(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).refusals(place)
+        context = self.view if self.view.find_node(place.name) is not None else self.view.with_states((place,))
+        found = prepare_pod(self.problem.table.classes[number].pod, context, profile=DEFAULT_PROFILE).find_refusals(
+            place
+        )
         return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
 
 

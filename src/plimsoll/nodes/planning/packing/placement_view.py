@@ -113,7 +113,7 @@ class PlacementView:
         taken = TakenPorts(
             port for other in batch.content for port in self.problem.table.classes[other].scheduling_key.ports
         )
-        return any(taken.clash(port) for port in ports)
+        return any(taken.clashes_with(port) for port in ports)
 
     def count_room(self, number: int) -> Ints:
         """[N]: pods of the class that existing nodes have space for."""

@@ -23,7 +23,7 @@ from plimsoll.nodes.planning.problem.placement import NodeBatch, Placement, merg
 from plimsoll.nodes.planning.problem.pod_names import build_unexplained_plan
 from plimsoll.nodes.planning.problem.scheduled_pods import assign_places
 from plimsoll.nodes.planning.problem.verifier import verify
-from plimsoll.scheduling import Fits, feasible
+from plimsoll.scheduling import Fits, check_node
 from plimsoll.scheduling.replay import Replay
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class _PodByPodPlacer:
                     code=TOO_MANY, message=f"not looked at: more than {QUESTIONS} places to try"
                 )
                 return None
-            if self._is_low(number, spots[place]) and isinstance(self._replay.verdict(group, spots[place].name), Fits):
+            if self._is_low(number, spots[place]) and isinstance(self._replay.check(group, spots[place].name), Fits):
                 return place
         return None
 
@@ -193,11 +193,11 @@ class _PodByPodPlacer:
         )
         demand_slice = (problem.requests[number] / np.maximum(problem.capacity, 1)).max(axis=1)
         cost = np.round((1 if self._strategy.smallest_price else demand_slice) * problem.planning_prices, 9)
-        view = self._replay.view()
+        view = self._replay.build_view()
         for option in sorted(
             np.flatnonzero(free).tolist(), key=lambda index: (problem.options[index].tier, cost[index], index)
         ):
-            if isinstance(feasible(self._get_group(number).pod, self._build_node(option), view), Fits):
+            if isinstance(check_node(self._get_group(number).pod, self._build_node(option), view), Fits):
                 return [self._open_nodes(option) for _ in range(int(self._step[option]))]
         return []
 
@@ -232,7 +232,7 @@ class _PodByPodPlacer:
         found = self._groups.get((number, pending))
         if found is None:
             pod = self._problem.table.pending[pending].pod if pods.volumes else pods.pod
-            found = self._groups[number, pending] = self._replay.alike(pod)
+            found = self._groups[number, pending] = self._replay.get_alike(pod)
         return found
 
     def _get_next_member(self, pods: PodClass) -> int:

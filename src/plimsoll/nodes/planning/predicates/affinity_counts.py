@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.scheduling.affinity_terms import affinity_terms, anti_affinity_terms
+from plimsoll.scheduling.affinity_terms import parse_affinity_terms, parse_anti_affinity_terms
 from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
 from plimsoll.scheduling.verdicts import Refusal
 
@@ -47,7 +47,7 @@ class AffinityTerms:
         """The terms of a class. A class with unreadable terms has a `problem` and is placed nowhere, so it has none."""
         if pods.problem is not None:
             return cls(pods.pod, (), ())
-        return cls(pods.pod, affinity_terms(pods.pod), anti_affinity_terms(pods.pod))
+        return cls(pods.pod, parse_affinity_terms(pods.pod), parse_anti_affinity_terms(pods.pod))
 
     def is_affinity_target(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether `other` is an affinity target: it matches all terms."""
@@ -63,7 +63,7 @@ def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mappi
     running_pods = arrays.running_pods
     selected = running_pods.build_empty_selection()
     for number, label_group in enumerate(running_pods.label_groups.label_groups):
-        selected[number] = term.means(
+        selected[number] = term.selects(
             label_group.namespace, label_group.labels, namespaces.get(label_group.namespace, {})
         )
     return np.flatnonzero(running_pods.count_selected(selected, skip_terminating=False))
@@ -71,7 +71,7 @@ def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mappi
 
 def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
     meta = pod.metadata
-    return term.means(meta.namespace, meta.labels, namespaces.get(meta.namespace, {}))
+    return term.selects(meta.namespace, meta.labels, namespaces.get(meta.namespace, {}))
 
 
 class AffinityCounts:
@@ -103,7 +103,7 @@ class AffinityCounts:
             for number, label_group in enumerate(running_pods.label_groups.label_groups):
                 own = namespaces.get(label_group.namespace, {})
                 selected[number] = all(
-                    term.means(label_group.namespace, label_group.labels, own) for term in self.terms.affinity
+                    term.selects(label_group.namespace, label_group.labels, own) for term in self.terms.affinity
                 )
         return running_pods.count_selected(selected, skip_terminating=False)
 

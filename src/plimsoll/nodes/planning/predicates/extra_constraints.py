@@ -17,7 +17,7 @@ from plimsoll.nodes.model.node_labels import ARCH, CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.node_templates import is_upcoming
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.planning.autoprovisioning.label_sets import remove_machine_type
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.rules.taints import tolerates
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _is_reserved(node: Node) -> bool:
 
 def _requests_gpus(pod: Pod) -> bool:
     try:
-        return count_gpus(pod_demand(pod)) > 0
+        return count_gpus(compute_pod_demand(pod)) > 0
     except InvalidQuantity:
         return False
 

@@ -25,7 +25,7 @@ from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 from plimsoll.scheduling.feasibility import RULES
 from plimsoll.scheduling.rules.host_ports import NODE_PORTS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
-from plimsoll.scheduling.rules.volume_limits import VOLUME_LIMITS, attachments
+from plimsoll.scheduling.rules.volume_limits import VOLUME_LIMITS, find_attachments
 from plimsoll.scheduling.rules.volume_restrictions import VOLUME_RESTRICTIONS
 from plimsoll.scheduling.verdicts import Refusal, refuse_malformed
 from plimsoll.solver.problem import UNBOUNDED
@@ -64,7 +64,7 @@ class AttachDemand:
         claims = list_pod_claims(pods.pod)
         named = {part[_IDENTITY[part[0]]] for part in pods.volumes if part[0] in _IDENTITY}
         for namespace, name in claims:
-            handles = attachments(namespace, (name,), storage)
+            handles = find_attachments(namespace, (name,), storage)
             if (namespace, name) in named:
                 shared += sorted(handles)
             else:
@@ -94,7 +94,7 @@ class AttachLimits:
         for row in limited:
             present: set[Handle] = set()
             for namespace, names in arrays.running_pods.nodes[row].claims:
-                present |= attachments(namespace, names, storage)
+                present |= find_attachments(namespace, names, storage)
             for handle in sorted(present):
                 self._get_column(self.used, handle[0])[row] += 1
                 self._find_rows_holding(handle)[row] += 1
@@ -102,7 +102,7 @@ class AttachLimits:
     def _read_limits(self, arrays: NodeArrays) -> list[int]:
         rows: list[int] = []
         for row, state in enumerate(arrays.states):
-            csi_node = self._storage.csi_node_of(state.node)
+            csi_node = self._storage.find_csi_node(state.node)
             for driver in () if csi_node is None else csi_node.spec.drivers:
                 if driver.allocatable is not None and driver.allocatable.count is not None:
                     limits = self.limits.setdefault(driver.name, np.full(self._count, -1, dtype=np.int64))
@@ -390,7 +390,7 @@ class NodePredicates:
             return (0, 0)
         if plugin == VOLUME_RESTRICTIONS and not other.volumes:
             return (0, 0)
-        alone = ClusterView.of([_ANYWHERE], storage=self._view.storage)
+        alone = ClusterView.from_objects([_ANYWHERE], storage=self._view.storage)
         together = alone.with_pod(other.pod, _ANYWHERE.metadata.name).nodes[_ANYWHERE.metadata.name]
         # Pods of one class have claims of their own unless they are known to share one: the representative's claim is
         # then not in the way of the others.

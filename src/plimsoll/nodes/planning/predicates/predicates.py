@@ -6,7 +6,8 @@
   `get_refusal(code)` gives its message. `find_fitting(c)[N]`: the same as flags. Equal, pair by pair, to
   `scheduling.feasible`.
 * `count_room(c)[N]`: how many more pods of the class a row takes when all of them go to that row; 0 where none fits.
-* `fit_error(c)`: counted reasons in kube-scheduler's words, as `scheduling_outcome` gives them before preemption.
+* `fit_error(c)`: counted reasons in kube-scheduler's words, as `compute_scheduling_outcome` gives them before
+preemption.
 * `allowed[C, N]`: `find_fitting` of all classes; `interacts[C]`: classes that cannot be placed by resources alone.
 * `get_spreads(c)` and `get_affinity_counts(c)`: counts per domain for planners that place in bulk over zones.
 * `requests[C, R]`: demands in the columns of the arrays.
@@ -75,7 +76,7 @@ class Predicates:
         refusal_cache: RefusalCache | None = None,
         profile: Profile = DEFAULT_PROFILE,
     ) -> None:
-        """`arrays` must have columns for all demands: `NodeArrays.of(view, resources=table.resources)`."""
+        """`arrays` must have columns for all demands: `NodeArrays.from_pod(view, resources=table.resources)`."""
         self.table = table
         self.arrays = arrays
         self._view = view
@@ -166,7 +167,7 @@ class Predicates:
 
     def _restrict_to_named_nodes(self, pods: PodClass, codes: Ints) -> Ints:
         """If the pod's affinity names nodes, kube-scheduler filters only these; the others get -1."""
-        required = RequiredNodes.of(pods.pod) if NODE_AFFINITY not in self._profile.disabled else None
+        required = RequiredNodes.from_pod(pods.pod) if NODE_AFFINITY not in self._profile.disabled else None
         if required is None or required.named is None:
             return codes
         asked = [name in required.named for name in self.arrays.names]

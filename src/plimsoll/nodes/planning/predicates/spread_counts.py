@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD
-from plimsoll.scheduling.selectors import label_selector, with_label_keys
+from plimsoll.scheduling.selectors import parse_label_selector, with_label_keys
 from plimsoll.scheduling.verdicts import Refusal
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _count_constraint(
     wire: TopologySpreadConstraint, pod: Pod, arrays: NodeArrays, *, has_keys: Flags, codes: Mapping[str, Ints | None]
 ) -> SpreadCount:
     labels = pod.metadata.labels
-    selector = with_label_keys(label_selector(wire.label_selector), labels, match=wire.match_label_keys)
+    selector = with_label_keys(parse_label_selector(wire.label_selector), labels, match=wire.match_label_keys)
     honors_affinity = wire.node_affinity_policy in {"", "Honor"}
     honors_taints = wire.node_taints_policy == "Honor"
     eligible = has_keys.copy()

@@ -18,7 +18,7 @@ from plimsoll.scheduling.feasibility import RULES
 from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.rules.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING, VOLUME_ZONE
-from plimsoll.scheduling.storage import class_name, is_bound, volume_class_name
+from plimsoll.scheduling.storage import get_class_name, get_volume_class_name, is_bound
 from plimsoll.scheduling.verdicts import Refusal
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[s
             for term in selector.node_selector_terms:
                 keys.update(requirement.key for requirement in term.match_expressions)
                 names.update(name for requirement in term.match_fields for name in requirement.values)
-        storage_class = view.storage.class_of(claim)
+        storage_class = view.storage.find_class(claim)
         topologies = () if storage_class is None else storage_class.allowed_topologies
         keys.update(requirement.key for topology in topologies for requirement in topology.match_label_expressions)
     return keys, names
@@ -267,7 +267,7 @@ def _iterate_selectors_of_claim(claim: PersistentVolumeClaim, view: ClusterView)
         bound = view.storage.volumes.get(claim.spec.volume_name)
         volumes = [] if bound is None else [bound]
     else:
-        name = class_name(claim)
-        volumes = [volume for volume in view.storage.volumes.values() if volume_class_name(volume) == name]
+        name = get_class_name(claim)
+        volumes = [volume for volume in view.storage.volumes.values() if get_volume_class_name(volume) == name]
     affinities = (volume.spec.node_affinity for volume in volumes)
     return [affinity.required for affinity in affinities if affinity is not None and affinity.required is not None]

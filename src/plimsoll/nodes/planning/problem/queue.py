@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.priorities import get_priority
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     for pending_pods, unit in zip(pending, units, strict=True):
         mine = UnitPosition(
             pending_pods.rank,
-            -priority_of(pending_pods.pod),
+            -get_priority(pending_pods.pod),
             _read_creation_time(pending_pods),
             not pending_pods.bundle,
             pending_pods.bundle,
@@ -87,7 +87,7 @@ def order_bundles(pending: Sequence[PendingPods]) -> list[str]:
 
 
 def _build_unit(pods: PendingPods) -> tuple[str, int]:
-    return pods.bundle, 0 if pods.bundle else priority_of(pods.pod)
+    return pods.bundle, 0 if pods.bundle else get_priority(pods.pod)
 
 
 def _read_creation_time(pods: PendingPods) -> datetime:

@@ -19,7 +19,7 @@ from plimsoll.nodes.model.node_labels import ZONE
 from plimsoll.nodes.model.node_templates import build_planned_node
 from plimsoll.nodes.planning.problem.queue import queue_positions
 from plimsoll.scheduling import DoesNotFit
-from plimsoll.scheduling.affinity_terms import affinity_terms, existing_anti_affinity
+from plimsoll.scheduling.affinity_terms import parse_affinity_terms, parse_existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 from plimsoll.scheduling.replay import Alike, Replay
 
@@ -69,7 +69,7 @@ def depends_on_other_pods(pod: Pod) -> bool:
     hard = any(
         constraint.when_unsatisfiable in {"", "DoNotSchedule"} for constraint in pod.spec.topology_spread_constraints
     )
-    return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
+    return hard or bool(parse_affinity_terms(pod)) or bool(parse_existing_anti_affinity(pod))
 
 
 def _collect_keys(plan: ScaleUpPlan) -> set[str]:
@@ -104,9 +104,9 @@ def _find_misfits(
     replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
 ) -> Iterator[RefutedPod]:
     for key, count in filling.items():
-        group = replay.alike(_remove_inter_pod_rules(pods[key].pod))
+        group = replay.get_alike(_remove_inter_pod_rules(pods[key].pod))
         for number in range(count):
-            verdict = replay.verdict(group, node)
+            verdict = replay.check(group, node)
             if isinstance(verdict, DoesNotFit):
                 yield RefutedPod(key=key, node=node, reason=str(verdict.reason))
                 break
@@ -146,7 +146,7 @@ def _replay_in_order(
     in_queue_order: bool,
 ) -> list[RefutedPod]:
     replay = Replay(snapshot.view)
-    groups = {key: replay.alike(pods[key].pod) for key in sorted(_collect_keys(plan))}
+    groups = {key: replay.get_alike(pods[key].pod) for key in sorted(_collect_keys(plan))}
     replay.prepare()
     places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
@@ -219,7 +219,7 @@ def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple
     """Place what fits now; returns the rest."""
     later: list[tuple[str, str]] = []
     for key, node in waiting:
-        if isinstance(replay.verdict(groups[key], node), DoesNotFit):
+        if isinstance(replay.check(groups[key], node), DoesNotFit):
             later.append((key, node))
         else:
             replay.place(groups[key], node, f"{key}@{node}#{len(replay.nodes[node].pods)}")
@@ -227,6 +227,6 @@ def _place_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple
 
 
 def _refute(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> RefutedPod:
-    verdict = replay.verdict(groups[key], node)
+    verdict = replay.check(groups[key], node)
     reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
     return RefutedPod(key=key, node=node, reason=reason)

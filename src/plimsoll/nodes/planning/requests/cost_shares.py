@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.problem.queue import order_bundles
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class _Weights:
     def compute_weight(self, key: str, option: ScaleUpOption) -> float:
         """The largest fraction of an empty node's resources that one pod requests; a pod slot is a resource too."""
         if key not in self._demands:
-            self._demands[key] = pod_demand(self._pods[key])
+            self._demands[key] = compute_pod_demand(self._pods[key])
         demand, free = self._demands[key], option.free
         return max((amount / free[name] for name, amount in demand.items() if free[name] > 0), default=1.0)
 

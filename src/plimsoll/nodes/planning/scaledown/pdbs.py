@@ -12,7 +12,7 @@ import numpy as np
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.selectors import EVERYTHING
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +53,6 @@ class RemainingPdbs:
 
 def _read_selector(budget: PodDisruptionBudget) -> tuple[LabelSelector, bool]:
     try:
-        return label_selector(budget.spec.selector), True
+        return parse_label_selector(budget.spec.selector), True
     except InvalidSelector:
         return EVERYTHING, False

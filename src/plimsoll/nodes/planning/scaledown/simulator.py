@@ -166,14 +166,14 @@ def find_refused_moves(problem: ScaleDownProblem, moved_pods: Mapping[int, Seque
     That is enough, because pods with rules about other nodes are never moved in bulk.
     """
     view = problem.snapshot.view
-    nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
+    nowhere = ClusterView.from_objects(namespaces=view.namespaces, storage=view.storage)
     rules: dict[int, Prepared] = {}
     found: set[PodKey] = set()
     for row, listed in sorted(moved_pods.items()):
         state = problem.arrays.states[row]
         for placed, number in listed:
             known = rules.get(number) or rules.setdefault(number, prepare_pod(remove_node_name(placed.pod), nowhere))
-            if isinstance(known.verdict(state), Fits):
+            if isinstance(known.check(state), Fits):
                 state = state.with_pods((placed,))
             else:
                 found.add(placed.key)
@@ -218,7 +218,7 @@ class RemovalSimulator:
             placed, number = pod
             # Pods of a class are exchangeable except for their claims.
             alike = placed.key if placed.claims else number
-            group = groups.get(alike) or groups.setdefault(alike, replay.alike(remove_node_name(placed.pod)))
+            group = groups.get(alike) or groups.setdefault(alike, replay.get_alike(remove_node_name(placed.pod)))
             found = self._find_first_fit(replay, group, pod, free, without=row)
             if found is None:
                 return Unplaceable(pod=placed.key, gave_up=self.checks_left < 0)
@@ -262,7 +262,7 @@ class RemovalSimulator:
             self.checks_left -= 1
             if self.checks_left < 0:
                 return None
-            if isinstance(replay.verdict(group, problem.arrays.names[row]), Fits):
+            if isinstance(replay.check(group, problem.arrays.names[row]), Fits):
                 return int(row)
         return None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from plimsoll.core.resources import ZERO
 from plimsoll.nodes.planning.state.placeholder_pods import PlaceholderPods
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
-from plimsoll.scheduling.feasibility import feasible
+from plimsoll.scheduling.feasibility import check_node
 from plimsoll.scheduling.verdicts import Fits
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def place_pending(snapshot: Snapshot, places: Places) -> Snapshot:
             placed = PlacedPod(waiting[key].pod)
             names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
             added += [placed.rename(name) for name in names[first : first + count]]
-        state = snapshot.view.node(node)
+        state = snapshot.view.find_node(node)
         if state is not None:
             states.append(state.with_pods(added))
     left = tuple(
@@ -175,7 +175,7 @@ def _group_nodes(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeSta
     """The emptiest nodes first: upcoming nodes, and new nodes without pods."""
     found: dict[str, list[NodeState]] = {}
     for name, group in snapshot.group_of.items():
-        state = snapshot.view.node(name) if group in groups else None
+        state = snapshot.view.find_node(name) if group in groups else None
         if state is not None and not state.problem:
             found.setdefault(group, []).append(state)
     return {
@@ -198,7 +198,7 @@ class _FitChecker:
             whole = whole + self._get_demand(kinds[key]).scale_by(count)
         if not whole.fits_within(state.free):
             return False
-        return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)
+        return all(isinstance(check_node(kinds[key].pod, state.node, self._view), Fits) for key in counts)
 
     def _get_demand(self, entry: PendingPods) -> ResourceVector:
         if entry.key not in self._demands:

@@ -16,9 +16,9 @@ from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.pods import Pod
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 from plimsoll.scheduling.rules.taints import Tolerations
-from plimsoll.scheduling.selectors import node_selector
+from plimsoll.scheduling.selectors import parse_node_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +58,7 @@ class _Daemon:
         spec = daemon_set.spec.template.spec
         affinity = None if spec.affinity is None else spec.affinity.node_affinity
         required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-        self._affinity = None if required is None else node_selector(required)
+        self._affinity = None if required is None else parse_node_selector(required)
         self._selector = tuple(spec.node_selector.items())
         self._node_name = spec.node_name
         added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if spec.host_network else _ALWAYS_TOLERATED
@@ -77,7 +77,7 @@ class _Daemon:
             ),
             spec=structs.replace(spec, tolerations=tolerations),
         )
-        self.demand = pod_demand(self.pod)
+        self.demand = compute_pod_demand(self.pod)
 
     def runs_on(self, node: Node) -> bool:
         labels, name = node.metadata.labels, node.metadata.name
@@ -132,7 +132,7 @@ def total_demand(pods: Iterable[Pod]) -> ResourceVector:
     total = ZERO
     for pod in pods:
         try:
-            total += pod_demand(pod)
+            total += compute_pod_demand(pod)
         except InvalidQuantity:
             continue
     return total

@@ -17,7 +17,7 @@ from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, machin
 from plimsoll.nodes.providers.simulated.groups import SimulatedGroup, TheoreticalSimulatedGroup
 from plimsoll.nodes.providers.values import HOUR_S
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
-from plimsoll.scheduling.pod_requests import pod_demand
+from plimsoll.scheduling.pod_requests import compute_pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class SimulatedProvider:
         return None if price is None else price * span.seconds / HOUR_S
 
     async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:
-        return estimate_price(pod_demand(pod)) * span.seconds / HOUR_S
+        return estimate_price(compute_pod_demand(pod)) * span.seconds / HOUR_S
 
     # ---- groups that could be made
 

@@ -56,14 +56,14 @@ def pod_reference(pod: Pod, name: str = "") -> ObjectReference:
 
 def build_placed_pod_reference(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
     """A pod on a node of the snapshot."""
-    state = None if snapshot is None else snapshot.view.node(node)
+    state = None if snapshot is None else snapshot.view.find_node(node)
     placed = None if state is None else state.pods.get(key)
     uid = "" if placed is None else placed.pod.metadata.uid
     return ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
 
 
 def node_reference(name: str, snapshot: Snapshot | None) -> ObjectReference:
-    state = None if snapshot is None else snapshot.view.node(name)
+    state = None if snapshot is None else snapshot.view.find_node(name)
     uid = "" if state is None else state.node.metadata.uid
     return ObjectReference(api_version="v1", kind="Node", name=name, uid=uid)
 

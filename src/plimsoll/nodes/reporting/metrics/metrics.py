@@ -229,7 +229,7 @@ class Metrics:
         to.removal_seconds.labels("true" if is_removed else "false").observe(ended.seconds)
         if not is_removed:
             return
-        state = None if loop.snapshot is None else loop.snapshot.view.node(ended.removal.node)
+        state = None if loop.snapshot is None else loop.snapshot.view.find_node(ended.removal.node)
         devices = NO_DEVICES if state is None else gpu_labels_of(state.node)
         emptiness = "empty" if ended.removal.is_empty else "underutilized"
         reason = "unready" if ended.was_unready else emptiness

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 def is_upcoming_node(node: str, snapshot: Snapshot) -> bool:
     """Whether the node has not registered yet."""
-    state = snapshot.view.node(node)
+    state = snapshot.view.find_node(node)
     return state is not None and is_upcoming(state.node)
 
 
 def count_idle_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
     """By group: existing and upcoming nodes without pods, except `taken` ones."""
-    names = ((name, group, snapshot.view.node(name)) for name, group in snapshot.group_of.items())
+    names = ((name, group, snapshot.view.find_node(name)) for name, group in snapshot.group_of.items())
     used = {*taken, *snapshot.nominations}
     return Counter(group for name, group, state in names if state is not None and name not in used and _is_empty(state))
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from plimsoll.objects.api.tidb import AutoResource
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
 from plimsoll.tidb.model.strategy import DEFAULT_MIN_THRESHOLD
-from plimsoll.tidb.planning.api.sizes import is_quantity, whole_bytes
+from plimsoll.tidb.planning.api.sizes import is_quantity, parse_bytes
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.tidb import (
@@ -35,7 +35,7 @@ def apply_defaults(autoscaler: TidbClusterAutoScaler, base: TidbCluster | None) 
         component.value: _fill_component(
             scaled,
             component,
-            own=component_of_cluster(base, component),
+            own=get_component(base, component),
             is_base_known=base is not None,
         )
         for component in Component
@@ -49,7 +49,7 @@ def get_scaled_component(autoscaler: TidbClusterAutoScaler, component: Component
     return autoscaler.spec.tidb if component is Component.TIDB else autoscaler.spec.tikv
 
 
-def component_of_cluster(cluster: TidbCluster | None, component: Component) -> TidbComponent | None:
+def get_component(cluster: TidbCluster | None, component: Component) -> TidbComponent | None:
     if cluster is None:
         return None
     return cluster.spec.tidb if component is Component.TIDB else cluster.spec.tikv
@@ -59,7 +59,7 @@ def has_storage(resource: AutoResource) -> bool:
     """Whether storage is given. An unreadable quantity is a separate error, not missing storage."""
     if resource.storage is None:
         return False
-    return not is_quantity(resource.storage) or whole_bytes(resource.storage) > 0
+    return not is_quantity(resource.storage) or parse_bytes(resource.storage) > 0
 
 
 def _fill_component(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.tidb import AutoResource, TidbComponent
 
 
-def cpu_milli(written: Written | None) -> int:
+def parse_cpu_milli(written: Written | None) -> int:
     return Quantity.parse(written).to_milli() if written is not None else 0
 
 
-def whole_bytes(written: Written | None) -> int:
+def parse_bytes(written: Written | None) -> int:
     return Quantity.parse(written).round_up() if written is not None else 0
 
 
@@ -33,9 +33,9 @@ def read_resource_type(name: str, resource: AutoResource, *, suffix: str = "") -
     """Raises `InvalidQuantity`, but not after validation."""
     return ResourceType(
         name=name,
-        cpu_milli=cpu_milli(resource.cpu),
-        memory_bytes=whole_bytes(resource.memory),
-        storage_bytes=whole_bytes(resource.storage),
+        cpu_milli=parse_cpu_milli(resource.cpu),
+        memory_bytes=parse_bytes(resource.memory),
+        storage_bytes=parse_bytes(resource.storage),
         count=resource.count,
         group_suffix=suffix,
     )
@@ -46,8 +46,8 @@ def read_requests_type(name: str, component: TidbComponent, *, count: int | None
     requests = component.requests
     return ResourceType(
         name=name,
-        cpu_milli=cpu_milli(requests.get("cpu")),
-        memory_bytes=whole_bytes(requests.get("memory")),
-        storage_bytes=whole_bytes(requests.get("storage")),
+        cpu_milli=parse_cpu_milli(requests.get("cpu")),
+        memory_bytes=parse_bytes(requests.get("memory")),
+        storage_bytes=parse_bytes(requests.get("storage")),
         count=count,
     )

@@ -18,7 +18,7 @@ from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import LARGEST_COUNT, RESERVED_TYPES, Component
 from plimsoll.tidb.model.field_problem import FieldProblem
 from plimsoll.tidb.model.limits import MOST_BYTES, MOST_CORES, MOST_SECONDS
-from plimsoll.tidb.planning.api.defaults import apply_defaults, component_of_cluster, get_scaled_component, has_storage
+from plimsoll.tidb.planning.api.defaults import apply_defaults, get_component, get_scaled_component, has_storage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -62,7 +62,7 @@ class ComponentUnderValidation(Value):
     def is_external(self) -> bool:
         return self.scaled.external is not None
 
-    def problem(self, code: str, field: str, reason: str, *, rule: str = "") -> FieldProblem:
+    def build_problem(self, code: str, field: str, reason: str, *, rule: str = "") -> FieldProblem:
         path = f"{self.path}.{field}" if field else self.path
         return FieldProblem(code=code, field=path, reason=reason, component=self.component, rule=rule)
 
@@ -85,7 +85,7 @@ def find_problems(
             component=component,
             scaled=scaled,
             written_types=frozenset(written.resources),
-            own=component_of_cluster(base, component),
+            own=get_component(base, component),
             is_base_known=base is not None,
             whose=f"{autoscaler.metadata.namespace}/{autoscaler.metadata.name}",
         )
@@ -126,9 +126,9 @@ def _find_component_problems(judged: ComponentUnderValidation) -> Iterator[Field
     scaled = judged.scaled
     if not judged.is_external and not scaled.resources:
         reason = f"no resources provided for {judged.component} in {judged.whose}"
-        yield judged.problem("V01", "resources", reason)
+        yield judged.build_problem("V01", "resources", reason)
     if not judged.is_external and not scaled.rules:
-        yield judged.problem("V02", "rules", f"no rules defined for component {judged.component}")
+        yield judged.build_problem("V02", "rules", f"no rules defined for component {judged.component}")
     for name, rule in scaled.rules.items():
         yield from _find_rule_problems(judged, name, rule)
     for name, resource in scaled.resources.items():
@@ -145,17 +145,17 @@ def _find_component_problems(judged: ComponentUnderValidation) -> Iterator[Field
 def _find_rule_problems(judged: ComponentUnderValidation, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
     path = f"rules.{name}"
     if name not in _RULES[judged.component]:
-        yield judged.problem("V03", path, f"unknown resource type {name} for {judged.component}", rule=name)
+        yield judged.build_problem("V03", path, f"unknown resource type {name} for {judged.component}", rule=name)
     if rule.resource_type is not None:
-        yield judged.problem("V15", f"{path}.resource_type", "use resource_types", rule=name)
+        yield judged.build_problem("V15", f"{path}.resource_type", "use resource_types", rule=name)
     for code, field, reason in _find_threshold_problems(rule):
-        yield judged.problem(code, f"{path}.{field}", reason, rule=name)
+        yield judged.build_problem(code, f"{path}.{field}", reason, rule=name)
     if judged.is_external:
         return
     if not rule.resource_types:
-        yield judged.problem("V08", f"{path}.resource_types", f"no resources provided for rule {name}", rule=name)
+        yield judged.build_problem("V08", f"{path}.resource_types", f"no resources provided for rule {name}", rule=name)
     for unknown in sorted(set(rule.resource_types) - judged.scaled.resources.keys() - RESERVED_TYPES):
-        yield judged.problem("V09", f"{path}.resource_types", f"unknown resource {unknown}", rule=name)
+        yield judged.build_problem("V09", f"{path}.resource_types", f"unknown resource {unknown}", rule=name)
 
 
 def _find_threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
@@ -185,9 +185,9 @@ def _find_resource_problems(
     if name in RESERVED_TYPES:  # only its count means anything
         return
     if not _TYPE_NAME.fullmatch(name):
-        yield judged.problem("V10", path, f"must match {_TYPE_NAME.pattern}")
+        yield judged.build_problem("V10", path, f"must match {_TYPE_NAME.pattern}")
     if len(name) > _LONGEST_TYPE_NAME:
-        yield judged.problem("V10", path, f"must have at most {_LONGEST_TYPE_NAME} characters")
+        yield judged.build_problem("V10", path, f"must have at most {_LONGEST_TYPE_NAME} characters")
     if name not in judged.written_types and not judged.is_base_known:
         return
     lacking = "Required value" if name in judged.written_types else ""
@@ -196,16 +196,16 @@ def _find_resource_problems(
     yield from _find_quantity_problems(judged, f"{path}.storage", resource.storage, lacking="", at_least=0)
     if judged.component is Component.TIKV and not has_storage(resource):
         reason = f"resource {name} defined for tikv does not have storage"
-        yield judged.problem("V04", f"{path}.storage", reason)
+        yield judged.build_problem("V04", f"{path}.storage", reason)
 
 
 def _find_range_problems(
     judged: ComponentUnderValidation, path: str, number: int | None, *, most: int
 ) -> Iterator[FieldProblem]:
     if number is not None and number < 0:
-        yield judged.problem("V11", path, f"{number} is less than 0")
+        yield judged.build_problem("V11", path, f"{number} is less than 0")
     elif number is not None and number > most:
-        yield judged.problem("V11", path, f"{number} is out of range: at most {most}")
+        yield judged.build_problem("V11", path, f"{number} is out of range: at most {most}")
 
 
 def _find_quantity_problems(
@@ -213,18 +213,18 @@ def _find_quantity_problems(
 ) -> Iterator[FieldProblem]:
     if written is None:
         if lacking:
-            yield judged.problem("V11", path, lacking)
+            yield judged.build_problem("V11", path, lacking)
         return
     try:
         quantity = Quantity.parse(written)
     except InvalidQuantity as error:
-        yield judged.problem("V11", path, error.problem)
+        yield judged.build_problem("V11", path, error.problem)
         return
     if quantity.nano < at_least:
-        yield judged.problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
+        yield judged.build_problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
     most = Quantity.parse(str(MOST_CORES)) if path.endswith("cpu") else Quantity.parse(str(MOST_BYTES))
     if quantity.nano > most.nano:
-        yield judged.problem("V11", path, f"{written} is out of range")
+        yield judged.build_problem("V11", path, f"{written} is out of range")
 
 
 def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProblem]:
@@ -232,13 +232,13 @@ def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProbl
     if not judged.is_base_known:
         return
     if judged.own is None:
-        yield judged.problem("V14", "", f"the TidbCluster has no spec.{judged.component}")
+        yield judged.build_problem("V14", "", f"the TidbCluster has no spec.{judged.component}")
         return
     if judged.is_external:
         return
     replicas = judged.own.replicas
     if not 0 <= replicas <= LARGEST_COUNT:
-        yield judged.problem("V14", "", f"{judged.path}.replicas of the TidbCluster: {replicas} is out of range")
+        yield judged.build_problem("V14", "", f"{judged.path}.replicas of the TidbCluster: {replicas} is out of range")
     needed = ["cpu"]
     if judged.component is Component.TIKV and "storage" in judged.scaled.rules:
         needed.append("storage")
@@ -246,10 +246,10 @@ def _find_base_problems(judged: ComponentUnderValidation) -> Iterator[FieldProbl
         written = judged.own.requests.get(name)
         if written is None:
             if name in needed:
-                yield judged.problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
+                yield judged.build_problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
             continue
         yield from (
-            judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {field_problem.reason}")
+            judged.build_problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {field_problem.reason}")
             for field_problem in _find_quantity_problems(
                 judged, name, written, lacking="", at_least=int(name in needed)
             )

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from plimsoll.tidb.planning.drain.types import CancelStep, DrainSettings, DrainStep, ObservedStores, StoreDrain
 
 
-def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime) -> DrainStep:
+def choose_next_step(
+    drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
+) -> DrainStep:
     """One step to take, or the current state of the removal."""
     store, record = store_to_drain(drain, observed.stores), drain.record
     if record is not None and record.store_id != NOT_REGISTERED and (store is None or record.store_id != store.id):
@@ -61,7 +63,7 @@ def next_step(drain: StoreDrain, observed: ObservedStores, *, settings: DrainSet
     )
 
 
-def next_guarding_step(
+def choose_next_guarding_step(
     drain: StoreDrain, observed: ObservedStores, *, settings: DrainSettings, now: datetime
 ) -> DrainStep:
     """The same where an operator removes stores as soon as `replicas` falls: decides only whether it may fall.
@@ -76,7 +78,7 @@ def next_guarding_step(
     if store is None:
         step = _step_without_store(drain, observed, settings=settings, now=now)
         return msgspec.structs.replace(step, is_disk_free=False) if isinstance(step, Drained) else step
-    if store.state == OFFLINE or drain.ordinal_of(store) not in drain.ordinals(drain.replicas):
+    if store.state == OFFLINE or drain.get_ordinal(store) not in drain.list_ordinals(drain.replicas):
         return DrainInProgress(record=None, reason=_build_draining_reason(store, "the operator is removing it"))
     blocked = _find_blocker(drain, store, observed, settings=settings, now=now)
     if blocked:
@@ -84,15 +86,17 @@ def next_guarding_step(
     return Drained(store_id=store.id, message=f"store {store.id} may be removed", is_disk_free=False)
 
 
-def next_cancel_step(drain: StoreDrain, observed: ObservedStores, *, wanted: int, is_active: bool) -> CancelStep | None:
+def choose_next_cancel_step(
+    drain: StoreDrain, observed: ObservedStores, *, wanted: int, is_active: bool
+) -> CancelStep | None:
     """One step to undo a removal, so that there may be `wanted` replicas; None: it is undone.
 
     `Drained` means that it is too late: a pod whose store is a Tombstone cannot continue, so it is removed before
     another is added.
     """
-    record, stays = drain.record, drain.ordinals(max(wanted, drain.replicas))
+    record, stays = drain.record, drain.list_ordinals(max(wanted, drain.replicas))
     for store in observed.stores:
-        if store.state == OFFLINE and drain.ordinal_of(store) in stays:
+        if store.state == OFFLINE and drain.get_ordinal(store) in stays:
             return PutBack(store_id=store.id)
     if record is None:
         return None
@@ -109,7 +113,7 @@ def next_cancel_step(drain: StoreDrain, observed: ObservedStores, *, wanted: int
 def _end_other_drain(drain: StoreDrain, record: DrainRecord, observed: ObservedStores, *, is_last: bool) -> DrainStep:
     """The recorded store is not, or no longer, the one to drain: it is a Tombstone, or `replicas` was changed."""
     recorded_store = observed.store(record.store_id)
-    if recorded_store is not None and recorded_store.state == OFFLINE and drain.ordinal_of(recorded_store) is not None:
+    if recorded_store is not None and recorded_store.state == OFFLINE and drain.get_ordinal(recorded_store) is not None:
         return PutBack(store_id=recorded_store.id)
     step = _end_eviction(record, observed)
     if isinstance(step, WriteRecord) and recorded_store is None and is_last:
@@ -169,7 +173,7 @@ def _step_while_up(
 
 
 def _take_offline(store: ObservedStore, record: DrainRecord, observed: ObservedStores) -> TakeOffline:
-    facts = _collect_facts(store) | (observed.health.facts(store, observed.stores) if observed.health else {})
+    facts = _collect_facts(store) | (observed.health.build_facts(store, observed.stores) if observed.health else {})
     return TakeOffline(
         store_id=store.id,
         record=msgspec.structs.replace(record, region_count=store.regions),
@@ -252,7 +256,7 @@ def _find_other_eviction(store: ObservedStore, observed: ObservedStores) -> Reas
     if not others:
         return None
     text = f"leaders are being evicted from store {others[0]}; one store is removed at a time"
-    known = observed.health.facts(store, observed.stores) if observed.health else {}
+    known = observed.health.build_facts(store, observed.stores) if observed.health else {}
     return Reason(code="AnotherLeaves", message=text, facts={**known, "stores": others})
 
 

@@ -42,7 +42,7 @@ class RegionHealth(Value):
     needed: int
     unhealthy: dict[str, int]
 
-    def facts(self, store: ObservedStore, stores: tuple[ObservedStore, ...]) -> dict[str, Any]:
+    def build_facts(self, store: ObservedStore, stores: tuple[ObservedStore, ...]) -> dict[str, Any]:
         return {"store": store.id, "up": len(_list_receivers(store, stores)), "needed": self.needed}
 
 
@@ -55,7 +55,7 @@ def find_blocker(
     peer_tolerance: int = 0,
 ) -> Reason | None:
     """The first reason why a store must not be removed; None: it may be."""
-    facts = health.facts(store, stores)
+    facts = health.build_facts(store, stores)
     up = facts["up"]
     if up < health.needed:
         text = f"without store {store.id}, {up} normal stores are Up and {health.needed} are needed"

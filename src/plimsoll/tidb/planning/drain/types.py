@@ -60,21 +60,23 @@ class StoreDrain(Value):
         """The pods that are removed when `replicas` is lowered by one; without replicas, all that are left."""
         if not self.replicas:
             return self.ready_pods
-        return frozenset(f"{self.cluster}-tikv-{ordinal}" for ordinal in self.ordinals(self.replicas) - self.staying)
+        return frozenset(
+            f"{self.cluster}-tikv-{ordinal}" for ordinal in self.list_ordinals(self.replicas) - self.staying
+        )
 
     @property
     def staying(self) -> frozenset[int]:
         """The ordinals that remain when `replicas` is lowered by one."""
-        return self.ordinals(self.replicas - 1)
+        return self.list_ordinals(self.replicas - 1)
 
-    def ordinals(self, replicas: int) -> frozenset[int]:
+    def list_ordinals(self, replicas: int) -> frozenset[int]:
         """The ordinals of the pods of that many replicas."""
         numbers = (
             ordinal for ordinal in range(max(0, replicas) + len(self.delete_slots)) if ordinal not in self.delete_slots
         )
         return frozenset(number for number, _ in zip(numbers, range(max(0, replicas)), strict=False))
 
-    def ordinal_of(self, store: ObservedStore) -> int | None:
+    def get_ordinal(self, store: ObservedStore) -> int | None:
         """The ordinal of a store; None: it is not a store of this cluster."""
         prefix, _, ordinal = store.pod.rpartition("-")
         is_its = store.namespace == self.namespace and prefix == f"{self.cluster}-tikv"
@@ -190,6 +192,6 @@ def store_to_drain(drain: StoreDrain, stores: tuple[ObservedStore, ...]) -> Obse
 
     There is more than one if `replicas` was lowered by hand, or if a pod registered unexpectedly.
     """
-    ordinals = [(ordinal, store) for store in stores if (ordinal := drain.ordinal_of(store)) is not None]
+    ordinals = [(ordinal, store) for store in stores if (ordinal := drain.get_ordinal(store)) is not None]
     candidates = [(ordinal, store.id, store) for ordinal, store in ordinals if ordinal not in drain.staying]
     return max(candidates, key=lambda found: found[:2])[2] if candidates else None

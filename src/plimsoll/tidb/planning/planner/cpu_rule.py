@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.model.decimals import TOLERANCE, is_above, is_below, least_above, round_fact
+from plimsoll.tidb.model.decimals import TOLERANCE, is_above, is_below, round_above, round_fact
 from plimsoll.tidb.planning.planner.instances import CpuLoad  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Refusal, make_planner_reason
 from plimsoll.tidb.planning.planner.scale_out import InstanceCounts, ScaleOut, plan_scale_out
@@ -38,10 +38,10 @@ class Loads(Value):
     def average(self) -> Fraction:
         return self.used / self.quota
 
-    def above(self, threshold: Fraction) -> list[CpuLoad]:
+    def select_above(self, threshold: Fraction) -> list[CpuLoad]:
         return [cpu_load for cpu_load in self.known if is_above(cpu_load.usage, threshold)]
 
-    def facts(self, rule: Rule) -> dict[str, Any]:
+    def build_facts(self, rule: Rule) -> dict[str, Any]:
         numbers = {"usedCores": self.used, "quotaCores": self.quota, "average": self.average}
         numbers |= {"max": rule.high, "min": rule.low, "target": rule.target}
         return {"rule": "cpu", **{name: round_fact(number) for name, number in numbers.items()}}
@@ -59,9 +59,9 @@ def apply_cpu_rule(
         growth = _scale_out_homogeneous(rule, strategy, loads, counts=counts, groups=groups)
         if isinstance(growth, CannotPlan) or not (strategy.falls_back and growth.is_limited):
             return growth
-        instead = _scale_out_heterogeneous(rule, strategy, loads.above(rule.high), counts=counts, groups=groups)
+        instead = _scale_out_heterogeneous(rule, strategy, loads.select_above(rule.high), counts=counts, groups=groups)
         return ScaleOut(plan=None, reasons=(*growth.reasons, *instead))
-    hot = loads.above(rule.high)
+    hot = loads.select_above(rule.high)
     if hot:
         reasons = _scale_out_heterogeneous(rule, strategy, hot, counts=counts, groups=groups)
     elif groups.total and all(is_below(cpu_load.usage, rule.low) for cpu_load in loads.known):
@@ -71,7 +71,7 @@ def apply_cpu_rule(
             make_planner_reason(
                 PlannerReason.STEADY,
                 "no instance is above the upper threshold, and not all are below the lower one",
-                **loads.facts(rule),
+                **loads.build_facts(rule),
             )
         ]
     return ScaleOut(plan=None, reasons=tuple(reasons))
@@ -97,12 +97,12 @@ def _scale_out_homogeneous(
         return CannotPlan(code=Refusal.NO_HOMOGENEOUS_SIZE, detail=detail)
     need = loads.used / rule.target - loads.quota
     return plan_scale_out(
-        least_above(need / strategy.homogeneous.cores),
+        round_above(need / strategy.homogeneous.cores),
         strategy=strategy,
         counts=counts,
         groups=groups,
         may_evict=loads.are_all_known,
-        facts={**loads.facts(rule), "needCores": round_fact(need)},
+        facts={**loads.build_facts(rule), "needCores": round_fact(need)},
     )
 
 
@@ -157,7 +157,7 @@ def _add_by_need(
     added: dict[str, int] = {}
     for resource_type in types:
         takes = resource_type.cores * rule.target
-        wanted = least_above(need / takes)
+        wanted = round_above(need / takes)
         limits = [
             free,
             resource_type.count - groups.count_of_type(resource_type.name) if resource_type.count is not None else None,
@@ -177,7 +177,7 @@ def _scale_in_heterogeneous(
     rule: Rule, strategy: Strategy, loads: Loads, *, instances: tuple[Instance, ...], groups: GroupCounts
 ) -> Reason:
     """Remove one instance from the group with the smallest instances, unless the others could not carry the load."""
-    facts = loads.facts(rule)
+    facts = loads.build_facts(rule)
     smallest = groups.first_to_shrink
     assert smallest is not None, "called only if there is a group"
     if not loads.are_all_known:

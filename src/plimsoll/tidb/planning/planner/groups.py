@@ -61,7 +61,7 @@ class GroupCounts:
     def add(self, resource_type: str, number: int) -> None:
         self._desired[
             self._get_key(
-                resource_type, self._current.setdefault(resource_type, self._strategy.group_of(resource_type))
+                resource_type, self._current.setdefault(resource_type, self._strategy.get_group(resource_type))
             )
         ] += number
 
@@ -121,7 +121,7 @@ class GroupCounts:
         A group that an older planner named differently is as good as ours, unless its size differs, in which case the
         strategy has a suffix.
         """
-        usual_name = self._strategy.group_of(resource_type)
+        usual_name = self._strategy.get_group(resource_type)
         known_type = self._strategy.types.get(resource_type)
         names = sorted(name for of, name in existing if of == resource_type)
         return usual_name if usual_name in names or (known_type and known_type.group_suffix) else names[0]

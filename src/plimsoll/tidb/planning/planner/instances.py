@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import GROUP_LABEL, GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
-from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.decimals import to_exact
 from plimsoll.tidb.model.limits import read_cores
 from plimsoll.tidb.model.snapshot import FRESH
 from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
@@ -65,7 +65,7 @@ def read_instances(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
     for observed in snapshot.instances:
         if not _is_present(observed, snapshot.component):
             continue
-        instance = _build_instance(observed, window_s=exact(snapshot.window_seconds))
+        instance = _build_instance(observed, window_s=to_exact(snapshot.window_seconds))
         if instance.group and not instance.resource_type:
             detail = f"{observed.name} is in group {instance.group} and has no label {RESOURCE_TYPE_LABEL}"
             return CannotPlan(code=Refusal.MISSING_RESOURCE_TYPE, detail=detail)
@@ -76,7 +76,7 @@ def read_instances(snapshot: Snapshot) -> tuple[Instance, ...] | CannotPlan:
 def count_unlisted(snapshot: Snapshot, registered: Mapping[str, int]) -> dict[str, int]:
     """Per type, the registered instances that the snapshot lacks. Those that are leaving are listed too."""
     listed = Counter(
-        type_of_instance(observed, snapshot.component)
+        get_resource_type(observed, snapshot.component)
         for observed in snapshot.instances
         if observed.state != _GONE and not _is_other_engine(observed, snapshot.component)
     )
@@ -84,7 +84,7 @@ def count_unlisted(snapshot: Snapshot, registered: Mapping[str, int]) -> dict[st
     return {name: number for name, number in sorted(lacking.items()) if number > 0}
 
 
-def type_of_instance(observed: ObservedInstance, component: Component) -> str:
+def get_resource_type(observed: ObservedInstance, component: Component) -> str:
     """The resource type of an instance; empty: it belongs to a cluster that is not scaled."""
     instance = _build_instance(observed, window_s=Fraction(1))
     if instance.group:
@@ -105,7 +105,7 @@ def _build_instance(observed: ObservedInstance, *, window_s: Fraction) -> Instan
     group = _get_label(observed, GROUP_LABEL)
     is_ours = group.startswith(GROUP_PREFIX) and len(group) > len(GROUP_PREFIX)
     cores = read_cores(observed.cpu_quota_cores)
-    quota = exact(cores) if cores is not None else None
+    quota = to_exact(cores) if cores is not None else None
     return Instance(
         name=observed.name,
         group=group if is_ours else "",
@@ -120,13 +120,13 @@ def _build_instance(observed: ObservedInstance, *, window_s: Fraction) -> Instan
 def _load(observed: ObservedInstance, *, quota: Fraction | None, window_s: Fraction) -> CpuLoad | None:
     if quota is None or observed.cpu_used_seconds is None or observed.quality != FRESH:
         return None
-    return CpuLoad(used_cores=exact(observed.cpu_used_seconds) / window_s, quota_cores=quota)
+    return CpuLoad(used_cores=to_exact(observed.cpu_used_seconds) / window_s, quota_cores=quota)
 
 
 def _build_disk(observed: ObservedInstance) -> Disk | None:
     if observed.used_bytes is None or observed.capacity_bytes is None:
         return None
-    return Disk(used_bytes=exact(observed.used_bytes), capacity_bytes=exact(observed.capacity_bytes))
+    return Disk(used_bytes=to_exact(observed.used_bytes), capacity_bytes=to_exact(observed.capacity_bytes))
 
 
 def _get_label(observed: ObservedInstance, key: str) -> str:

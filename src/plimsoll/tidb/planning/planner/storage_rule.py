@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb.model.decimals import is_above, least_above, round_fact
+from plimsoll.tidb.model.decimals import is_above, round_above, round_fact
 from plimsoll.tidb.planning.planner.result import CannotPlan, PlannerReason, Refusal, make_planner_reason
 from plimsoll.tidb.planning.planner.scale_out import InstanceCounts, ScaleOut, plan_scale_out
 
@@ -45,7 +45,7 @@ def apply_storage_rule(
         )
     need = used / rule.target - capacity
     return plan_scale_out(
-        least_above(need / size),
+        round_above(need / size),
         strategy=strategy,
         counts=InstanceCounts.count(strategy, instances),
         groups=groups,

@@ -13,7 +13,7 @@ from plimsoll.tidb.model.reconcile_types import (
     ObservedComponent,  # noqa: TC001
     ReconcilePolicy,  # noqa: TC001
 )
-from plimsoll.tidb.planning.reconcile.cooldown import IN, check_cooldown, find_last_change, interval_s
+from plimsoll.tidb.planning.reconcile.cooldown import IN, check_cooldown, find_last_change, get_interval_s
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,7 +41,7 @@ class ReconcileContext(Value):
     def is_tikv(self) -> bool:
         return self.observed.component is Component.TIKV
 
-    def status_entry(self, key: str) -> GroupScalingStatus:
+    def get_status_entry(self, key: str) -> GroupScalingStatus:
         return self.observed.status.get(key) or GroupScalingStatus()
 
     def is_past_grace(self, since: datetime | None) -> bool:
@@ -51,12 +51,12 @@ class ReconcileContext(Value):
         """How many consecutive accepted answers, this one included, omit the group; capped at what is needed."""
         if desired.count:
             return 0
-        before = self.status_entry(desired.key).omitted_count
+        before = self.get_status_entry(desired.key).omitted_count
         return min(before + 1, self.policy.removal_confirmations) if self.may_remove and not self.is_final else before
 
     def count_wanted(self, key: str, direction: str) -> int:
         """For how many consecutive reconciles, this one included, the change is wanted; 0 if one is enough."""
-        needed, before = self._count_needed(direction), self.status_entry(key)
+        needed, before = self._count_needed(direction), self.get_status_entry(key)
         if needed <= 1:
             return 0
         return min(before.wanted_count + 1 if before.wanted_direction == direction else 1, needed)
@@ -65,18 +65,18 @@ class ReconcileContext(Value):
         self, key: str, direction: str, *, annotated: datetime | None = None
     ) -> tuple[Reason | None, tuple[Reason, ...]]:
         """Why a change in this direction must wait, and notes about implausible clocks."""
-        entry = self.status_entry(key)
+        entry = self.get_status_entry(key)
         times = [entry.last_auto_scaling_timestamp, annotated]
         last = find_last_change([*times, entry.last_reversal_timestamp] if direction == IN else times, now=self.now)
         if self.ignores_cooldown:
-            return None, last.clock_notes()
+            return None, last.build_clock_notes()
         needed = self._count_needed(direction)
         if self.count_wanted(key, direction) < needed and needed > 1:
             message = f"a change must be wanted in {needed} consecutive reconciles"
-            return make_reason(ReasonCode.NOT_LONG_ENOUGH, message, needed=needed), last.clock_notes()
+            return make_reason(ReasonCode.NOT_LONG_ENOUGH, message, needed=needed), last.build_clock_notes()
         return check_cooldown(
-            last, interval_s=interval_s(self.observed.scaled, direction), now=self.now
-        ), last.clock_notes()
+            last, interval_s=get_interval_s(self.observed.scaled, direction), now=self.now
+        ), last.build_clock_notes()
 
     def _count_needed(self, direction: str) -> int:
         if self.is_final:

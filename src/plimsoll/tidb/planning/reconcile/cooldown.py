@@ -32,7 +32,7 @@ class LastChange(Value):
     moment: datetime | None = None
     jumped: tuple[datetime, ...] = ()
 
-    def clock_notes(self) -> tuple[Reason, ...]:
+    def build_clock_notes(self) -> tuple[Reason, ...]:
         return tuple(
             make_reason(
                 ReasonCode.CLOCK_JUMPED, f"the last change at {format_time(moment)} is too far ahead and ignored"
@@ -47,7 +47,7 @@ def find_last_change(recorded_times: Iterable[datetime | None], *, now: datetime
     return LastChange(moment=latest.time, jumped=latest.ignored)
 
 
-def interval_s(scaled: ComponentAutoScaler | None, direction: str) -> int:
+def get_interval_s(scaled: ComponentAutoScaler | None, direction: str) -> int:
     """How long a change in this direction waits after the last one."""
     given = None
     if scaled is not None:

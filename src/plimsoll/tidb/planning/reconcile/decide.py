@@ -32,7 +32,7 @@ from plimsoll.tidb.model.reconcile_types import (
 from plimsoll.tidb.model.scaling_plan import ScalingPlan
 from plimsoll.tidb.planning.reconcile.base import compute_base_count, find_component_hold, plan_base_raise
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
-from plimsoll.tidb.planning.reconcile.desired import DesiredCount, compute_desired_counts, oldest_per_key
+from plimsoll.tidb.planning.reconcile.desired import DesiredCount, compute_desired_counts, select_oldest_per_key
 from plimsoll.tidb.planning.reconcile.group import plan_group_step
 from plimsoll.tidb.planning.reconcile.progress import is_lowered, is_shrinking
 from plimsoll.tidb.planning.reconcile.status_entries import apply_acts, build_base_entry, build_group_entry
@@ -80,7 +80,7 @@ def decide_external(
     """
     hold = find_component_hold(observed.base)
     context = ReconcileContext(observed=observed, policy=policy, now=now, may_remove=hold is None, spares_young=False)
-    groups, duplicates = oldest_per_key(group for group in observed.groups if group.key == EXTERNAL)
+    groups, duplicates = select_oldest_per_key(group for group in observed.groups if group.key == EXTERNAL)
     desired = _build_external_desired(observed, recommended)
     steps = _list_steps([*(replace(desired, group=group) for group in groups)] or [desired], context, hold=hold)
     held = (*_find_config_holds(observed), *duplicates, *_find_unmanaged_holds(observed, steps))
@@ -95,7 +95,7 @@ def decide_removal(
     context = ReconcileContext(
         observed=observed, policy=policy, now=now, spares_young=False, is_final=True, ignores_cooldown=ignores_cooldown
     )
-    groups, duplicates = oldest_per_key(observed.groups)
+    groups, duplicates = select_oldest_per_key(observed.groups)
     steps = _list_steps([DesiredCount(key=group.key, count=0, group=group) for group in groups], context, hold=hold)
     return _build_decision(
         [step for _, step in steps], hold=hold, held=duplicates, status=_build_status(steps, context)

@@ -77,11 +77,11 @@ def read_sized_types(scaled: ComponentAutoScaler, component: Component) -> dict[
                 memory_bytes=resource_type.memory_bytes,
                 storage_bytes=resource_type.storage_bytes,
             )
-            found[name] = SizedType(size=comparable(size, component), count=resource_type.count)
+            found[name] = SizedType(size=to_comparable(size, component), count=resource_type.count)
     return found
 
 
-def comparable(size: Size, component: Component) -> Size:
+def to_comparable(size: Size, component: Component) -> Size:
     """The size without storage for TiDB servers, which have none."""
     return size if component is Component.TIKV else replace(size, storage_bytes=0)
 
@@ -89,10 +89,10 @@ def comparable(size: Size, component: Component) -> Size:
 def is_of_other_size(group: ObservedGroup, types: dict[str, SizedType], component: Component) -> bool:
     """Whether the type of a group was given another size since the group was created. False if unknown."""
     known = types.get(group.resource_type)
-    return known is not None and group.size is not None and comparable(group.size, component) != known.size
+    return known is not None and group.size is not None and to_comparable(group.size, component) != known.size
 
 
-def oldest_per_key(groups: Iterable[ObservedGroup]) -> tuple[tuple[ObservedGroup, ...], tuple[Held, ...]]:
+def select_oldest_per_key(groups: Iterable[ObservedGroup]) -> tuple[tuple[ObservedGroup, ...], tuple[Held, ...]]:
     """Groups sorted by key. Among several TidbClusters with one key, only the oldest is managed."""
     first: dict[str, ObservedGroup] = {}
     others = []
@@ -110,7 +110,7 @@ def compute_desired_counts(observed: ObservedComponent, answer: Iterable[Scaling
     """Desired counts from an answer. Every existing group is included, and every plan is included or refused."""
     assert observed.scaled is not None, "called only for a scaled component"
     types = read_sized_types(observed.scaled, observed.component)
-    groups, duplicates = oldest_per_key(group for group in observed.groups if group.key != EXTERNAL)
+    groups, duplicates = select_oldest_per_key(group for group in observed.groups if group.key != EXTERNAL)
     desired_counts = {group.key: DesiredCount(key=group.key, count=0, group=group) for group in groups}
     refused = []
     for plan in answer:
@@ -139,10 +139,10 @@ def compute_desired_counts(observed: ObservedComponent, answer: Iterable[Scaling
 # ---- types whose size was changed
 
 
-def second_group_key(component: Component, group: ObservedGroup, size: Size) -> str:
+def build_second_group_key(component: Component, group: ObservedGroup, size: Size) -> str:
     """The key of the group of the same type for instances of the type's present size."""
     suffix = make_size_suffix(size.cpu_milli, size.memory_bytes, size.storage_bytes)
-    own = comparable(group.size, component) if group.size else size
+    own = to_comparable(group.size, component) if group.size else size
     first = group.key.removesuffix(f"-{make_size_suffix(own.cpu_milli, own.memory_bytes, own.storage_bytes)}")
     usual = make_group_name(component, group.resource_type)
     if first in {usual, make_group_name(component, group.resource_type, suffix)[: -len(suffix) - 1]}:
@@ -163,7 +163,7 @@ def _move_to_second_groups(
         if surplus <= 0:
             continue
         size = types[group.resource_type].size
-        key = second_group_key(component, group, size)
+        key = build_second_group_key(component, group, size)
         message = f"{group.resource_type} has another size now: new instances join {key}"
         note = make_reason(ReasonCode.SIZE_CHANGED, message, wanted=desired.count, second=key)
         desired_counts[desired.key] = replace(desired, count=group.replicas, notes=(*desired.notes, note))

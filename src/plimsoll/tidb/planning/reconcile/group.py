@@ -15,10 +15,10 @@ from plimsoll.tidb.model.reasons import ReasonCode, format_instances, make_reaso
 from plimsoll.tidb.model.reconcile_types import Act, BringBack, CreateGroup, Held, Remove, Resize, TakeOut
 from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT
 from plimsoll.tidb.planning.reconcile.progress import (
+    count_missing_instances,
     describe_unfinished,
     describe_unfinished_for_fewer,
     is_lowered,
-    missing_instances,
     store_may_stay,
 )
 
@@ -128,7 +128,7 @@ def _scale_to_zero(desired: DesiredCount, group: ObservedGroup, context: Reconci
             return _hold(desired, ReasonCode.UNCONFIRMED, f"{needed} consecutive answers must omit it", needed=needed)
     if group.replicas == 0:
         return _remove_empty(desired, group, context)
-    missing = missing_instances(group)
+    missing = count_missing_instances(group)
     if context.spares_young and missing and context.is_past_grace(group.unschedulable_since):
         return _scale_in(desired, group, context, target=group.registered or 0)
     if context.spares_young and missing:

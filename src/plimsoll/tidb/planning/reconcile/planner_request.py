@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component, make_group_name
-from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.decimals import to_exact
 from plimsoll.tidb.model.names import make_size_suffix
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, ObservedBase, ObservedGroup
 from plimsoll.tidb.model.strategy import Rule, Strategy
-from plimsoll.tidb.planning.api.defaults import component_of_cluster, get_scaled_component
+from plimsoll.tidb.planning.api.defaults import get_component, get_scaled_component
 from plimsoll.tidb.planning.api.sizes import read_requests_type, read_resource_type
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
-from plimsoll.tidb.planning.reconcile.desired import is_of_other_size, oldest_per_key, read_sized_types
+from plimsoll.tidb.planning.reconcile.desired import is_of_other_size, read_sized_types, select_oldest_per_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def build_strategy(
     registered yet. `suffixes` has, per type, the suffix of the present size (`make_size_suffix`) where a group of
     another size exists.
     """
-    scaled, own = get_scaled_component(effective, component), component_of_cluster(base, component)
+    scaled, own = get_scaled_component(effective, component), get_component(base, component)
     assert scaled is not None, "called only for a scaled component"
     assert own is not None, "ensured by validation"
     reserved = scaled.resources.get(component.homogeneous_type)
@@ -69,7 +69,7 @@ def _build_rule(rule: AutoRule | None) -> Rule | None:
     assert rule.max_threshold is not None
     assert rule.min_threshold is not None
     types = tuple(name for name in rule.resource_types if name not in RESERVED_TYPES)
-    return Rule(high=exact(rule.max_threshold), low=exact(rule.min_threshold), types=types)
+    return Rule(high=to_exact(rule.max_threshold), low=to_exact(rule.min_threshold), types=types)
 
 
 def build_planner_request(
@@ -83,7 +83,7 @@ def build_planner_request(
 ) -> Strategy:
     """The strategy for an observed component. `effective` has its defaults and is valid."""
     context = ReconcileContext(observed=observed, policy=policy, now=now)
-    groups, _ = oldest_per_key(group for group in observed.groups if group.key != EXTERNAL)
+    groups, _ = select_oldest_per_key(group for group in observed.groups if group.key != EXTERNAL)
     by_type: dict[str, list[ObservedGroup]] = {}
     for group in groups:
         by_type.setdefault(group.resource_type, []).append(group)

@@ -29,7 +29,7 @@ def store_may_stay(group: ObservedGroup, *, wanted: int) -> bool:
     return wanted >= group.replicas and (group.drain_record is not None or group.offline > 0)
 
 
-def missing_instances(group: ObservedGroup) -> int:
+def count_missing_instances(group: ObservedGroup) -> int:
     """Desired instances that have not registered.
 
     A store that is being removed is not missing. Unknown counts as none.
@@ -61,7 +61,7 @@ def describe_unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str
     if is_tikv and group.registered is not None and (group.present or 0) > group.registered:
         return f"{group.registered} of {group.present} stores are Up"
     if group.running is None:
-        is_told = group.registered is not None and not missing_instances(group)
+        is_told = group.registered is not None and not count_missing_instances(group)
         return "" if is_told else describe_unfinished(group, is_tikv=is_tikv)
     return ""
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from plimsoll.objects.api.tidb import GroupScalingStatus
 from plimsoll.tidb.model.components import RESERVED_TYPES
 from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, Held, RaiseBase, Remove
-from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT, check_cooldown, find_last_change, interval_s
+from plimsoll.tidb.planning.reconcile.cooldown import IN, OUT, check_cooldown, find_last_change, get_interval_s
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -47,7 +47,7 @@ def build_base_entry(desired: DesiredBaseCount, step: Step, context: ReconcileCo
     last = find_last_change([base.last_change], now=context.now)
     lost = (
         last.moment
-        if check_cooldown(last, interval_s=interval_s(context.observed.scaled, OUT), now=context.now)
+        if check_cooldown(last, interval_s=get_interval_s(context.observed.scaled, OUT), now=context.now)
         else None
     )
     if step is None and before is None and lost is None:
@@ -61,7 +61,7 @@ def build_base_entry(desired: DesiredBaseCount, step: Step, context: ReconcileCo
 
 def build_entry(context: ReconcileContext, key: str, *, current: int, wanted: int, step: Step) -> GroupScalingStatus:
     """The entry with present and desired count, the reason, and for how long a change has been wanted."""
-    before = context.status_entry(key)
+    before = context.get_status_entry(key)
     direction = OUT if wanted > current else IN if wanted < current else ""
     run = context.count_wanted(key, direction) if direction else 0
     return replace(

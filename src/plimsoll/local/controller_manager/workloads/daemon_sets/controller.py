@@ -51,7 +51,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet
 from plimsoll.runtime.backoff import Backoff, BackoffTable
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,7 +119,7 @@ class DaemonSetController:
                 collisions=found.view.status.collision_count or 0,
             )
         )
-        selector = label_selector(found.view.spec.selector)
+        selector = parse_label_selector(found.view.spec.selector)
         pods = await self._adoption.claim(metadata, selector, list_candidates(self._pods, metadata))
         view = self._build_view(found.view, pods, established)
 

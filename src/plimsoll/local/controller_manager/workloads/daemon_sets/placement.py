@@ -13,7 +13,7 @@ from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control 
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.scheduling.rules.taints import Tolerations
-from plimsoll.scheduling.selectors import node_selector
+from plimsoll.scheduling.selectors import parse_node_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class EligibilityChecker:
         spec = template.spec
         affinity = None if spec.affinity is None else spec.affinity.node_affinity
         required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-        self._affinity = None if required is None else node_selector(required)
+        self._affinity = None if required is None else parse_node_selector(required)
         self._labels = tuple(spec.node_selector.items())
         self._node_name = spec.node_name
         added = [

@@ -47,7 +47,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.objects.owners import controller_of
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -122,7 +122,7 @@ class DeploymentController:
 
     async def _list_owned(self, found: RawObject[Deployment]) -> list[OwnedSet]:
         metadata = found.view.metadata
-        selector = label_selector(found.view.spec.selector)
+        selector = parse_label_selector(found.view.spec.selector)
         sets = await self._adoption.claim(metadata, selector, list_candidates(self._sets, metadata))
         template = self._fingerprints.get_fingerprint(metadata.uid, metadata.generation, found.raw)
         return [OwnedSet(view=raw.view, is_new=self._compute_fingerprint(raw) == template) for raw in sets]
@@ -264,7 +264,7 @@ class DeploymentController:
     def _list_matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Deployments that might take an orphan over."""
         for raw in self._deployments.cache.list(namespace):
-            if label_selector(raw.view.spec.selector).matches(labels):
+            if parse_label_selector(raw.view.spec.selector).matches(labels):
                 yield get_key(raw)
 
     def _list_waiting_for_end(self, change: Change[Any]) -> Iterable[Key]:

@@ -57,7 +57,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Job
 from plimsoll.objects.owners import controller_of
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,7 +119,7 @@ class JobController:
             return Again(after_s=RECHECK_S)
         if (end := find_finish_time(job)) is not None:
             return await self._delete_when_expired(job, add_seconds(end, job.spec.ttl_seconds_after_finished or 0))
-        selector = label_selector(job.spec.selector)
+        selector = parse_label_selector(job.spec.selector)
         pods = await self._adoption.claim(metadata, selector, list_candidates(self._informer, metadata))
         view = JobView(job=job, pods=tuple(pods), now=self._clock.now())
 

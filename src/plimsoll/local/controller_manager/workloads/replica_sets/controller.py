@@ -44,7 +44,7 @@ from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
 from plimsoll.objects.owners import controller_of
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,7 +119,7 @@ class ReplicaSetController:
         active = select_active_pods(list_candidates_in_any_order(self._pods, metadata))
         if self._is_settled(key, found, active):
             return Done()
-        selector = label_selector(replica_set.spec.selector)
+        selector = parse_label_selector(replica_set.spec.selector)
         pods = await self._adoption.claim(metadata, selector, sort_oldest_first(active))
 
         plan = plan_replica_set(replica_set, pods, self._clock.now(), related=self._list_related(replica_set, pods))
@@ -221,7 +221,7 @@ class ReplicaSetController:
     def _list_matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Sets that might take an orphan over."""
         for raw in self._sets.cache.list(namespace):
-            selector: LabelSelector = label_selector(raw.view.spec.selector)
+            selector: LabelSelector = parse_label_selector(raw.view.spec.selector)
             if selector.matches(labels):
                 yield get_key(raw)
 

@@ -43,7 +43,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.pods import State
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import StatefulSet
 from plimsoll.runtime.services import Service
-from plimsoll.scheduling.selectors import label_selector
+from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
     from plimsoll.core.errors import PlimsollError
@@ -97,7 +97,7 @@ class StatefulSetController:
         established = await self._establish_revision(found)
         history = self._revisions.list_history(metadata)
         current = _find_revision(history, found.view.status.current_revision) or established.revision
-        selector = label_selector(found.view.spec.selector)
+        selector = parse_label_selector(found.view.spec.selector)
         mine = [pod for pod in list_candidates(self._informer, metadata) if parse_ordinal(pod, metadata) is not None]
         pods = await self._adoption.claim(metadata, selector, mine)
         view = StatefulSetView(
