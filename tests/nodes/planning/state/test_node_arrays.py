@@ -53,7 +53,7 @@ def test_amounts_beyond_64_bits_do_not_wrap():
 
 
 def test_a_node_with_more_than_any_machine_has_takes_no_pods():
-    view = ClusterView.of([node("n1", memory="20E")])
+    view = ClusterView.from_objects([node("n1", memory="20E")])
 
     assert "out of range" in view.nodes["n1"].problem
     assert predicates(view, pod("a", requests={"memory": "1Gi"})).find_fitting(0).tolist() == [False]
