@@ -35,6 +35,9 @@ _ADVICE = {
     "tidbclusterautoscaler": "it is recorded when it changes a cluster or holds a change; its status and "
     "conditions show its present state",
     "tidbcluster": "a cluster is recorded when an autoscaler changes it or one of its groups, or holds a change",
+    "broker": "a broker is recorded when plimsoll kafka rebalance plans or moves its replicas",
+    "topic": "a topic is recorded when plimsoll kafka rebalance plans or moves its replicas",
+    "goal": "a goal is recorded when a rebalance leaves it violated, or when it does not apply",
     "nodegroup": "every group that the autoscaler observes is recorded; plimsoll nodes status lists them",
 }
 
@@ -51,7 +54,7 @@ def why(
         str,
         typer.Argument(
             help="A pod, a workload (deploy, sts, ds, rs, job, cronjob), a node, nodegroup, machinetype, request, "
-            "tidbclusterautoscaler (ta) or tidbcluster (tc), or an entry of the journal.",
+            "tidbclusterautoscaler (ta) or tidbcluster (tc), a Kafka broker, topic or goal, or a journal entry.",
             metavar="KIND/[NAMESPACE/]NAME",
         ),
     ],
@@ -86,6 +89,7 @@ def why(
       plimsoll why request/batch/training
       plimsoll why ta/prod/as1 --context prod
       plimsoll why tidbcluster/prod/db
+      plimsoll why broker/3
       plimsoll why pod/web-0 -n shop --context prod
     """
     from plimsoll.runtime.clocks import RealClock

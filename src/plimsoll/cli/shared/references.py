@@ -17,6 +17,9 @@ _KINDS = {
     **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
     **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
     "cluster": "cluster",
+    **dict.fromkeys(("broker", "brokers"), "broker"),
+    **dict.fromkeys(("topic", "topics"), "topic"),
+    **dict.fromkeys(("goal", "goals"), "goal"),
     **dict.fromkeys(("deployment", "deployments", "deploy"), "deployment"),
     **dict.fromkeys(("replicaset", "replicasets", "rs"), "replicaset"),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "statefulset"),
@@ -27,7 +30,7 @@ _KINDS = {
     **dict.fromkeys(("tidbcluster", "tidbclusters", "tc"), "tidbcluster"),
 }
 _LIKE_KIND = 0.8
-_CLUSTER_WIDE = frozenset(("node", "nodegroup", "machinetype", "cluster"))
+_CLUSTER_WIDE = frozenset(("node", "nodegroup", "machinetype", "cluster", "broker", "topic", "goal"))
 
 
 def find_kind(written: str) -> str | None:

@@ -1,0 +1,237 @@
+"""Answers as plain text, for clients that do not ask for JSON: tables and lines as Cruise Control has them.
+
+Each function renders the JSON body of the same answer, so that both say the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def render_optimization(body: dict[str, Any]) -> str:
+    summary = body["summary"]
+    counts = body["goalSummary"][0]["clusterModelStats"]["metadata"] if body["goalSummary"] else {}
+    lines = [
+        "",
+        "",
+        (
+            f"Optimization has {summary['numReplicaMovements']} inter-broker replica({summary['dataToMoveMB']} MB) "
+            f"moves, {summary['numIntraBrokerReplicaMovements']} intra-broker "
+            f"replica({summary['intraBrokerDataToMoveMB']} MB) moves and "
+            f"{summary['numLeaderMovements']} leadership moves with a cluster model of "
+            f"{summary['recentWindows']} recent windows and {summary['monitoredPartitionsPercentage']:.3f}% of the "
+            "partitions covered."
+        ),
+        f"Least possible: {summary['leastReplicaMovements']} replica moves, {summary['leastBytesToMove'] >> 20} MB.",
+        f"Excluded Topics: {_list(summary['excludedTopics'])}.",
+        f"Excluded Brokers For Leadership: {_list(summary['excludedBrokersForLeadership'])}.",
+        f"Excluded Brokers For Replica Move: {_list(summary['excludedBrokersForReplicaMove'])}.",
+        (
+            f"Counts: {counts.get('brokers', 0)} brokers {counts.get('replicas', 0)} replicas "
+            f"{counts.get('topics', 0)} topics."
+        ),
+        (
+            f"On-demand Balancedness Score Before ({summary['onDemandBalancednessScoreBefore']:.3f}) "
+            f"After({summary['onDemandBalancednessScoreAfter']:.3f})."
+        ),
+        f"Provision Status: {summary['provisionStatus']}.",
+    ]
+    lines += [f"Provision Recommendation: {summary['provisionRecommendation']}"] * bool(
+        summary["provisionRecommendation"]
+    )
+    lines += [f"Held: {reason}." for reason in summary["held"]]
+    for goal in body["goalSummary"]:
+        lines += ["", *_render_goal(goal)]
+    if "loadBeforeOptimization" in body:
+        lines += ["", "Current load:", render_load(body["loadBeforeOptimization"])]
+    lines += ["", "Optimized load:", render_load(body["loadAfterOptimization"])]
+    return "\n".join(lines)
+
+
+def _render_goal(goal: dict[str, Any]) -> list[str]:
+    reason = f" {goal['reason']}" if "reason" in goal else ""
+    lines = [f"[{goal['optimizationTimeMs']:6d} ms] Stats for {goal['goal']}({goal['status']}):{reason}"]
+    for name, row in goal["clusterModelStats"]["statistics"].items():
+        numbers = " ".join(
+            f"{key}:{row[key]:12.3f}" for key in ("cpu", "networkInbound", "networkOutbound", "disk", "potentialNwOut")
+        )
+        counts = " ".join(f"{key}:{row[key]}" for key in ("replicas", "leaderReplicas", "topicReplicas"))
+        lines.append(f"{name}:{{{numbers} {counts}}}")
+    return lines
+
+
+def render_load(body: dict[str, Any]) -> str:
+    width = max([len("HOST"), *(len(row["Host"]) for row in body["brokers"])]) + 1
+    rack = max([len("RACK"), *(len(row["Rack"]) for row in body["brokers"])]) + 1
+    head = (
+        f"{'HOST':>{width}}{'BROKER':>15}{'RACK':>{rack + 2}}{'DISK_CAP(MB)':>21}{'DISK(MB)/_(%)_':>26}{'CORE_NUM':>20}"
+        f"{'CPU(%)':>15}{'NW_IN_CAP(KB/s)':>25}{'LEADER_NW_IN(KB/s)':>25}{'FOLLOWER_NW_IN(KB/s)':>25}"
+        f"{'NW_OUT_CAP(KB/s)':>25}{'NW_OUT(KB/s)':>20}{'PNW_OUT(KB/s)':>20}{'LEADERS/REPLICAS':>20}"
+    )
+    rows = [
+        f"{row['Host'] + ',':>{width}}{row['Broker']:>14},{row['Rack'] + ',':>{rack + 2}}"
+        f"{row['DiskCapacityMB']:>20.3f},"
+        f"{row['DiskMB']:>19.3f}/{row['DiskPct']:05.2f},{row['NumCore']:>19g},{row['CpuPct']:>14.3f},"
+        f"{row['NetworkInCapacity']:>24.3f},{row['LeaderNwInRate']:>24.3f},{row['FollowerNwInRate']:>24.3f},"
+        f"{row['NetworkOutCapacity']:>24.3f},{row['NwOutRate']:>19.3f},{row['PnwOutRate']:>19.3f},"
+        f"{row['Leaders']:>15}/{row['Replicas']}"
+        for row in body["brokers"]
+    ]
+    return "\n".join(["", "", head, *rows, ""])
+
+
+def render_partition_load(body: dict[str, Any]) -> str:
+    head = (
+        f"{'PARTITION':>47}{'LEADER':>10}{'FOLLOWERS':>30}{'CPU (%_CORES)':>20}{'DISK (MB)':>20}{'NW_IN (KB/s)':>20}"
+        f"{'NW_OUT (KB/s)':>20}{'MSG_IN (#/s)':>20}"
+    )
+    rows = [
+        f"{row['topic']}-{row['partition']}".rjust(47)
+        + f"{row['leader']:>10}{row['followers']!s:>30}{row['cpu']:>20.6f}{row['disk']:>20.3f}"
+        f"{row['networkInbound']:>20.3f}{row['networkOutbound']:>20.3f}{row['msg_in']:>20.3f}"
+        for row in body["records"]
+    ]
+    return "\n".join([head, *rows, ""])
+
+
+def render_cluster_state(body: dict[str, Any]) -> str:
+    brokers, partitions = body["KafkaBrokerState"], body["KafkaPartitionState"]
+    summary = brokers["Summary"]
+    lines = [
+        (
+            f"Summary: The cluster has {summary['Brokers']} brokers, {summary['Replicas']} replicas, "
+            f"{summary['Leaders']} leaders, and {summary['Topics']} topics with avg replication factor: "
+            f"{summary['AvgReplicationFactor']:.2f}. [Leaders/Replicas per broker] avg: "
+            f"{summary['AvgLeadersPerBroker']:.2f}/{summary['AvgReplicasPerBroker']:.2f} max: "
+            f"{summary['MaxLeadersPerBroker']}/{summary['MaxReplicasPerBroker']} std: "
+            f"{summary['StdLeadersPerBroker']:.2f}/{summary['StdReplicasPerBroker']:.2f}"
+        ),
+        "",
+        "Brokers:",
+        "".join(
+            f"{name:>20}" for name in ("BROKER", "LEADER(S)", "REPLICAS", "OUT-OF-SYNC", "OFFLINE", "IS_CONTROLLER")
+        ),
+    ]
+    lines += [
+        f"{broker:>20}{brokers['LeaderCountByBrokerId'][broker]:>20}{replicas:>20}"
+        f"{brokers['OutOfSyncCountByBrokerId'].get(broker, 0):>20}"
+        f"{brokers['OfflineReplicaCountByBrokerId'].get(broker, 0):>20}"
+        f"{'true' if brokers['IsController'][broker] else 'false':>20}"
+        for broker, replicas in brokers["ReplicaCountByBrokerId"].items()
+    ]
+    lines += ["", "LogDirs of brokers with replicas:", f"{'BROKER':>20}{'ONLINE-LOGDIRS':>45}{'OFFLINE-LOGDIRS':>17}"]
+    lines += [
+        f"{broker:>20}{_list(online):>45}{_list(brokers['OfflineLogDirsByBrokerId'][broker]):>17}"
+        for broker, online in brokers["OnlineLogDirsByBrokerId"].items()
+    ]
+    lines += ["", "Under Replicated, Offline, and Under MinIsr Partitions:", _render_partition_head()]
+    for title, key in (
+        ("Offline Partitions", "offline"),
+        ("Partitions with Offline Replicas", "with-offline-replicas"),
+        ("Under Replicated Partitions", "urp"),
+        ("Under MinIsr Partitions", "under-min-isr"),
+        ("Other Partitions", "other"),
+    ):
+        if key in partitions:
+            lines += [f"{title}:", *(_render_partition(row) for row in partitions[key])]
+    return "\n".join([*lines, ""])
+
+
+def _render_partition_head() -> str:
+    return (
+        f"{'TOPIC':>25}{'PARTITION':>10}{'LEADER':>10}{'REPLICAS':>30}{'IN-SYNC':>30}{'OUT-OF-SYNC':>25}"
+        f"{'OFFLINE':>25}{'MIN-ISR':>10}"
+    )
+
+
+def _render_partition(row: dict[str, Any]) -> str:
+    return (
+        f"{row['topic']:>25}{row['partition']:>10}{row['leader']:>10}{row['replicas']!s:>30}{row['in-sync']!s:>30}"
+        f"{row['out-of-sync']!s:>25}{row['offline']!s:>25}{row['min-isr']:>10}"
+    )
+
+
+def render_state(body: dict[str, Any]) -> str:
+    lines = []
+    if monitor := body.get("MonitorState"):
+        lines.append(
+            f"MonitorState: {{state: {monitor['state']}({monitor['trainingPct']:.3f}% trained), NumValidWindows: "
+            f"({monitor['numMonitoredWindows']}/{monitor['numMonitoredWindows']}), NumValidPartitions: "
+            f"{monitor['numValidPartitions']}/{monitor['numTotalPartitions']} "
+            f"({monitor['monitoringCoveragePct']:.3f}%), flawedPartitions: {monitor['numFlawedPartitions']}}}"
+        )
+    if executor := body.get("ExecutorState"):
+        lines.append(f"ExecutorState: {{{_render_executor(executor)}}}")
+    if analyzer := body.get("AnalyzerState"):
+        ready = "true" if analyzer["isProposalReady"] else "false"
+        lines.append(f"AnalyzerState: {{isProposalReady: {ready}, readyGoals: {_list(analyzer['readyGoals'])}}}")
+    if anomalies := body.get("AnomalyDetectorState"):
+        lines.append(
+            f"AnomalyDetectorState: {{selfHealingEnabled:[], "
+            f"selfHealingDisabled:{_list(anomalies['selfHealingDisabled'])}, "
+            f"balancednessScore:{anomalies['balancednessScore']:.3f}}}"
+        )
+    return "\n".join([*lines, "", ""])
+
+
+def _render_executor(executor: dict[str, Any]) -> str:
+    parts = [f"state: {executor['state']}"]
+    if "numTotalPartitionMovements" in executor:
+        total = executor["totalDataToMove"]
+        finished = executor["finishedDataMovement"]
+        parts += [
+            (
+                f"pending({executor['numPendingPartitionMovements']})/"
+                f"in-progress({executor['numInProgressPartitionMovements']})/"
+                f"aborting({executor['abortingPartitions']})/finished({executor['numFinishedPartitionMovements']})/"
+                f"total({executor['numTotalPartitionMovements']}) inter-broker partition movements"
+            ),
+            f"completed({finished})/total({total}) bytes in MBs: {100.0 * finished / total if total else 100.0:.2f}%",
+            (
+                "max/min/avg concurrent inter-broker partition movements per-broker: "
+                f"{executor['maximumConcurrentPartitionMovementsPerBroker']}/"
+                f"{executor['minimumConcurrentPartitionMovementsPerBroker']}/"
+                f"{executor['averageConcurrentPartitionMovementsPerBroker']:.2f}"
+            ),
+        ]
+    if "numTotalLeadershipMovements" in executor:
+        parts.append(
+            f"finished({executor['numFinishedLeadershipMovements']})/"
+            f"total({executor['numTotalLeadershipMovements']}) leadership movements"
+        )
+    parts += [f"{key}: {executor[key]}" for key in ("triggeredUserTaskId", "triggeredTaskReason") if key in executor]
+    parts += [f"held: {reason}" for reason in executor.get("held", ())]
+    return ", ".join(parts)
+
+
+def render_user_tasks(body: dict[str, Any]) -> str:
+    rows = [
+        (
+            task["UserTaskId"],
+            task["ClientIdentity"],
+            datetime.fromtimestamp(int(task["StartMs"]) / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            task["Status"],
+            task["RequestURL"],
+        )
+        for task in body["userTasks"]
+    ]
+    head = ("USER TASK ID", "CLIENT ADDRESS", "START TIME", "STATUS", "REQUEST URL")
+    widths = [max(len(row[column]) for row in (head, *rows)) + 2 for column in range(len(head))]
+    lines = ["".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
+    return "\n".join(["", *lines, ""])
+
+
+def render_progress(body: dict[str, Any]) -> str:
+    operation = body["progress"][0]
+    steps = [
+        f"({step['time-in-ms']} ms) {step['step']}: {step['description']}" for step in operation["operationProgress"]
+    ]
+    return "\n".join([f"{operation['operation']} is in progress:", *steps, ""])
+
+
+def _list(names: Iterable[object]) -> str:
+    return f"[{', '.join(str(name) for name in names)}]"

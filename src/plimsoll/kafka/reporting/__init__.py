@@ -1,0 +1,1 @@
+"""What is reported about plans and executions: entries of the journal, metrics, tables."""

@@ -1,0 +1,149 @@
+"""A result of the analyzer as a plan for the journal: `plimsoll why broker/3` and `why topic/orders` read it.
+
+A plan of 27,000 moves becomes one action per topic and per receiving broker. Topics beyond `MAX_TOPICS` are summed up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.formatting import format_bytes
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
+from plimsoll.kafka.model.executions import ExecutionEnd
+from plimsoll.kafka.model.proposals import GoalStatus
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.kafka.model.executions import ExecutionOutcome
+    from plimsoll.kafka.model.proposals import OptimizationResult, Proposal, Refusal
+
+SUBSYSTEM: Final = "kafka"
+MAX_TOPICS: Final = 500
+REASSIGN: Final = "reassign"
+RECEIVE: Final = "receive replicas"
+EMPTY: Final = "give replicas"
+
+
+def build_plan(result: OptimizationResult, *, at: datetime) -> Plan:
+    """The plan of a result: what moves, per topic and broker, and the goals that stay violated."""
+    return Plan(
+        subsystem=SUBSYSTEM,
+        snapshot=0,
+        at=at,
+        actions=(*_list_topics(result), *_list_brokers(result)),
+        not_done=(*_list_goals(result), *_list_held(result)),
+        budgets=dict(result.budgets),
+    )
+
+
+def build_refused_plan(refusal: Refusal, *, at: datetime) -> Plan:
+    """The plan of a refusal: nothing is done."""
+    about = Ref(kind="goal", name=refusal.goal) if refusal.goal else Ref(kind="cluster", name="kafka")
+    not_done = NotDone(what="nothing is proposed", about=(about,), reason=refusal.reason)
+    return Plan(subsystem=SUBSYSTEM, snapshot=0, at=at, not_done=(not_done,))
+
+
+def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]:
+    """The result of each action. A topic fails if one of its partitions was not moved."""
+    failed: dict[str, Reason | None] = {
+        task.proposal.topic: task.reason or outcome.reason for task in outcome.not_completed
+    }
+    outcomes = []
+    for action in plan.actions:
+        if action.target.kind == "topic" and action.target.name in failed:
+            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=failed[action.target.name]))
+        elif action.target.kind != "topic" and outcome.end is not ExecutionEnd.COMPLETED:
+            outcomes.append(Outcome(action=action, result=Result.FAILED, reason=outcome.reason))
+        else:
+            outcomes.append(Outcome(action=action, result=Result.DONE))
+    return tuple(outcomes)
+
+
+def _list_topics(result: OptimizationResult) -> list[Action]:
+    by_topic: dict[str, list[Proposal]] = defaultdict(list)
+    for proposal in result.proposals:
+        by_topic[proposal.topic].append(proposal)
+    ranked = sorted(by_topic.items(), key=lambda item: (-sum(p.bytes_to_move for p in item[1]), item[0]))
+    actions = [_describe_topic(topic, proposals) for topic, proposals in ranked[:MAX_TOPICS]]
+    rest = [proposal for _, proposals in ranked[MAX_TOPICS:] for proposal in proposals]
+    if rest:
+        actions.append(_describe_topic(f"{len(ranked) - MAX_TOPICS} more", rest))
+    return actions
+
+
+def _describe_topic(topic: str, proposals: list[Proposal]) -> Action:
+    moved = sum(len(proposal.added) for proposal in proposals)
+    size = sum(proposal.bytes_to_move for proposal in proposals)
+    leaders = sum(proposal.is_leader_move for proposal in proposals)
+    goals = Counter(proposal.reason for proposal in proposals if proposal.reason)
+    parts = [f"{moved} replicas with {format_bytes(size)} move"] * bool(moved)
+    parts += [f"{leaders} leaders change"] * bool(leaders)
+    why = f" for {', '.join(goal for goal, _ in goals.most_common(3))}" if goals else ""
+    brokers = sorted({broker for proposal in proposals for broker in (*proposal.added, *proposal.removed)})
+    return Action(
+        verb=REASSIGN,
+        target=Ref(kind="topic", name=topic),
+        reason=Reason(
+            code="Rebalance",
+            message=f"{' and '.join(parts) or 'log directories change'}{why}",
+            facts={"replicas": moved, "bytes": size, "leaders": leaders, "goals": dict(goals), "brokers": brokers},
+        ),
+        arguments={"partitions": len(proposals)},
+    )
+
+
+def _list_brokers(result: OptimizationResult) -> list[Action]:
+    received: Counter[int] = Counter()
+    given: Counter[int] = Counter()
+    bytes_in: Counter[int] = Counter()
+    for proposal in result.proposals:
+        for broker in proposal.added:
+            received[broker] += 1
+            bytes_in[broker] += proposal.size_bytes
+        given.update(proposal.removed)
+    before = dict(zip(result.before.broker_ids.tolist(), result.before.replica_counts.tolist(), strict=True))
+    after = dict(zip(result.after.broker_ids.tolist(), result.after.replica_counts.tolist(), strict=True))
+    actions = []
+    for broker in sorted(set(received) | set(given)):
+        message = f"it has {before[broker]} replicas and gets {received[broker]} ({format_bytes(bytes_in[broker])}), "
+        message += f"gives {given[broker]}, ends with {after[broker]}"
+        actions.append(
+            Action(
+                verb=RECEIVE if received[broker] else EMPTY,
+                target=Ref(kind="broker", name=str(broker)),
+                reason=Reason(
+                    code="Rebalance",
+                    message=message,
+                    facts={
+                        "before": before[broker],
+                        "received": received[broker],
+                        "given": given[broker],
+                        "after": after[broker],
+                        "bytesReceived": bytes_in[broker],
+                    },
+                ),
+            )
+        )
+    return actions
+
+
+def _list_goals(result: OptimizationResult) -> list[NotDone]:
+    unknown = Reason(code="GoalViolated", message="no move within the goals of higher priority improves it")
+    return [
+        NotDone(
+            what="stays violated" if goal.status is GoalStatus.VIOLATED else "does not apply",
+            about=(Ref(kind="goal", name=goal.goal),),
+            reason=goal.reason or unknown,
+        )
+        for goal in result.goals
+        if goal.status is GoalStatus.VIOLATED or goal.reason is not None
+    ]
+
+
+def _list_held(result: OptimizationResult) -> list[NotDone]:
+    return [
+        NotDone(what="is not moved", about=(Ref(kind="cluster", name="kafka"),), reason=reason)
+        for reason in result.held
+    ]
