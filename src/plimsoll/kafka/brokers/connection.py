@@ -293,7 +293,11 @@ def _is_unavailable(error: BaseException) -> bool:
 
 def _make_error(error: BaseException, settings: ConnectionSettings, *, where: str) -> Exception:
     """The error of the port for one of the library, without secrets."""
+    from kafka import errors  # noqa: PLC0415 - heavy
+
     problem = _hide_secrets(str(error) or type(error).__name__, settings)
+    if isinstance(error, errors.UnknownBrokerIdError):
+        return KafkaUnavailable(f"{where} is not registered, or fenced")
     if _is_unavailable(error):
         return KafkaUnavailable(f"{where} did not answer: {problem}")
     code = getattr(error, "message", "")

@@ -1,0 +1,90 @@
+"""Dumps: a description of a cluster as a JSON file, for plans without the cluster.
+
+Equal descriptions give equal bytes, whatever the order in which brokers answered. Reading is strict about types and
+ranges; what makes no sense as a whole (a broker listed twice) is found when the model is built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.kafka.model.description import FORMAT, ClusterDescription
+from plimsoll.objects.codec.decode_problems import problem_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
+
+LARGEST_DUMP_BYTES: Final = 1 << 30
+"""A million replicas take about 200 MB."""
+
+_DECODER: Final = msgspec.json.Decoder(ClusterDescription)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+
+
+def write_dump(description: ClusterDescription) -> bytes:
+    """The dump of a description."""
+    ordered = msgspec.structs.replace(
+        description,
+        brokers=tuple(sorted(description.brokers, key=lambda broker: broker.id)),
+        topics=tuple(_order_topic(topic) for topic in sorted(description.topics, key=lambda topic: topic.name)),
+        format=FORMAT,
+    )
+    return _ENCODER.encode(ordered) + b"\n"
+
+
+def read_dump(data: bytes) -> ClusterDescription:
+    """The description of a dump. Raises `InvalidInput` with the path of the field."""
+    if len(data) > LARGEST_DUMP_BYTES:
+        raise InvalidInput(f"the dump has more than {LARGEST_DUMP_BYTES} bytes")
+    try:
+        found = _HEAD.decode(data).format
+        if found != FORMAT:
+            wanted = f"a dump of Kafka has {FORMAT}"
+            raise InvalidInput(f"is {found[:100]!r}; {wanted}" if found else f"is missing; {wanted}", path="format")
+        return _DECODER.decode(data)
+    except msgspec.ValidationError as error:
+        text = problem_of(error)
+        path, _, problem = text.partition(": ")
+        raise (InvalidInput(text) if " " in path else InvalidInput(problem, path=path)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableDocument(f"not a dump: {problem_of(error)}") from error
+
+
+def load_dump(path: Path) -> ClusterDescription:
+    """The description in a file. Raises `InvalidInput` with the path of the file and of the field."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_DUMP_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}", path=str(path)) from error
+    try:
+        return read_dump(data)
+    except InvalidInput as error:
+        raise error.with_parent(str(path)) from error
+
+
+def _order_topic(topic: TopicDescription) -> TopicDescription:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition)
+    return msgspec.structs.replace(topic, partitions=tuple(_order_partition(partition) for partition in partitions))
+
+
+def _order_partition(partition: PartitionDescription) -> PartitionDescription:
+    """The order of replicas has a meaning; that of the others has none."""
+    return msgspec.structs.replace(
+        partition,
+        isr=tuple(sorted(partition.isr)),
+        offline=tuple(sorted(partition.offline)),
+        logs=tuple(sorted(partition.logs, key=lambda log: (log.broker, log.is_future, log.log_dir))),
+    )
