@@ -37,6 +37,8 @@ class ClusterView:
     min_isr: dict[str, int] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     """Topics that no longer exist."""
+    fresh: set[str] = field(default_factory=set)
+    """Topics that were read since the reassignments were: no verdict is based on older ones."""
 
     def list_missing(self, key: TopicPartition) -> tuple[int, ...]:
         """Replicas that are not in sync, without those that a reassignment is adding."""
@@ -66,6 +68,7 @@ class ClusterObserver:
         await self._read_brokers()
         # Reassignments first: one that ends in between is then missed by the list, not by the partitions.
         self.view.reassignments = await self._admin.list_reassignments()
+        self.view.fresh.clear()
         now = self._clock.monotonic_s()
         if self._read_all_at is None or now - self._read_all_at >= WHOLE_REFRESH_S:
             found = await self._admin.describe_topics()
@@ -96,6 +99,7 @@ class ClusterObserver:
 
     def _take(self, topics: Collection[TopicDescription]) -> None:
         for topic in topics:
+            self.view.fresh.add(topic.name)
             if topic.problem.startswith(UNKNOWN_TOPIC):
                 self._unknown[topic.name] = self._unknown.get(topic.name, 0) + 1
                 if self._unknown[topic.name] >= DELETED_AFTER:

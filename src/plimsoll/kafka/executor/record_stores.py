@@ -44,7 +44,8 @@ class MemoryExecutionStore:
 
     @property
     def is_empty(self) -> bool:
-        return self._state is None and self._plan is None
+        """A plan without a state was never begun."""
+        return self._state is None
 
     async def read(self) -> ExecutionRecord | None:
         if self._state is None:

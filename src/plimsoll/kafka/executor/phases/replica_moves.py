@@ -65,7 +65,8 @@ class ReplicaMoves:
     async def check(self) -> None:
         """One look at the brokers, and everything that follows from it."""
         context = self._context
-        view = await context.observer.observe({task.key.topic for task in self._tasks.under_way})
+        topics = {task.key.topic for task in self._tasks.under_way} | {key.topic for key in self._leaderless_since}
+        view = await context.observer.observe(topics)
         if context.is_stopping:
             self._abort_all(view)
         self._judge(view)
@@ -305,6 +306,17 @@ class ReplicaMoves:
         """Why a movement does not start now. One that has nothing to do any more, or no hope, ends here."""
         if task.key in view.reassignments:
             return reasons.explain_foreign([task.key])
+        if dead := self._list_dead(task, view):
+            reason = reasons.explain_dead_destination(dead)
+            since = min(view.down_since_s[broker] for broker in dead)
+            if self._context.now_s - since < self._context.options.dead_broker_grace_s:
+                return reason
+            task.finish(TaskState.DEAD, reason)
+        elif task.key.topic in view.fresh:
+            return self._find_wait_of_partition(task, view)
+        return None
+
+    def _find_wait_of_partition(self, task: MovementTask, view: ClusterView) -> Reason | None:
         partition = view.partitions.get(task.key)
         if view.is_deleted(task.key):
             task.finish(TaskState.COMPLETED, reasons.explain_deleted(task.key.topic))
@@ -315,12 +327,6 @@ class ReplicaMoves:
         elif len(partition.replicas) != len(task.proposal.old_replicas):
             before, now = len(task.proposal.old_replicas), len(partition.replicas)
             task.finish(TaskState.DEAD, reasons.explain_changed_factor(before, now))
-        elif dead := self._list_dead(task, view):
-            reason = reasons.explain_dead_destination(dead)
-            since = min(view.down_since_s[broker] for broker in dead)
-            if self._context.now_s - since < self._context.options.dead_broker_grace_s:
-                return reason
-            task.finish(TaskState.DEAD, reason)
         elif partition.leader < 0:
             lost = self._find_lost_leader(task, view)
             if lost is None:

@@ -1,0 +1,347 @@
+"""K34, K35, K37: other clients, brokers that die, and registrations that must not be removed."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.kafka.executor.errors import ExecutionRefused
+from plimsoll.kafka.executor.unregistering import unregister_broker
+from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, TaskState, TaskType
+from plimsoll.local.kafka.answers import NoAnswer, RequestRefused
+from tests.kafka.executor.simulated_clusters import FOLLOWER_RATE, MB, NEW, THROTTLED, Running, run_cluster
+
+
+def held_codes(world: Running) -> set[str]:
+    return {reason.code for reason in world.executor.progress().held}
+
+
+# ---- other clients
+
+
+def test_k34_a_foreign_reassignment_is_left_alone_and_its_partition_moves_after_it_ended():
+    with run_cluster(size=100 * MB) as world:
+        world.kafka.add_broker(9, bytes_per_s=10 * MB)
+        (first, *others) = world.cluster.propose_add()
+        key = (first.topic, first.partition)
+        foreign = (9, *first.old_replicas[1:])
+        world.kafka.alter_reassignments({key: foreign})
+        task = world.start([first, *others])
+        world.run.advance_by(2)
+        assert "ForeignReassignment" in held_codes(world)
+        assert world.kafka.list_reassignments()[key].adding == (9,)
+        assert world.kafka.sent_targets[key] == [foreign]
+        waiting = [waiting for waiting in world.executor.progress().tasks if waiting.state is TaskState.PENDING]
+        assert f"{first.topic}-{first.partition}" in str(waiting[0].reason)
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        assert world.kafka.sent_targets[key] == [foreign, first.new_replicas]
+        assert world.cluster.partition(*key).replicas == list(first.new_replicas)
+        world.cluster.check_nothing_left()
+
+
+def test_k34_a_foreign_client_that_replaces_our_reassignment_is_waited_for():
+    with run_cluster(size=100 * MB) as world:
+        world.kafka.add_broker(9, bytes_per_s=10 * MB)
+        (first, *_) = world.cluster.propose_add()
+        key = (first.topic, first.partition)
+        task = world.start([first])
+        world.run.advance_by(2)
+        world.kafka.alter_reassignments({key: (9, *first.old_replicas[1:])})
+        world.run.advance_by(2)
+        assert world.kafka.list_reassignments()[key].adding == (9,)
+        assert world.cluster.throttles() == {}, "it is not ours to throttle"
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        assert world.cluster.partition(*key).replicas == list(first.new_replicas)
+        world.cluster.check_nothing_left()
+
+
+def test_foreign_reassignments_are_cancelled_only_when_the_stop_says_so():
+    for cancel_foreign in (False, True):
+        with run_cluster(size=100 * MB) as world:
+            (first, *others) = world.cluster.propose_add()
+            key = (first.topic, first.partition)
+            world.kafka.alter_reassignments({key: first.new_replicas})
+            task = world.start(others)
+            world.run.advance_by(2)
+            world.until(world.executor.stop(cancel_foreign=cancel_foreign))
+            assert world.finish(task).end is ExecutionEnd.STOPPED
+            assert (key in world.kafka.list_reassignments()) is not cancel_foreign
+            assert world.until(world.executor.stop(cancel_foreign=True)) is None
+            assert world.kafka.list_reassignments() == {}
+
+
+def test_a_move_that_another_client_cancels_again_and_again_is_given_up():
+    with run_cluster(size=1000 * MB) as world:
+        (first, *_) = world.cluster.propose_add()
+        key = (first.topic, first.partition)
+        task = world.start([first])
+        for _ in range(60):
+            world.kafka.alter_reassignments({key: None})
+            world.run.advance_by(1)
+        outcome = world.finish(task)
+        assert outcome.end is ExecutionEnd.FAILED
+        assert [str(ended.reason) for ended in outcome.not_completed][:1] == [
+            "another client cancelled its reassignment 3 times"
+        ]
+        world.cluster.check_nothing_left()
+
+
+# ---- brokers that die
+
+
+def test_k35_a_broker_with_our_rate_dies_in_mid_move_and_returns():
+    with run_cluster(size=200 * MB) as world:
+        proposals = world.cluster.propose_add()
+        task = world.start(proposals)
+        world.run.advance_by(2)
+        assert FOLLOWER_RATE in world.cluster.throttles()["broker", str(NEW)]
+        world.kafka.kill_broker(NEW)
+        outcome = world.finish(task)
+        assert outcome.end is ExecutionEnd.FAILED
+        moves = [ended for ended in outcome.not_completed if ended.type is TaskType.INTER_BROKER_REPLICA_ACTION]
+        assert {ended.state for ended in moves} == {TaskState.DEAD}
+        assert {str(ended.reason) for ended in moves} == {"the destination is down: broker 3"}
+        assert "is removed when it is back" in str(outcome.reason)
+        assert world.kafka.list_reassignments() == {}
+        assert list(world.cluster.throttles()) == [("broker", str(NEW))]
+        world.run.spawn(world.executor.keep_clean())
+        world.run.advance_by(60)
+        assert list(world.cluster.throttles()) == [("broker", str(NEW))]
+        world.kafka.start_broker(NEW)
+        world.run.advance_by(1)
+        world.cluster.check_nothing_left()
+        world.cluster.check_in_sync()
+
+
+def test_k35_the_rate_goes_while_the_rest_of_the_execution_runs():
+    with run_cluster(size=300 * MB) as world:
+        world.kafka.add_broker(9, bytes_per_s=10 * MB)
+        (first, second, *_) = world.cluster.propose_add()
+        to_other = world.cluster.propose(second.topic, second.partition, 9, *second.old_replicas[1:])
+        options = ExecutionOptions(replication_throttle=2 * MB, dead_broker_grace_s=0)
+        task = world.start([first, to_other], options)
+        world.run.advance_by(2)
+        world.kafka.kill_broker(NEW)
+        world.run.advance_by(12)
+        assert world.kafka.list_reassignments().keys() == {(second.topic, second.partition)}
+        assert "ThrottleRateLeft" in held_codes(world)
+        world.kafka.start_broker(NEW)
+        world.run.advance_by(1)
+        assert ("broker", str(NEW)) not in world.cluster.throttles()
+        assert ("broker", "9") in world.cluster.throttles(), "the rest goes on"
+        outcome = world.finish(task)
+        assert outcome.end is ExecutionEnd.FAILED
+        assert world.cluster.partition(second.topic, second.partition).replicas[0] == 9
+        assert world.cluster.partition(first.topic, first.partition).replicas == list(first.old_replicas)
+        world.cluster.check_nothing_left()
+
+
+def test_a_destination_that_restarts_within_the_grace_goes_on():
+    with run_cluster(size=100 * MB) as world:
+        proposals = world.cluster.propose_add()
+        task = world.start(proposals)
+        world.run.advance_by(3)
+        world.kafka.kill_broker(NEW)
+        world.run.advance_by(20)
+        world.kafka.start_broker(NEW)
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        assert all(len(targets) == 1 for targets in world.kafka.sent_targets.values())
+        world.cluster.check_nothing_left()
+        world.cluster.check_in_sync()
+
+
+def test_a_source_that_dies_does_not_stop_its_moves():
+    with run_cluster(on_new=True, size=100 * MB) as world:
+        task = world.start(world.cluster.propose_remove())
+        world.run.advance_by(3)
+        world.kafka.kill_broker(NEW)
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        assert not any(NEW in part.replicas for part in world.cluster.partitions())
+        world.kafka.start_broker(NEW)
+        assert world.until(world.executor.clean_up())
+        world.cluster.check_nothing_left()
+
+
+def test_a_destination_that_runs_full_ends_its_move_and_the_rest_goes_on():
+    with run_cluster(size=100 * MB) as world:
+        world.kafka.add_broker(8, log_dirs={"/small": 50 * MB}, bytes_per_s=10 * MB)
+        (first, *others) = world.cluster.propose_add()
+        full = world.cluster.propose(first.topic, first.partition, 8, *first.old_replicas[1:])
+        outcome = world.finish(world.start([full, *others]))
+        assert outcome.end is ExecutionEnd.FAILED
+        dead = [ended for ended in outcome.not_completed if ended.state is TaskState.DEAD]
+        assert str(dead[0].reason) == "the replica on broker 8 is offline: its log directory failed or is full"
+        assert all(world.cluster.partition(o.topic, o.partition).replicas == list(o.new_replicas) for o in others)
+        assert world.cluster.partition(full.topic, full.partition).replicas == list(full.old_replicas)
+        world.cluster.check_nothing_left()
+
+
+def test_a_plan_onto_a_broker_that_does_not_exist_moves_the_rest():
+    with run_cluster() as world:
+        (first, *others) = world.cluster.propose_add()
+        lost = world.cluster.propose(first.topic, first.partition, 77, *first.old_replicas[1:])
+        outcome = world.finish(world.start([lost, *others]))
+        assert outcome.end is ExecutionEnd.FAILED
+        assert {ended.proposal.partition for ended in outcome.not_completed} == {lost.partition}
+        assert world.cluster.partition(lost.topic, lost.partition).replicas == list(lost.old_replicas)
+        world.cluster.check_nothing_left()
+
+
+# ---- topics and partitions that change
+
+
+def test_a_topic_deleted_while_it_moves_counts_as_completed():
+    with run_cluster(size=100 * MB) as world:
+        task = world.start(world.cluster.propose_add())
+        world.run.advance_by(2)
+        world.kafka.delete_topic("a")
+        outcome = world.finish(task)
+        assert outcome.end is ExecutionEnd.COMPLETED
+        assert "a" not in world.kafka.catch_up().topics
+        world.cluster.check_nothing_left()
+
+
+def test_a_topic_deleted_before_it_moves_counts_as_completed():
+    with run_cluster() as world:
+        proposals = world.cluster.propose_add()
+        world.kafka.delete_topic("b")
+        assert world.finish(world.start(proposals)).end is ExecutionEnd.COMPLETED
+        world.cluster.check_nothing_left()
+
+
+def test_a_partition_whose_replication_factor_changed_is_not_moved():
+    with run_cluster() as world:
+        proposals = world.cluster.propose_add()
+        (first, *_) = proposals
+        world.kafka.alter_reassignments({(first.topic, first.partition): first.old_replicas[:2]})
+        outcome = world.finish(world.start(proposals))
+        dead = [ended for ended in outcome.not_completed if ended.state is TaskState.DEAD]
+        assert str(dead[0].reason) == "the partition has 2 replicas, and 3 when the move was planned"
+        assert world.cluster.partition(first.topic, first.partition).replicas == list(first.old_replicas[:2])
+
+
+# ---- under-replicated partitions
+
+
+def test_under_replicated_partitions_slow_their_brokers_down_and_are_named():
+    with run_cluster(size=100 * MB, partitions=12) as world:
+        world.kafka.create_topic("behind", [[0, 1]], size_bytes=10**12)
+        world.kafka.catch_up().topics["behind"].partitions[0].shrink_isr(1)
+        world.kafka.catch_up().topics["behind"].partitions[0].logs[1].size = 0.0
+        world.kafka.catch_up().settle_all()
+        proposals = world.cluster.propose_add()
+        task = world.start(proposals, ExecutionOptions())
+        reason = next(reason for reason in world.executor.progress().held if reason.code == "UnderReplicated")
+        assert reason.message == "under-replicated: behind-0; brokers 0, 1 get 1 movement at a time"
+        moving = world.kafka.list_reassignments()
+        sources = [next(p.old_replicas[0] for p in proposals if (p.topic, p.partition) == key) for key in moving]
+        assert sorted(sources) == [0, 1, 2, 2]
+        task.cancel()
+
+
+def test_in_sync_replicas_can_be_required():
+    with run_cluster() as world:
+        world.kafka.close_log_dir(1, "/data")
+        strict = ExecutionOptions(require_in_sync=True)
+        with pytest.raises(ExecutionRefused, match="these partitions are not: a-0, a-1"):
+            world.until(world.executor.execute("e1", world.cluster.propose_add(), strict))
+        assert world.cluster.store.is_empty
+        assert not world.kafka.sent_targets
+
+
+def test_a_dead_broker_does_not_count_as_under_replicated():
+    with run_cluster(on_new=True) as world:
+        world.kafka.kill_broker(NEW)
+        world.run.advance_by(10)
+        strict = ExecutionOptions(require_in_sync=True)
+        outcome = world.until(world.executor.execute("e1", world.cluster.propose_remove(), strict))
+        assert outcome.end is ExecutionEnd.COMPLETED
+        world.cluster.check_in_sync()
+
+
+def test_a_partition_without_a_leader_is_not_touched():
+    with run_cluster() as world:
+        moves = [proposal for proposal in world.cluster.propose_add() if proposal.old_leader != 2]
+        world.kafka.create_topic("lost", [[2]], size_bytes=MB)
+        lost = world.cluster.propose("lost", 0, 1)
+        world.kafka.kill_broker(2)
+        world.run.advance_by(10)
+        task = world.start([lost, *moves], ExecutionOptions())
+        world.run.advance_by(5)
+        assert "NoLeader" in held_codes(world)
+        outcome = world.finish(task)
+        assert str(outcome.not_completed[0].reason) == "partitions without a leader are not moved: lost-0"
+        assert ("lost", 0) not in world.kafka.sent_targets
+
+
+# ---- brokers that refuse
+
+
+def test_brokers_that_do_not_answer_for_a_while_are_waited_for():
+    with run_cluster(size=100 * MB) as world:
+        task = world.start(world.cluster.propose_add())
+        for method in ("describe_nodes", "list_reassignments", "alter_configs", "describe_configs"):
+            world.kafka.reject(method, NoAnswer("gone"), times=5)
+        world.run.advance_by(2)
+        assert "BrokersUnavailable" in held_codes(world)
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+        world.cluster.check_nothing_left()
+
+
+def test_a_refused_request_ends_the_execution_and_the_record_stays():
+    with run_cluster(size=100 * MB) as world:
+        world.kafka.reject("alter_reassignments", RequestRefused("CLUSTER_AUTHORIZATION_FAILED"))
+        outcome = world.finish(world.start(world.cluster.propose_add()))
+        assert outcome.end is ExecutionEnd.FAILED
+        assert "CLUSTER_AUTHORIZATION_FAILED" in str(outcome.reason)
+        assert not world.cluster.store.is_empty
+        with pytest.raises(ExecutionRefused, match="resume it or stop it first"):
+            world.until(world.executor.execute("e2", world.cluster.propose_add(), THROTTLED))
+        resumed = world.until(world.executor.resume())
+        assert resumed.end is ExecutionEnd.COMPLETED
+        world.cluster.check_nothing_left()
+
+
+# ---- unregistering
+
+
+@pytest.mark.parametrize(
+    ("is_dead", "is_gone", "hosts", "code"),
+    [
+        (False, False, False, "BrokerRuns"),
+        (False, True, False, "BrokerNotFenced"),
+        (True, False, False, "BrokerRuns"),
+        (True, True, True, "HostsReplicas"),
+        (True, True, False, None),
+    ],
+)
+def test_k37_a_broker_that_hosts_a_replica_or_runs_stays_registered(
+    is_dead: bool, is_gone: bool, hosts: bool, code: str | None
+):
+    with run_cluster(on_new=hosts) as world:
+
+        async def ask(broker: int) -> bool:
+            assert broker == NEW
+            return is_gone
+
+        if is_dead:
+            world.kafka.kill_broker(NEW)
+            world.run.advance_by(10)
+        reason = world.until(unregister_broker(world.cluster.admin, NEW, ask))
+        assert (None if reason is None else reason.code) == code
+        assert world.kafka.catch_up().brokers[NEW].is_registered is (code is not None)
+        assert world.kafka.requests["unregister_broker"] == (0 if code else 1)
+
+
+def test_k37_a_broker_that_a_reassignment_is_filling_stays_registered():
+    with run_cluster(size=100 * MB) as world:
+        (first, *_) = world.cluster.propose_add()
+        world.kafka.alter_reassignments({(first.topic, first.partition): first.new_replicas})
+        world.kafka.kill_broker(NEW)
+        world.run.advance_by(10)
+
+        async def gone(_: int) -> bool:
+            return True
+
+        reason = world.until(unregister_broker(world.cluster.admin, NEW, gone))
+        assert str(reason) == f"broker 3 hosts 1 replicas: {first.topic}-{first.partition}"
+        assert world.until(unregister_broker(world.cluster.admin, 55, gone)) is None
