@@ -96,16 +96,10 @@ def test_a_wrong_option_is_refused_by_name(options: ExecutionOptions, path: str)
         assert not world.kafka.sent_targets
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"new_replicas": ()},
-        {"new_replicas": (1, 1, 2)},
-    ],
-)
-def test_a_broken_proposal_is_refused_before_anything_moves(broken: dict[str, tuple[int, ...]]):
+@pytest.mark.parametrize("replicas", [(), (1, 1, 2)])
+def test_a_broken_proposal_is_refused_before_anything_moves(replicas: tuple[int, ...]):
     with run_cluster() as world:
-        bad = Proposal(topic="a", partition=1, old_leader=0, old_replicas=(0, 1, 2), **broken)
+        bad = Proposal(topic="a", partition=1, old_leader=0, old_replicas=(0, 1, 2), new_replicas=replicas)
         with pytest.raises(InvalidInput, match=r"proposals\[4\]"):
             world.until(world.executor.execute("e1", (*world.cluster.propose_add(), bad), UNTHROTTLED))
         assert not world.kafka.sent_targets

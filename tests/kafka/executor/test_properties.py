@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +16,9 @@ from plimsoll.kafka.model.proposals import Proposal
 from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.kafka.executor.simulated_clusters import MB
+
+if TYPE_CHECKING:
+    import asyncio
 
 BROKERS = 6
 FAULTS = ("kill", "restart", "stop", "crash", "delete", "foreign", "star", "slow")
@@ -83,7 +86,7 @@ class Trial:
             for number, (old, new, size) in enumerate(zip(case.replicas, case.targets, case.sizes, strict=True))
         )
         self.executor = self._build()
-        self.task = run.spawn(self.executor.execute("e", self.proposals, case.options))
+        self.task: asyncio.Task[Any] = run.spawn(self.executor.execute("e", self.proposals, case.options))
 
     def _build(self) -> Executor:
         return Executor(SimulatedAdmin(self.kafka), self.run.clock, self.store)
