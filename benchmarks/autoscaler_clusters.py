@@ -28,7 +28,7 @@ from plimsoll.nodes.model.call_outcomes import Done, NotImplementedByProvider
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.snapshot import MachineType
 from plimsoll.nodes.providers.ports import Created, NodeOwner
-from plimsoll.nodes.providers.theoretical import node_of as planned_node
+from plimsoll.nodes.providers.theoretical import build_expected_node as planned_node
 from plimsoll.nodes.providers.values import Instance
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.nodes import Node
@@ -140,7 +140,7 @@ class TableGroup:
     async def target_size(self) -> int:
         return self.target
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         return False
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:

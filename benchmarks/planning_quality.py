@@ -76,7 +76,7 @@ def _n1(work: planning_clusters.Workload) -> PackingProblem:
 def _gpu(seed: int) -> PackingProblem:
     """As the engine sees it: GPU models come in as who may go where."""
     waiting = planning_clusters.gpu_pending(pods=8_000, classes=370, seed=seed)
-    board = ScaleUpProblem.of(
+    board = ScaleUpProblem.from_snapshot(
         planning_clusters.snapshot(waiting, groups=planning_clusters.groups(planning_clusters.gpu_shapes())),
         planning_clusters.policy(),
     )

@@ -21,7 +21,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.config.price_overlays import overlay_from
-from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.providers.cleanup import clean_up
@@ -112,7 +112,7 @@ class NodeAutoscalerProcess:
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
         self._overlay = overlay_from(self.policy.planning.price_overlay, path="price-overlay")
-        self._profiles = profiles_from(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
+        self._profiles = load_profiles(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
         self._process = ControllerProcess(self._build_process_settings(), clock=clock, entropy=entropy)
 
     def _build_process_settings(self) -> ProcessSettings:

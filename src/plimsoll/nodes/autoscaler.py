@@ -24,7 +24,7 @@ from plimsoll.nodes.actuation.node_group_maintenance import (
 )
 from plimsoll.nodes.actuation.taints import restore_unneeded_since
 from plimsoll.nodes.actuation.timing import Pacing
-from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, classify_readiness
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.loop_result import LoopResult
@@ -338,7 +338,7 @@ class Autoscaler:
         """Taints of nodes that are not being removed: left by a crash, or by a removal that could not undo them."""
         deletions, cleaner = self._dependencies.actuators.deletions, self._dependencies.cleaner
         deletions.policy = loop.policy
-        deletions.pacing = Pacing.STEPPED if self._dependencies.stepped else Pacing.of(loop.policy)
+        deletions.pacing = Pacing.STEPPED if self._dependencies.stepped else Pacing.from_policy(loop.policy)
         nodes = loop.cluster.nodes
         deletions.forget_deleted({node.metadata.name: node for node in nodes}, loop.provider.has_instance)
         options = loop.policy.scale_down
@@ -518,7 +518,7 @@ def _check_not_empty(cluster: ClusterObjects, policy: Policy) -> Reason | None:
     if policy.groups.scale_up_from_zero:
         return None
     startup = StartupTaints(policy.pods)
-    if any(readiness_of(node, startup).is_ready for node in cluster.nodes):
+    if any(classify_readiness(node, startup).is_ready for node in cluster.nodes):
         return None
     missing = "ready nodes" if cluster.nodes else "nodes"
     return Reason(code=CLUSTER_UNHEALTHY, message=f"the cluster has no {missing}, and scale-up-from-zero is false")

@@ -95,7 +95,7 @@ class NodeAutoscaler:
         self.listers = ClusterListers(
             dependencies.informers, knows_owners=dependencies.knows_owner, as_scheduled=as_scheduled
         )
-        pacing = Pacing.STEPPED if dependencies.stepped else Pacing.of(policy)
+        pacing = Pacing.STEPPED if dependencies.stepped else Pacing.from_policy(policy)
         self._dependencies = dependencies
         self._others = (
             None

@@ -141,8 +141,8 @@ async def test_atomic_growth_crosses_the_wire_for_groups_that_have_it(tmp_path: 
         await client.create(NodeGroup, group_body("plain"))
         await provider.refresh()
         groups = {group.id: group for group in await provider.node_groups()}
-        assert await groups["atomic"].grows_atomically()
-        assert not await groups["plain"].grows_atomically()
+        assert await groups["atomic"].can_increase_atomically()
+        assert not await groups["plain"].can_increase_atomically()
         assert await groups["atomic"].atomic_increase_size(2, expected=0) == Done()
         await _until(lambda: _has_nodes(client, 2))
         await provider.refresh()

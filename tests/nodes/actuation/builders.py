@@ -105,7 +105,7 @@ class DeletionCluster(CloudCluster):
     ) -> None:
         super().__init__(started=False)
         self.policy = policy(**scale_down)
-        self.pacing = pacing or Pacing.of(self.policy)
+        self.pacing = pacing or Pacing.from_policy(self.policy)
         self._through, self._over_cloud, self._stop_s, self._runs = through, over_cloud, stop_s, runs
         self.ended: list[FinishedRemoval] = []
         self.running: asyncio.Task[None] | None = None

@@ -339,6 +339,6 @@ def test_a_stepped_removal_that_would_have_to_wait_fails_within_the_turn():
 
 
 def test_pacing_follows_the_flags():
-    paced = Pacing.of(policy(delay_after_taint_s=1.0, eviction_time_s=2.0, batcher_interval_s=3.0))
+    paced = Pacing.from_policy(policy(delay_after_taint_s=1.0, eviction_time_s=2.0, batcher_interval_s=3.0))
     assert (paced.after_taint_s, paced.eviction_time_s, paced.batch_s, paced.eviction_retry_s) == (1, 2, 3, 10)
     assert not paced.is_stepped

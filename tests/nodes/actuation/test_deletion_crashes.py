@@ -78,7 +78,7 @@ class DeletionProcess:
         self.removes = removes
         clock, client = world.clock, world.client_through(through)
         self.provider = SimulatedProvider(SimulatedCloud(client, clock=clock, log=world.log))
-        pacing = Pacing.of(POLICY)
+        pacing = Pacing.from_policy(POLICY)
         tools = ActuationDependencies(
             client=client,
             provider=self.provider,

@@ -11,9 +11,9 @@ from plimsoll.nodes.cluster_state.observed import ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.status_document import (
     LoopSummary,
     build_initializing_document,
+    build_last_updated,
     build_status_document,
     format_status,
-    last_updated,
     read_status,
 )
 from tests.nodes.cluster_state.builders import NOON, STOCKOUT, at, group, instance, node, ready_nodes, state, world
@@ -169,7 +169,9 @@ def test_before_the_first_turn_only_the_head_is_there():
 
 def test_a_time_has_its_fraction_as_go_writes_it():
     moment = NOON + timedelta(microseconds=120_000)
-    assert last_updated(moment) == {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 12:00:00.12 +0000 UTC"}
+    assert build_last_updated(moment) == {
+        "cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 12:00:00.12 +0000 UTC"
+    }
 
 
 def test_what_somebody_else_wrote_into_the_configmap_is_no_obstacle():

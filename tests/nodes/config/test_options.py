@@ -166,20 +166,20 @@ def choosing(**options: Any):
 
 
 def test_cost_is_the_expander_where_prices_are_known_and_least_waste_elsewhere():
-    assert choosing().effective_expanders(prices_are_known=True) == ("cost",)
-    assert choosing().effective_expanders(prices_are_known=False) == ("least-waste",)
+    assert choosing().choose_expanders(prices_are_known=True) == ("cost",)
+    assert choosing().choose_expanders(prices_are_known=False) == ("least-waste",)
 
 
 def test_the_optimal_planner_goes_with_cost():
-    assert choosing().effective_planner(prices_are_known=True) is Planner.OPTIMAL
-    assert choosing().effective_planner(prices_are_known=False) is Planner.COMPATIBLE
-    assert choosing(expander="priority,cost").effective_planner(prices_are_known=False) is Planner.OPTIMAL
-    assert choosing(expander="priority").effective_planner(prices_are_known=True) is Planner.COMPATIBLE
-    assert choosing(planner="compatible").effective_planner(prices_are_known=True) is Planner.COMPATIBLE
+    assert choosing().choose_planner(prices_are_known=True) is Planner.OPTIMAL
+    assert choosing().choose_planner(prices_are_known=False) is Planner.COMPATIBLE
+    assert choosing(expander="priority,cost").choose_planner(prices_are_known=False) is Planner.OPTIMAL
+    assert choosing(expander="priority").choose_planner(prices_are_known=True) is Planner.COMPATIBLE
+    assert choosing(planner="compatible").choose_planner(prices_are_known=True) is Planner.COMPATIBLE
 
 
 def test_asking_for_the_optimal_planner_is_asking_for_cost():
-    assert choosing(planner="optimal").effective_expanders(prices_are_known=False) == ("cost",)
+    assert choosing(planner="optimal").choose_expanders(prices_are_known=False) == ("cost",)
 
 
 def test_the_optimal_planner_refuses_other_expanders():
@@ -193,10 +193,10 @@ def test_the_optimal_planner_refuses_other_expanders():
 
 def test_only_the_compatible_planner_limits_nodes_per_scale_up_unasked():
     limits = read_options({}).limits
-    assert limits.nodes_per_scaleup(Planner.OPTIMAL) == 0
-    assert limits.nodes_per_scaleup(Planner.COMPATIBLE) == 1000
+    assert limits.get_nodes_per_scaleup(Planner.OPTIMAL) == 0
+    assert limits.get_nodes_per_scaleup(Planner.COMPATIBLE) == 1000
     given = read_options({"max-nodes-per-scaleup": 7}).limits
-    assert given.nodes_per_scaleup(Planner.OPTIMAL) == given.nodes_per_scaleup(Planner.COMPATIBLE) == 7
+    assert given.get_nodes_per_scaleup(Planner.OPTIMAL) == given.get_nodes_per_scaleup(Planner.COMPATIBLE) == 7
 
 
 def test_tiers_of_a_drain_are_read_before_anything_is_drained():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.config.flags import Flag, InvalidOptions, State
-from plimsoll.nodes.config.options import FLAGS, flags_of_policy, read_flags_of_policy, read_options
+from plimsoll.nodes.config.options import FLAGS, list_policy_flags, read_flags_of_policy, read_options
 
 SIZES = st.tuples(st.integers(0, 50), st.integers(50, 900))
 WORDS = st.from_regex(r"[a-z][a-z0-9.:/-]{0,12}[a-z0-9]", fullmatch=True)
@@ -46,16 +46,16 @@ IMPLEMENTED = sorted(name for name, flag in FLAGS.items() if flag.state is State
 def test_what_is_written_down_is_read_back_as_it_was(data: st.DataObject, names: list[str]):
     given_flags = {name: data.draw(values_of(FLAGS[name]), label=name) for name in names}
     made = read_flags_of_policy(given_flags)
-    written = json.loads(json.dumps(flags_of_policy(made)))
+    written = json.loads(json.dumps(list_policy_flags(made)))
     assert read_flags_of_policy(written) == made
     assert list(written) == sorted(written)
 
 
 def test_only_what_is_not_the_default_is_written():
-    assert flags_of_policy(read_options({})) == {}
+    assert list_policy_flags(read_options({})) == {}
     given_flags = {"enable-node-autoprovisioning": "true", "max-cpu": "20", "scale-down-unneeded-time": "1h30m"}
     written = {"max-cpu": 20, "node-autoprovisioning": True, "scale-down-unneeded-time": "5400.0s"}
-    assert flags_of_policy(read_options(given_flags)) == written
+    assert list_policy_flags(read_options(given_flags)) == written
 
 
 def test_every_flag_that_cannot_be_read_is_named():

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.store.cache import WritableCache
-from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile, profiles_from, profiles_in
+from plimsoll.nodes.config.scheduler_profiles import SchedulerProfile, load_profiles, read_profiles
 from plimsoll.nodes.observing.pod_store import PodStore
 from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods, apply_profile
 from plimsoll.objects.api.pods import Pod
@@ -35,7 +35,7 @@ def written(*profiles: dict[str, Any], **more: Any) -> bytes:
 
 
 def read(**profile: Any) -> SchedulerProfile:
-    [found] = profiles_in(written(profile), source="file")
+    [found] = read_profiles(written(profile), source="file")
     return found
 
 
@@ -117,18 +117,18 @@ def test_filters_alone_go_before_all_extension_points():
 )
 def test_what_cannot_be_simulated_or_read_is_refused_with_its_place(profile: dict[str, Any], told: str):
     with pytest.raises(InvalidInput, match=r"^file: profiles\[0\]") as refused:
-        profiles_in(written(profile), source="file")
+        read_profiles(written(profile), source="file")
     assert told in str(refused.value)
 
 
 def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path):
     with pytest.raises(InvalidInput, match="is Deployment of apps/v1"):
-        profiles_in(b"{apiVersion: apps/v1, kind: Deployment}", source="file")
+        read_profiles(b"{apiVersion: apps/v1, kind: Deployment}", source="file")
     with pytest.raises(InvalidInput, match="there is another profile of default-scheduler"):
-        profiles_in(written({}, {"schedulerName": "default-scheduler"}), source="file")
+        read_profiles(written({}, {"schedulerName": "default-scheduler"}), source="file")
     with pytest.raises(InvalidInput, match=r"scheduler-config-file: .* cannot be read"):
-        profiles_from(str(tmp_path / "none.yaml"), path="scheduler-config-file")
-    assert profiles_from("", path="scheduler-config-file") == ()
+        load_profiles(str(tmp_path / "none.yaml"), path="scheduler-config-file")
+    assert load_profiles("", path="scheduler-config-file") == ()
 
 
 # ---- what it means for pods
@@ -208,8 +208,8 @@ def test_default_constraints_are_for_pods_of_an_owner_that_name_none():
 def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
     off = {"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}
     mine, theirs = pod(schedulerName="mine"), pod(schedulerName="theirs")
-    only = SchedulerProfilePods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
-    several = SchedulerProfilePods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
+    only = SchedulerProfilePods(read_profiles(written({**off, "schedulerName": "mine"}), source="file"))
+    several = SchedulerProfilePods(read_profiles(written({}, {**off, "schedulerName": "mine"}), source="file"))
 
     assert [bool(only.apply(pod).spec.tolerations) for pod in (mine, theirs)] == [True, True]
     assert [bool(several.apply(pod).spec.tolerations) for pod in (mine, theirs)] == [True, False]

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from plimsoll.nodes.model.group_names import Making, Naming, build_suffix, group_id, hash_profile, is_ours
+from plimsoll.nodes.model.group_names import Making, Naming, build_suffix, generate_group_id, hash_profile, is_ours
 from plimsoll.objects.api.nodes import Taint
 
 MAKING = Making(labels={"a": "1", "b": "2"}, taints=(Taint(key="t", effect="NoSchedule"),), zone="z1", second=1000)
@@ -11,7 +11,7 @@ ANY = Naming()
 
 
 def test_an_id_is_prefix_type_and_eight_characters():
-    found = group_id("nodeautoprovisioning", "n1-standard-4", MAKING, naming=ANY)
+    found = generate_group_id("nodeautoprovisioning", "n1-standard-4", MAKING, naming=ANY)
     assert re.fullmatch(r"nodeautoprovisioning_n1-standard-4_[0-9a-z]{8}", found)
 
 
@@ -31,14 +31,14 @@ def test_everything_that_makes_a_group_another_changes_its_suffix():
 
 
 def test_an_id_that_is_taken_is_not_given_again():
-    first = group_id("p", "m", MAKING, naming=ANY)
-    second = group_id("p", "m", MAKING, naming=ANY, taken={first})
+    first = generate_group_id("p", "m", MAKING, naming=ANY)
+    second = generate_group_id("p", "m", MAKING, naming=ANY, taken={first})
     assert second != first
     assert is_ours(second, "p")
 
 
 def test_without_underscores_ids_are_lower_case_and_cut_in_the_middle():
-    found = group_id("Nap", "Type_Of.A-Very-Long-Name", MAKING, naming=Naming(underscores=False, longest=24))
+    found = generate_group_id("Nap", "Type_Of.A-Very-Long-Name", MAKING, naming=Naming(underscores=False, longest=24))
     assert found == f"nap-type-of-a-v-{build_suffix(MAKING)}"
     assert len(found) == 24
 

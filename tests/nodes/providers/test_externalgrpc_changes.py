@@ -69,7 +69,7 @@ def test_shrinking_and_removing():
     with RemoteProviderCluster() as world:
         world.group("g", target=2)
         group = world.refreshed()
-        registered = NodeRef.of_node(world.node("g-0"))
+        registered = NodeRef.from_node(world.node("g-0"))
         assert world.do(group.delete_nodes([registered])) == Done()
         assert world.nodes() == ["g-1"]
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 3, "bootSeconds": 99}}))

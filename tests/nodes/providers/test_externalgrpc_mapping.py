@@ -13,11 +13,11 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, FailureKind, NotImple
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.externalgrpc import mapping
-from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of, failure_of
+from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, to_error, to_failure
 from plimsoll.nodes.providers.externalgrpc.generated import externalgrpc_pb2 as base
 from plimsoll.nodes.providers.externalgrpc.methods import METHODS
-from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, node_of
-from plimsoll.nodes.providers.externalgrpc.remote_groups import template_of
+from plimsoll.nodes.providers.externalgrpc.object_bytes import decode_node, encode_node
+from plimsoll.nodes.providers.externalgrpc.remote_groups import decode_template
 from plimsoll.nodes.providers.values import GroupOptions, Instance, InstanceError, NodeRef, Span
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
@@ -82,44 +82,44 @@ def test_growth_by_two_is_these_bytes():
 @given(instances)
 @settings(max_examples=100, deadline=None)
 def test_instances_come_back_as_they_went(instance: Instance):
-    assert mapping.instance_of(mapping.instance_message(instance)) == instance
+    assert mapping.from_instance_message(mapping.to_instance_message(instance)) == instance
 
 
 @given(st.builds(NodeRef, provider_id=texts, name=texts, labels=maps, annotations=maps))
 @settings(max_examples=100, deadline=None)
 def test_nodes_come_back_as_they_went(node: NodeRef):
-    assert mapping.node_ref(mapping.node_message(node)) == node
+    assert mapping.from_node_message(mapping.to_node_message(node)) == node
 
 
 @given(options)
 @settings(max_examples=100, deadline=None)
 def test_options_come_back_as_they_went(given_options: GroupOptions):
-    assert mapping.options_of(mapping.options_message(given_options), DEFAULTS) == given_options
+    assert mapping.from_options_message(mapping.to_options_message(given_options), DEFAULTS) == given_options
 
 
 def test_times_that_an_older_server_does_not_know_stay_the_callers():
-    message = mapping.options_message(DEFAULTS)
+    message = mapping.to_options_message(DEFAULTS)
     message.ClearField("maxNodeStartupDuration")
     message.ClearField("MaxNodeProvisionDuration")
-    found = mapping.options_of(message, DEFAULTS)
+    found = mapping.from_options_message(message, DEFAULTS)
     assert (found.startup_s, found.provision_s) == (DEFAULTS.startup_s, DEFAULTS.provision_s)
 
 
 def test_an_instance_without_a_status_is_unspecified_and_well():
-    assert mapping.instance_of(base.Instance(id="i")) == Instance(id="i", state=InstanceState.UNSPECIFIED)
+    assert mapping.from_instance_message(base.Instance(id="i")) == Instance(id="i", state=InstanceState.UNSPECIFIED)
 
 
 def test_states_and_classes_of_tomorrow_are_the_unspecific_ones():
     # State 9, and an error of class 7.
     status = base.InstanceStatus.FromString(b"\x08\x09\x12\x05\x0a\x01E\x18\x07")
-    found = mapping.instance_of(base.Instance(id="i", status=status))
+    found = mapping.from_instance_message(base.Instance(id="i", status=status))
     assert found.state is InstanceState.UNSPECIFIED
     assert found.error == InstanceError(error_class=ErrorClass.OTHER, code="E")
 
 
 def test_blueprints_come_back_as_they_went():
     whole = blueprint(zones=("a",), system_labels={"s": "1"}, extra_resources={"nvidia.com/gpu": "2"})
-    assert mapping.blueprint_of(mapping.blueprint_message(whole)) == whole
+    assert mapping.from_blueprint_message(mapping.to_blueprint_message(whole)) == whole
 
 
 @pytest.mark.parametrize("price", [None, 0.0, 0.25])
@@ -135,25 +135,25 @@ def test_machine_types_come_back_as_they_went_an_unknown_price_too(price: float 
         architecture="arm64",
         capacity_type=CapacityType.SPOT,
     )
-    assert mapping.machine_type_of(mapping.machine_type_message(kind)) == kind
+    assert mapping.from_machine_type_message(mapping.to_machine_type_message(kind)) == kind
 
 
 def test_spans_of_prices_come_back_as_they_went():
     span = Span(start=datetime(2026, 1, 1, tzinfo=UTC), end=datetime(2026, 1, 1, 0, 30, tzinfo=UTC))
     request = METHODS["PricingNodePrice"].request()
     mapping.set_span(request, span)
-    assert mapping.span_of(request) == span
+    assert mapping.from_span_message(request) == span
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind is not FailureKind.HELD])
 def test_every_failure_is_understood_at_the_other_end(kind: FailureKind):
     failure = CallFailed(kind=kind, message="why")
-    assert failure_of(error_of(failure)) == failure
+    assert to_failure(to_error(failure)) == failure
 
 
 @pytest.mark.parametrize("code", [code for code in Code if code is not Code.OK])
 def test_every_code_is_some_failure(code: Code):
-    assert failure_of(RpcFailed(code, "")).message == code.name
+    assert to_failure(RpcFailed(code, "")).message == code.name
 
 
 def test_a_node_is_the_same_after_its_bytes():
@@ -161,17 +161,17 @@ def test_a_node_is_the_same_after_its_bytes():
         spec=NodeSpec(provider_id="p", taints=(Taint(key="k", value="v", effect="NoExecute"),)),
         status=NodeStatus(capacity={"cpu": "4", "memory": "8Gi"}, allocatable={"cpu": "3900m"}),
     )
-    assert node_of(node_bytes(node)) == node
+    assert decode_node(encode_node(node)) == node
 
 
 def test_bytes_that_are_no_node_are_told_as_such():
     with pytest.raises(InvalidProtobuf):
-        node_of(b"\xff\xff")
-    assert template_of("g", b"\xff\xff") == NotImplementedByProvider(call="TemplateNodeInfo")
-    assert template_of("g", b"") == NotImplementedByProvider(call="TemplateNodeInfo")
+        decode_node(b"\xff\xff")
+    assert decode_template("g", b"\xff\xff") == NotImplementedByProvider(call="TemplateNodeInfo")
+    assert decode_template("g", b"") == NotImplementedByProvider(call="TemplateNodeInfo")
 
 
 def test_a_call_that_our_guard_held_back_arrives_as_refused():
     """No provider answers `Held`: only a client's own guard does."""
     held = CallFailed(kind=FailureKind.HELD, message="why")
-    assert failure_of(error_of(held)) == CallFailed(kind=FailureKind.REFUSED, message="why")
+    assert to_failure(to_error(held)) == CallFailed(kind=FailureKind.REFUSED, message="why")

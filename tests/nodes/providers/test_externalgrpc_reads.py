@@ -31,7 +31,7 @@ def test_groups_that_nobody_wants_autoscaled_are_not_shown():
         world.group("nap", autoscaled=False, autoprovisioned=True)
         world.do(world.provider.refresh())
         assert [group.id for group in _groups(world)] == ["nap"]
-        assert world.do(world.provider.node_group_for_node(NodeRef.of_node(world.node("hand-0")))) is None
+        assert world.do(world.provider.node_group_for_node(NodeRef.from_node(world.node("hand-0")))) is None
 
 
 def test_groups_are_asked_for_once_between_refreshes():
@@ -47,7 +47,7 @@ def test_groups_are_asked_for_once_between_refreshes():
 def test_the_group_of_a_node_is_remembered_until_the_next_refresh_but_not_that_it_has_none():
     with RemoteProviderCluster() as world:
         world.group("g", target=1)
-        ours, stranger = NodeRef.of_node(world.node("g-0")), NodeRef(provider_id="x://1", name="x")
+        ours, stranger = NodeRef.from_node(world.node("g-0")), NodeRef(provider_id="x://1", name="x")
         for _ in range(2):
             group = world.do(world.provider.node_group_for_node(ours))
             assert group is not None
@@ -102,7 +102,7 @@ def test_options_travel_both_ways():
 def test_prices_of_nodes_and_pods():
     with RemoteProviderCluster() as world:
         world.group("g", target=1, price=0.5)
-        node = NodeRef.of_node(world.node("g-0"))
+        node = NodeRef.from_node(world.node("g-0"))
         assert world.do(world.provider.node_price(node, AN_HOUR)) == 0.5
         assert world.do(world.provider.pod_price(POD, AN_HOUR)) == pytest.approx(2 * 0.033174)
 
@@ -114,7 +114,7 @@ def test_what_a_server_does_not_have_is_an_answer():
     with RemoteProviderCluster(missing=OPTIONAL) as world:
         world.group("g", target=1)
         group = world.refreshed()
-        node = NodeRef.of_node(world.node("g-0"))
+        node = NodeRef.from_node(world.node("g-0"))
         assert world.do(world.provider.node_price(node, AN_HOUR)) == NotImplementedByProvider(call="NodePrice")
         assert world.do(world.provider.pod_price(POD, AN_HOUR)) == NotImplementedByProvider(call="PodPrice")
         assert world.do(group.template_node_info()) == NotImplementedByProvider(call="TemplateNodeInfo")
@@ -145,15 +145,15 @@ def test_whether_a_group_grows_atomically_is_found_out_without_growing_it():
     with RemoteProviderCluster() as world:
         world.group("yes", atomic=True)
         world.group("no")
-        assert world.do(world.refreshed("yes").grows_atomically())
-        assert not world.do(world.refreshed("no").grows_atomically())
+        assert world.do(world.refreshed("yes").can_increase_atomically())
+        assert not world.do(world.refreshed("no").can_increase_atomically())
         assert world.calls() == []
 
 
 def test_a_server_without_the_extension_has_no_atomic_growth():
     with RemoteProviderCluster(missing=WITHOUT_EXTENSION) as world:
         world.group("g", atomic=True)
-        assert not world.do(world.refreshed().grows_atomically())
+        assert not world.do(world.refreshed().can_increase_atomically())
 
 
 @pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.INTERNAL])

@@ -88,7 +88,7 @@ def test_atomic_growth_without_stock_for_all_is_out_of_resources():
     with ProviderCluster(stock=[{"name": "s", "machineType": "small", "machines": 2}]) as world:
         world.group("g", atomic=True)
         group = world.refreshed()
-        assert world.do(group.grows_atomically())
+        assert world.do(group.can_increase_atomically())
         outcome = world.do(group.atomic_increase_size(3, expected=0))
         assert kind_of(outcome) is FailureKind.OUT_OF_RESOURCES
         assert isinstance(outcome, CallFailed)
@@ -102,7 +102,7 @@ def test_a_group_that_does_not_grow_atomically_says_so():
     with ProviderCluster() as world:
         world.group("g")
         group = world.refreshed()
-        assert not world.do(group.grows_atomically())
+        assert not world.do(group.can_increase_atomically())
         expected = NotImplementedByProvider(call="AtomicIncreaseSize")
         assert world.do(group.atomic_increase_size(1, expected=0)) == expected
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from plimsoll.kube.errors import NotSent
 from plimsoll.nodes.model.call_outcomes import NotImplementedByProvider
-from plimsoll.nodes.model.group_names import Making, group_id
+from plimsoll.nodes.model.group_names import Making, generate_group_id
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
 from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.providers.ports import NodeOwner
@@ -47,7 +47,7 @@ def test_groups_come_by_id_with_their_bounds_and_marks():
 def test_a_node_belongs_to_the_group_of_its_machine():
     with ProviderCluster() as world:
         world.group("g", target=1)
-        node = NodeRef.of_node(world.node("g-0"))
+        node = NodeRef.from_node(world.node("g-0"))
         assert world.do(world.provider.has_instance(node)) is True
         group = world.do(world.provider.node_group_for_node(node))
         assert group is not None
@@ -75,7 +75,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
     with ProviderCluster() as world:
         world.group("g", target=1)
         nodes = [
-            NodeRef.of_node(world.node("g-0")),
+            NodeRef.from_node(world.node("g-0")),
             NodeRef(provider_id="other://1", name="n", labels={"cloud.plimsoll.io/node-group": "g"}),
             NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"}),
             NodeRef(provider_id="", name="alone"),
@@ -176,7 +176,9 @@ def test_prices_are_those_of_the_group_or_else_of_the_type():
         world.group("g", target=1, price=0.5)
         world.group("h", target=1)
         world.do(world.provider.refresh())
-        prices = [world.do(world.provider.node_price(NodeRef.of_node(world.node(n)), AN_HOUR)) for n in ("g-0", "h-0")]
+        prices = [
+            world.do(world.provider.node_price(NodeRef.from_node(world.node(n)), AN_HOUR)) for n in ("g-0", "h-0")
+        ]
         assert prices == [0.5, 0.1]
         by_type = NodeRef(provider_id="", name="x", labels={"node.kubernetes.io/instance-type": "large"})
         assert world.do(world.provider.node_price(by_type, AN_HOUR)) == LARGE["price"]
@@ -201,7 +203,7 @@ def test_accelerators_are_known_by_their_label():
 def test_new_ids_fit_into_the_names_of_nodes():
     with ProviderCluster() as world:
         making = Making(labels={}, taints=(), zone="", second=1)
-        name = group_id("nodeautoprovisioning", "n1_" + "x" * 80, making, naming=world.provider.naming)
+        name = generate_group_id("nodeautoprovisioning", "n1_" + "x" * 80, making, naming=world.provider.naming)
         assert len(f"{name}-12345678") <= 63
         assert "_" not in name
 

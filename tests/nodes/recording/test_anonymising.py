@@ -19,7 +19,7 @@ from plimsoll.nodes.model.prices import Overlay
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.anonymising import anonymise_policy, build_recording_rules
-from plimsoll.nodes.recording.policies import policy_to_json, read_policy
+from plimsoll.nodes.recording.policies import encode_policy, read_policy
 from plimsoll.nodes.recording.replay import build_recording, replay_loop, replay_recording
 from plimsoll.nodes.recording.snapshots import _Snapshot
 from plimsoll.scheduling import ClusterView
@@ -116,7 +116,7 @@ def secret_policy() -> Policy:
 def test_names_inside_flags_patterns_and_prices_are_hidden():
     one = secret_policy()
     anonymiser = Anonymiser("pepper", build_recording_rules(one))
-    hidden = anonymise_policy(policy_to_json(one), anonymiser, ["secret-batch", "secret-web"])
+    hidden = anonymise_policy(encode_policy(one), anonymiser, ["secret-batch", "secret-web"])
     assert SECRET not in json.dumps(hidden)
     read = read_policy(hidden)
     assert read.limits.max_cpu == 40
@@ -132,7 +132,7 @@ def test_names_inside_flags_patterns_and_prices_are_hidden():
 def test_a_prefix_of_ones_own_stays_a_prefix():
     one = secret_policy()
     anonymiser = Anonymiser("pepper", build_recording_rules(one))
-    prefix = read_policy(anonymise_policy(policy_to_json(one), anonymiser, [])).nap.prefix
+    prefix = read_policy(anonymise_policy(encode_policy(one), anonymiser, [])).nap.prefix
     made = anonymiser.replace_name("secret-pool-n1-large-1a2b")
     assert made.startswith(f"{prefix}-")
     assert SECRET not in made

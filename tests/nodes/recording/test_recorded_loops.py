@@ -12,8 +12,8 @@ from plimsoll.journal.recordings import About, read_recording, write_recording
 from plimsoll.nodes.autoscaler import Autoscaler
 from plimsoll.nodes.model.results import ScaleUpPart
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.replay import build_recording, is_same, replay_recording, result_to_json
-from plimsoll.nodes.reporting.plan_json import plan_to_json
+from plimsoll.nodes.recording.replay import build_recording, encode_result, is_same, replay_recording
+from plimsoll.nodes.reporting.plan_json import encode_plan
 from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
 
@@ -65,7 +65,7 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
     assert planned or looked_at, "the story has nothing to compare"
     for turn in planned:
         again = replay_recording(recorded(turn, None)).scale_up.plan
-        assert encode(plan_to_json(again)) == encode(plan_to_json(turn.scale_up.plan))  # type: ignore[arg-type]
+        assert encode(encode_plan(again)) == encode(encode_plan(turn.scale_up.plan))  # type: ignore[arg-type]
     for turn in looked_at:
         unneeded = replay_recording(recorded(turn, None)).scale_down.unneeded
         assert [unneeded_node.node for unneeded_node in unneeded] == [node.node for node in turn.scale_down.unneeded]
@@ -75,4 +75,4 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
 def test_every_turn_can_be_replayed_without_its_names(story: str, monkeypatch: pytest.MonkeyPatch):
     for turn in turns_of(story, monkeypatch):
         recording = recorded(turn, "salt")
-        assert is_same(recording.get_part("plan"), result_to_json(replay_recording(recording)))
+        assert is_same(recording.get_part("plan"), encode_result(replay_recording(recording)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.journal.recordings import read_recording
-from plimsoll.nodes.recording.replay import find_differences, replay_recording, result_to_json
+from plimsoll.nodes.recording.replay import encode_result, find_differences, replay_recording
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "fixtures" / "recordings").glob("*.json.gz"))
 SENTENCES = re.compile(r"\.(message|what|reason|reasons\[\d+\])$")
@@ -22,7 +22,7 @@ ANNOUNCED = "NewNodeLabel"
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_the_plan_of_an_old_recording_is_made_again(file: Path):
     recording = read_recording(file.read_bytes())
-    planned = result_to_json(replay_recording(recording))
+    planned = encode_result(replay_recording(recording))
     changed = [
         path
         for path, _, after in find_differences(recording.get_part("plan"), planned)

@@ -27,17 +27,17 @@ from plimsoll.nodes.model.snapshot import (
 )
 from plimsoll.nodes.planning.scaledown.drainability import ControllerInfo
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
-from plimsoll.nodes.recording.policies import policy_to_json, read_policy
+from plimsoll.nodes.recording.policies import encode_policy, read_policy
 from plimsoll.nodes.recording.replay import (
     build_recording,
+    encode_result,
     find_differences,
     is_same,
     replay_loop,
     replay_recording,
-    result_to_json,
 )
-from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
-from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_to_json
+from plimsoll.nodes.recording.scale_down_state import encode_state, read_state
+from plimsoll.nodes.recording.snapshots import encode_snapshot, read_snapshot
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
 from tests.nodes.planning.random_clusters import clusters
@@ -59,14 +59,14 @@ def again(value: Any) -> Any:
 
 
 def planned(given_snapshot: Snapshot, given_policy: Policy, known: ScaleDownState | None = None) -> bytes:
-    return encode(result_to_json(replay_loop(given_snapshot, given_policy, known or ScaleDownState())))  # type: ignore[arg-type]
+    return encode(encode_result(replay_loop(given_snapshot, given_policy, known or ScaleDownState())))  # type: ignore[arg-type]
 
 
 @few
 @given(snapshots(), policies())
 def test_growth_is_planned_the_same(given_snapshot: Snapshot, given_policy: Policy):
-    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
-    assert planned(read, read_policy(again(policy_to_json(given_policy)))) == planned(given_snapshot, given_policy)
+    read = read_snapshot(again(encode_snapshot(given_snapshot)))
+    assert planned(read, read_policy(again(encode_policy(given_policy)))) == planned(given_snapshot, given_policy)
 
 
 @few
@@ -75,15 +75,15 @@ def test_removals_are_planned_the_same(given_snapshot: Snapshot):
     wide = policy(scale_down_utilization_threshold=1.0, max_drain_parallelism=5)
     long_ago = dict.fromkeys(given_snapshot.view.nodes, NOON - timedelta(days=1))
     known = ScaleDownState(unneeded_since=long_ago)
-    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
-    assert planned(read, wide, read_state(again(state_to_json(known)))) == planned(given_snapshot, wide, known)
+    read = read_snapshot(again(encode_snapshot(given_snapshot)))
+    assert planned(read, wide, read_state(again(encode_state(known)))) == planned(given_snapshot, wide, known)
 
 
 @few
 @given(worlds())
 def test_savings_are_planned_the_same(given_snapshot: Snapshot):
     saving = policy(consolidation="balanced", consolidation_budget=["100%"])
-    read = read_snapshot(again(snapshot_to_json(given_snapshot)))
+    read = read_snapshot(again(encode_snapshot(given_snapshot)))
     assert planned(read, saving) == planned(given_snapshot, saving)
     assert b'"savingsPerHour"' in planned(read, saving)
 
@@ -107,7 +107,7 @@ def seen(view: ClusterView) -> Any:
 @few
 @given(clusters())
 def test_whatever_is_in_a_cluster_comes_back(view: ClusterView):
-    read = read_snapshot(again(snapshot_to_json(Snapshot(number=1, at=NOON, view=view))))
+    read = read_snapshot(again(encode_snapshot(Snapshot(number=1, at=NOON, view=view))))
     assert seen(read.view) == seen(view)
 
 
@@ -142,7 +142,7 @@ def everything() -> Snapshot:
 
 def test_every_field_of_a_snapshot_comes_back():
     one = everything()
-    read = read_snapshot(again(snapshot_to_json(one)))
+    read = read_snapshot(again(encode_snapshot(one)))
     assert replace(read, view=one.view) == one
     assert seen(read.view) == seen(one.view)
 
@@ -173,7 +173,7 @@ def test_every_field_of_a_group_comes_back():
         ),
     )
     one = replace(everything(), groups=(whole,))
-    assert read_snapshot(again(snapshot_to_json(one))).groups == (whole,)
+    assert read_snapshot(again(encode_snapshot(one))).groups == (whole,)
 
 
 def test_every_part_of_a_policy_comes_back():
@@ -184,8 +184,8 @@ def test_every_part_of_a_policy_comes_back():
         naming=Naming(underscores=False, longest=63),
         expander_answers={"q": ("a",)},
     )
-    assert read_policy(again(policy_to_json(one))) == one
-    assert read_policy(again(policy_to_json(policy()))) == policy()
+    assert read_policy(again(encode_policy(one))) == one
+    assert read_policy(again(encode_policy(policy()))) == policy()
 
 
 @settings(max_examples=60, deadline=None)
@@ -209,7 +209,7 @@ def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], number
         removals_under_way=numbers[0],
         drains_under_way=numbers[1],
     )
-    assert read_state(again(state_to_json(one))) == one
+    assert read_state(again(encode_state(one))) == one
 
 
 # ---- the file
@@ -223,7 +223,7 @@ def made(salt: str | None = "pepper") -> bytes:
 @pytest.mark.parametrize("salt", [None, "pepper"])
 def test_a_file_gives_the_plan_that_is_in_it(salt: str | None):
     recording = read_recording(made(salt))
-    assert is_same(recording.get_part("plan"), result_to_json(replay_recording(recording)))
+    assert is_same(recording.get_part("plan"), encode_result(replay_recording(recording)))
     assert recording.anonymised is (salt is not None)
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.requests.lifecycle import (
     RequestDeletion,
-    deletion_time,
+    compute_deletion_time,
+    compute_next_attempt_time,
     find_time_update,
     find_time_updates,
-    next_attempt_time,
     select_due,
 )
 from plimsoll.nodes.requests.model import Phase, RequestView, StatusUpdate, UpdateKind
@@ -72,7 +72,7 @@ def test_where_a_request_stands(conditions: Any, details: dict[str, str], at: fl
 class TestTryingAgain:
     def test_n04_the_wait_doubles_up_to_ten_minutes(self):
         waits = [
-            present(next_attempt_time(Details(attempts=n, last_attempt=START), read_options({}))) - START
+            present(compute_next_attempt_time(Details(attempts=n, last_attempt=START), read_options({}))) - START
             for n in range(1, 8)
         ]
         assert [wait.total_seconds() for wait in waits] == [60, 120, 240, 480, 600, 600, 600]
@@ -81,7 +81,7 @@ class TestTryingAgain:
         policy = read_options({})
         details, tried = Details(), []
         for at in range(0, 1600, 10):
-            due = next_attempt_time(details, policy)
+            due = compute_next_attempt_time(details, policy)
             if due is None or after(at) > due:
                 tried.append(at)
                 details = details.replace(attempts=details.attempts + 1, last_attempt=after(at))
@@ -92,12 +92,14 @@ class TestTryingAgain:
             "provisioning-request-initial-backoff-time": "5s",
             "provisioning-request-max-backoff-time": "7s",
         }
-        waits = [next_attempt_time(Details(attempts=n, last_attempt=START), read_options(options)) for n in (1, 2)]
+        waits = [
+            compute_next_attempt_time(Details(attempts=n, last_attempt=START), read_options(options)) for n in (1, 2)
+        ]
         assert waits == [after(5), after(7)]
 
     @given(attempts=st.integers(-(10**30), 10**30))
     def test_whatever_somebody_wrote_as_attempts_the_wait_has_its_bounds(self, attempts: int):
-        due = present(next_attempt_time(Details(attempts=attempts, last_attempt=START), read_options({})))
+        due = present(compute_next_attempt_time(Details(attempts=attempts, last_attempt=START), read_options({})))
         assert timedelta(seconds=60) <= due - START <= timedelta(seconds=600)
 
     @given(first=st.integers(0, 2000), later=st.integers(0, 2000), attempts=st.integers(0, 9))
@@ -177,7 +179,7 @@ class TestTimeGoesBy:
 
     def test_nor_one_that_is_younger_than_it_may_become(self):
         failed = seen_one(request("r", CHECK, FAILED, ValidUntilSeconds=str(2 * WEEK_S)))
-        assert deletion_time(failed) == after(2 * WEEK_S)
+        assert compute_deletion_time(failed) == after(2 * WEEK_S)
 
     def test_what_has_to_be_taken_back_is_not_deleted(self):
         assert refreshed_one(FAILED, at=2 * WEEK_S, kind=ATOMIC, details={"intent": INTENT}) is None

@@ -15,7 +15,7 @@ from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderO
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
-from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of, pod_of
+from plimsoll.nodes.providers.externalgrpc.object_bytes import decode_node, decode_pod
 from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, build_request
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.pods import Pod
@@ -139,10 +139,10 @@ def test_each_option_is_told_with_its_node_and_its_pods():
     asked = build_request([helped, B], max_pods=10)
     first, second = asked.options
     assert (first.nodeGroupId, first.nodeCount) == ("A", 1)
-    assert [pod_of(podbyte).metadata.name for podbyte in first.podBytes] == ["p", "q", "p"]
+    assert [decode_pod(podbyte).metadata.name for podbyte in first.podBytes] == ["p", "q", "p"]
     assert list(second.podBytes) == []
     assert set(asked.nodeBytesMap) == {"A", "B"}
-    assert node_of(asked.nodeBytesMap["A"]) == A.scale_up_option.node
+    assert decode_node(asked.nodeBytesMap["A"]) == A.scale_up_option.node
 
 
 @given(
@@ -158,7 +158,7 @@ def test_never_more_pods_than_allowed_nor_more_of_a_class_than_there_are(counts:
         for index, classes in enumerate(counts)
     ]
     asked = build_request(options, max_pods=most)
-    sent = [[pod_of(podbyte).metadata.name for podbyte in option.podBytes] for option in asked.options]
+    sent = [[decode_pod(podbyte).metadata.name for podbyte in option.podBytes] for option in asked.options]
     assert sum(map(len, sent)) <= most
     for names, classes in zip(sent, counts, strict=True):
         assert all(names.count(f"p{n}") <= count for n, count in enumerate(classes))

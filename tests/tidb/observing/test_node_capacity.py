@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.config.options import flags_of_policy
+from plimsoll.nodes.config.options import list_policy_flags
 from plimsoll.nodes.config.policy import AutoProvisioning, Limits, Policy
 from plimsoll.nodes.reporting.status import configmap
 from plimsoll.tidb.observing import node_capacity
@@ -33,7 +33,7 @@ PROVISIONING = Policy(limits=Limits(max_nodes_total=40), nap=AutoProvisioning(en
 
 
 def options_of(policy: Policy) -> str:
-    return json.dumps(flags_of_policy(policy))
+    return json.dumps(list_policy_flags(policy))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_words_and_defaults_are_those_of_our_node_autoscaler() -> None:
     )
     assert (default.prefix, configmap.OPTIONS_ANNOTATION) == (node_capacity.PREFIX, node_capacity.OPTIONS)
     chosen = replace(default, enabled=True, prefix="nap", max_node_groups=9, max_own_groups=2, max_group_size=3)
-    options = flags_of_policy(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
+    options = list_policy_flags(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
     assert parse_node_capacity({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeCapacity(
         in_new_groups=3, limit=7
     )

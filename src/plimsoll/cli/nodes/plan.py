@@ -122,10 +122,10 @@ def _read_policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Poli
 
 def _check_expander(chain: str) -> None:
     """Report an invalid value as a command-line error, not as an error of a file."""
-    from plimsoll.nodes.config.flags import problem_of
+    from plimsoll.nodes.config.flags import find_flag_problem
     from plimsoll.nodes.config.options import FLAGS
 
-    problem = problem_of(FLAGS["expander"], chain)
+    problem = find_flag_problem(FLAGS["expander"], chain)
     if problem is not None:
         raise InvalidInput(problem, path="--expander")
 
@@ -199,12 +199,12 @@ def _build_single_pod_snapshot(given: PlanInput) -> Snapshot:
 def _build_document(
     given: PlanInput, answer: ScaleUpPlan, answers: Mapping[str, Any], *, seconds: float | None
 ) -> dict[str, Any]:
-    from plimsoll.nodes.reporting.plan_json import plan_to_json
+    from plimsoll.nodes.reporting.plan_json import encode_plan
     from plimsoll.objects.api.meta import format_time
 
     document: dict[str, Any] = {
         "time": format_time(given.snapshot.at),
-        "scaleUp": plan_to_json(answer, plan_seconds=seconds),
+        "scaleUp": encode_plan(answer, plan_seconds=seconds),
     }
     if answers:
         document["requests"] = answers

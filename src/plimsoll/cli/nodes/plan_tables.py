@@ -54,12 +54,12 @@ def _list_hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterat
 
 
 def _format_scale_ups(scale_ups: Sequence[GroupScaleUp], currency: str) -> Iterator[str | Table]:
-    from plimsoll.nodes.reporting.plan_json import machine_type_of
+    from plimsoll.nodes.reporting.plan_json import get_machine_type
 
     rows = [
         (
             _shorten(scale_up.option.group),
-            machine_type_of(scale_up.option) or "-",
+            get_machine_type(scale_up.option) or "-",
             scale_up.option.zone or "-",
             f"{scale_up.before} -> {scale_up.after}" + (" (new)" if not scale_up.option.exists else ""),
             sum(pattern.nodes * sum(pattern.pods.values()) for pattern in scale_up.patterns),

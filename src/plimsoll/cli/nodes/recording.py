@@ -106,7 +106,7 @@ def replay(
         recording = read_recording(read_file(file))
         with SlowNotice(f"replaying {file}", is_silent=output in {Output.JSON, Output.YAML}):
             loop = replay.replay_recording(recording)
-        before, now = recording.get_part(replay.PLAN), replay.result_to_json(loop)
+        before, now = recording.get_part(replay.PLAN), replay.encode_result(loop)
     except InvalidInput as error:
         raise error if error.path == file else InvalidInput(str(error), path=file) from error
     is_same = replay.is_same(before, now)

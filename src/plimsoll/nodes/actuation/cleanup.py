@@ -62,7 +62,7 @@ class TaintCleaner:
         instances: dict[str, tuple[Instance, ...]] = {}
         found = []
         for node in nodes:
-            ref = NodeRef.of_node(node)
+            ref = NodeRef.from_node(node)
             group = await self._provider.node_group_for_node(ref)
             if group is not None and group.id not in instances:
                 instances[group.id] = await group.nodes()

@@ -80,7 +80,7 @@ class NodeDeletion:
 
     @property
     def ref(self) -> NodeRef:
-        return NodeRef.of_node(self.node)
+        return NodeRef.from_node(self.node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,7 +336,7 @@ class DeletionBatch:
             evicted=len(deletion.pods) - failures,
             failed_evictions=failures,
             seconds=self._dependencies.clock.monotonic_s() - deletion.began_s,
-            was_unready=not NodeFlags.of(deletion.node).ready,
+            was_unready=not NodeFlags.from_node(deletion.node).ready,
             pods=deletion.pods,
         )
         finished = deletion.ended

@@ -70,12 +70,16 @@ def find_pods_to_evict(
         verdict = rules.check(pod)
         if verdict.blocks_node:
             because = Reason(code=verdict.code, message=verdict.message)
-            return Reason(code=BLOCKED_BY_POD, message=f"pod {pod_name(pod)} blocks the removal", because=(because,))
+            return Reason(
+                code=BLOCKED_BY_POD, message=f"pod {format_pod_name(pod)} blocks the removal", because=(because,)
+            )
         if verdict.outcome is DrainOutcome.MOVE and was_empty:
-            return Reason(code=NEW_PODS, message=f"pod {pod_name(pod)} was scheduled since the node was found empty")
+            return Reason(
+                code=NEW_PODS, message=f"pod {format_pod_name(pod)} was scheduled since the node was found empty"
+            )
         if verdict.outcome is DrainOutcome.MOVE and planned is not None and _get_key(pod) not in planned:
             return Reason(
-                code=NEW_PODS, message=f"pod {pod_name(pod)} was not on the node when its removal was planned"
+                code=NEW_PODS, message=f"pod {format_pod_name(pod)} was not on the node when its removal was planned"
             )
         if verdict.outcome is DrainOutcome.SKIP:
             continue
@@ -131,7 +135,7 @@ class Drainer:
                 return DrainResult(pods=tuple(evicted), problem=_build_failure(message, because=tuple(stuck)))
             left = await self._wait_until_gone(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
             if left:
-                names = ", ".join(pod_name(pod) for pod in left[:3])
+                names = ", ".join(format_pod_name(pod) for pod in left[:3])
                 message = f"{len(left)} pods are still there after {tier.grace_s} s and headroom ({names})"
                 return DrainResult(pods=tuple(evicted), problem=_build_failure(message))
         return DrainResult(pods=tuple(evicted))
@@ -143,7 +147,7 @@ class Drainer:
         return [task.result() for task in asked]
 
     async def _evict_pod(self, tier: DrainTier, pod: Pod, *, once: bool = False) -> EvictedPod:
-        evicted = await self._evictor.evict(pod, grace_s=tier.grace_of(pod), once=once)
+        evicted = await self._evictor.evict(pod, grace_s=tier.get_grace_s(pod), once=once)
         if evicted.failure is None and not once:
             self._on_evicted(pod)
         return evicted
@@ -192,7 +196,7 @@ class Evictor:
             is_late = self._clock.monotonic_s() + self._pacing.eviction_retry_s >= until_s
             if failure is None or is_late or failure.code == _STOPPED:
                 return EvictedPod(pod=pod, failure=failure)
-            log.info("eviction.waits", pod=pod_name(pod), problem=failure.message)
+            log.info("eviction.waits", pod=format_pod_name(pod), problem=failure.message)
             await self._clock.sleep(self._pacing.eviction_retry_s)
 
     async def _attempt(self, pod: Pod, grace_s: int) -> Reason | None:
@@ -201,14 +205,14 @@ class Evictor:
         try:
             outcome = await self._client.evict(meta.name, namespace=meta.namespace, options=options)
         except NotAllowed as error:
-            return Reason(code=_STOPPED, message=f"pod {pod_name(pod)}: {error}")
+            return Reason(code=_STOPPED, message=f"pod {format_pod_name(pod)}: {error}")
         except ApiCallFailed as error:
-            return Reason(code=EVICTION_FAILED, message=f"pod {pod_name(pod)}: {error}")
+            return Reason(code=EVICTION_FAILED, message=f"pod {format_pod_name(pod)}: {error}")
         if isinstance(outcome, Blocked):
             why = "; ".join(outcome.reasons) or outcome.message
-            return Reason(code=EVICTION_BLOCKED, message=f"pod {pod_name(pod)}: {why}")
+            return Reason(code=EVICTION_BLOCKED, message=f"pod {format_pod_name(pod)}: {why}")
         return None
 
 
-def pod_name(pod: Pod) -> str:
+def format_pod_name(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -129,7 +129,7 @@ async def _raise(read: NodeGroupState, least: int) -> GroupRepair:
 
 async def _delete_instances(group: Group, wanted: DeleteInstances, deleter: InstanceDeleter) -> list[GroupRepair]:
     """One repair for the deleted instances, and one for those that were held back."""
-    there = {instance.id: NodeRef.of_instance(instance) for instance in await group.nodes()}
+    there = {instance.id: NodeRef.from_instance(instance) for instance in await group.nodes()}
     refs = {instance: there[instance] for instance in wanted.instances if instance in there}
     results = await deleter.delete(group, list(refs.values()), force=wanted.force) if refs else {}
     by_failure: dict[CallFailed | None, list[str]] = {}

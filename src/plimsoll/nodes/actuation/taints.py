@@ -45,7 +45,7 @@ def format_unix_time(moment: datetime) -> str:
     return str(int(moment.timestamp()))
 
 
-def taint_time(node: Node, key: str) -> datetime | None:
+def read_taint_time(node: Node, key: str) -> datetime | None:
     """The time in a taint of ours; None without the taint, or if its value is not a time."""
     text = next((taint.value for taint in node.spec.taints if taint.key == key), "")
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST):
@@ -107,7 +107,7 @@ def restore_unneeded_since(nodes: Iterable[Node], options: ScaleDown, now: datet
     if options.candidate_ttl_s <= 0:
         return {}
     oldest = add_seconds(now, -options.candidate_ttl_s)
-    times = {node.metadata.name: taint_time(node, DELETION_CANDIDATE) for node in nodes}
+    times = {node.metadata.name: read_taint_time(node, DELETION_CANDIDATE) for node in nodes}
     return {name: min(since, now) for name, since in times.items() if since is not None and since >= oldest}
 
 

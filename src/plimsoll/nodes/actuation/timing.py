@@ -21,7 +21,7 @@ _POLLS_WITHOUT_PROGRESS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pacing:
-    """Waiting times in seconds: `Pacing.of(policy)`, or `Pacing.STEPPED` for scenarios."""
+    """Waiting times in seconds: `Pacing.from_policy(policy)`, or `Pacing.STEPPED` for scenarios."""
 
     after_taint_s: float = 5.0
     eviction_retry_s: float = 10.0
@@ -46,7 +46,7 @@ class Pacing:
     STEPPED: ClassVar[Pacing]
 
     @classmethod
-    def of(cls, policy: Policy) -> Pacing:
+    def from_policy(cls, policy: Policy) -> Pacing:
         options = policy.scale_down
         return cls(
             after_taint_s=options.delay_after_taint_s,

@@ -34,7 +34,7 @@ class BackoffRule:
     reset_s: float = 10_800.0
 
     @classmethod
-    def of(cls, rules: GroupRules) -> BackoffRule:
+    def from_rules(cls, rules: GroupRules) -> BackoffRule:
         return cls(first_s=rules.first_backoff_s, longest_s=rules.longest_backoff_s, reset_s=rules.backoff_reset_s)
 
 
@@ -53,7 +53,7 @@ class BackedOff:
     def holds(self, now: datetime) -> bool:
         return now <= self.until
 
-    def after_failure(self, error: ScaleUpError, rule: BackoffRule, now: datetime) -> BackedOff:
+    def with_failure(self, error: ScaleUpError, rule: BackoffRule, now: datetime) -> BackedOff:
         longer_s = self.length_s if self.holds(now) else 2 * self.length_s
         return BackedOff(length_s=min(longer_s, rule.longest_s), failed_at=now, error=error)
 
@@ -73,7 +73,7 @@ class Backoffs(Generic[Key]):
         if before is None:
             wait = BackedOff(length_s=min(rule.first_s, rule.longest_s), failed_at=now, error=error)
         else:
-            wait = before.after_failure(error, rule, now)
+            wait = before.with_failure(error, rule, now)
         self._waits[key] = wait
         return wait
 

@@ -109,7 +109,7 @@ def is_cluster_healthy(total: Readiness, rules: GroupRules) -> bool:
     return not _is_too_many(len(total.unready), total.registered, rules)
 
 
-def group_is_healthy(target: int, readiness: Readiness, request: ScaleUpRequest | None, rules: GroupRules) -> bool:
+def is_group_healthy(target: int, readiness: Readiness, request: ScaleUpRequest | None, rules: GroupRules) -> bool:
     nodes = len(readiness.ready) + len(readiness.unready) + len(readiness.not_started)
     return not _is_too_many(count_missing_nodes(target, readiness, request), nodes, rules)
 

@@ -67,7 +67,7 @@ class StartupTaints:
         return isinstance(key, str) and (key in self._keys or key.startswith(self._prefixes))
 
 
-def readiness_of(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> NodeReadiness:
+def classify_readiness(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> NodeReadiness:
     since = _find_transition_time(node)
     if not _is_ready_for_kubernetes(node):
         return NodeReadiness(why=UnreadyReason.CONDITION, since=since)

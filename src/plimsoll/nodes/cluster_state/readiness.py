@@ -13,9 +13,9 @@ from plimsoll.nodes.cluster_state.node_readiness import (
     NodeReadiness,
     StartupTaints,
     UnreadyReason,
+    classify_readiness,
     is_suspended,
     is_tainted_for_deletion,
-    readiness_of,
 )
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ReadinessClassifier:
         known = self._read.get(node.metadata.name)
         if known is not None and known[0] is node:
             return known[1]
-        readiness = readiness_of(node, self._startup, gpu_label=gpu_label)
+        readiness = classify_readiness(node, self._startup, gpu_label=gpu_label)
         self._read[node.metadata.name] = (node, readiness)
         return readiness
 

@@ -19,7 +19,7 @@ from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedScaleUp, ShrinkTarget
-from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, group_is_healthy, is_cluster_healthy
+from plimsoll.nodes.cluster_state.health import ClusterHealth, GroupHealth, is_cluster_healthy, is_group_healthy
 from plimsoll.nodes.cluster_state.observed import TIMEOUT, ObservedCluster, ScaleUpError
 from plimsoll.nodes.cluster_state.readiness import (
     Readiness,
@@ -139,7 +139,7 @@ class ClusterState:
             readiness=readiness,
             scale_up_request=request,
             backoff=self._backoffs.find_running(group.id, now),
-            is_healthy=group_is_healthy(target, readiness, request, self.policy.groups),
+            is_healthy=is_group_healthy(target, readiness, request, self.policy.groups),
         )
 
     # ---- steps of an observation
@@ -304,7 +304,7 @@ class ClusterState:
 
     @property
     def _rule(self) -> BackoffRule:
-        return BackoffRule.of(self.policy.groups)
+        return BackoffRule.from_rules(self.policy.groups)
 
 
 def _group_by_error(broken: Sequence[ObservedInstance]) -> list[list[ObservedInstance]]:

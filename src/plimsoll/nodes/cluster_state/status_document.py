@@ -108,7 +108,7 @@ def _strip_items(value: Any) -> Any:
     return [without_probe_times(item) for item in value] if isinstance(value, list) else value
 
 
-def last_updated(now: datetime) -> dict[str, str]:
+def build_last_updated(now: datetime) -> dict[str, str]:
     """The ConfigMap's annotation."""
     return {LAST_UPDATED: _format_go_time(now)}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.durations import add_seconds
-from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, classify_readiness, is_tainted_for_deletion
 from plimsoll.nodes.model.pod_traits import is_daemon_pod, is_mirror_pod
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def from_provider(node: Node, pods: Iterable[Pod] = ()) -> GroupTemplate:
 
 
 def _is_usable(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) -> bool:
-    readiness = readiness_of(node, startup, gpu_label=gpu_label)
+    readiness = classify_readiness(node, startup, gpu_label=gpu_label)
     if not readiness.is_ready or node.spec.unschedulable or is_tainted_for_deletion(node):
         return False
     return readiness.since is None or readiness.since + _STABLE_AFTER < now

@@ -14,7 +14,7 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import find_flag, read_options
-from plimsoll.nodes.config.source import OPTIONS_KEY, options_in
+from plimsoll.nodes.config.source import OPTIONS_KEY, read_config_map_options
 from plimsoll.objects.api.meta import Time, format_time
 from plimsoll.objects.codec.yaml import dump
 from plimsoll.operator.pause import pause_in
@@ -89,7 +89,7 @@ async def read_runtime_config(client: Client, namespace: str) -> RuntimeConfig:
     options: Mapping[str, Any] = {}
     problem = ""
     try:
-        options = options_in(found)
+        options = read_config_map_options(found)
         read_options(options, path=OPTIONS_KEY)
     except (InvalidInput, InvalidOptions) as error:
         problem = str(error)
@@ -111,7 +111,7 @@ def _parse_time(written: str) -> datetime | None:
 
 async def configure(client: Client, namespace: str, wanted: ConfigChange) -> ConfigDiff:
     """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
-    changes = canonical(wanted.options)
+    changes = normalize_options(wanted.options)
     _check_running(changes)
     unset = [_get_flag(name).name for name in wanted.unset]
 
@@ -121,7 +121,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
             raise InvalidInput(
                 f"{before.problem}; correct or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}"
             )
-        held = canonical(before.options)
+        held = normalize_options(before.options)
         after = {name: value for name, value in {**held, **changes}.items() if name not in unset}
         others = {name: value for name, value in wanted.in_force.items() if name not in held and name not in after}
         read_options({**others, **after}, path="")
@@ -137,7 +137,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
     return await retry_update(namespace, attempt)
 
 
-def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options by the main name of each flag, whatever its spelling; values as plain YAML."""
     found: dict[str, Any] = {}
     for spelling, value in options.items():

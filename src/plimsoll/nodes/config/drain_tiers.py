@@ -33,7 +33,7 @@ class DrainTier:
     priority: int
     grace_s: int
 
-    def grace_of(self, pod: Pod) -> int:
+    def get_grace_s(self, pod: Pod) -> int:
         own = pod.spec.termination_grace_period_seconds
         wanted = _DEFAULT_GRACE_S if own is None else own
         return min(wanted, self.grace_s) if self.grace_s else wanted

@@ -85,7 +85,7 @@ class InvalidOptions(InvalidInput):
         self.args = ("\n".join(f"{path}: {problem}" for path, problem in self.problems),)
 
 
-def problem_of(flag: Flag, value: Any) -> str | None:
+def find_flag_problem(flag: Flag, value: Any) -> str | None:
     """What is wrong with a value; None if it can be read."""
     return find_problem(flag.parse, value)
 
@@ -93,7 +93,7 @@ def problem_of(flag: Flag, value: Any) -> str | None:
 # ---- declaring flags as fields of structs
 
 
-def flags_of(struct: type) -> Iterator[tuple[str, Flag]]:
+def iterate_flags(struct: type) -> Iterator[tuple[str, Flag]]:
     """The field name and flag of every field that declares a flag."""
     for field in dataclasses.fields(struct):
         if _METADATA in field.metadata:

@@ -104,7 +104,7 @@ class DisruptionBudget:
             return False
         return self.window is None or self.window.is_open(now)
 
-    def max_nodes(self, size: int) -> int:
+    def compute_max_nodes(self, size: int) -> int:
         share = UNLIMITED if self.percent is None else math.ceil(round(size * self.percent / 100, 9))
         return min(share, UNLIMITED if self.nodes is None else self.nodes)
 
@@ -153,4 +153,4 @@ class BudgetScope:
 def compute_allowed_disruptions(budgets: Iterable[DisruptionBudget], scope: BudgetScope, now: datetime) -> int:
     """The smallest of all budgets that are active for the group and the reason."""
     active = (budget for budget in budgets if budget.is_active(scope.group, scope.reason, now))
-    return min((budget.max_nodes(scope.size) for budget in active), default=UNLIMITED)
+    return min((budget.compute_max_nodes(scope.size) for budget in active), default=UNLIMITED)

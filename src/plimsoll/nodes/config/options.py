@@ -1,8 +1,8 @@
 """Reads options that people write into a `Policy`, and reports every mistake at once with its fix.
 
 Scenario files, the command line and the ConfigMap all go through `read_options`. `FLAGS` is the table of all flags:
-those declared in `policy`, and those of Cluster Autoscaler that are only accepted. `flags_of_policy` writes a policy as
-the flags that differ from their defaults, for recordings and status; `read_flags_of_policy` reads it back, flag by
+those declared in `policy`, and those of Cluster Autoscaler that are only accepted. `list_policy_flags` writes a policy
+as the flags that differ from their defaults, for recordings and status; `read_flags_of_policy` reads it back, flag by
 flag, because a policy that was in force is not checked again.
 """
 
@@ -181,7 +181,7 @@ _WITHOUT_EFFECT: Final = {
 
 def _declare_flags() -> Iterator[Flag]:
     for part in PARTS.values():
-        for _, flag in flags.flags_of(part):
+        for _, flag in flags.iterate_flags(part):
             note = _WITHOUT_EFFECT.get(flag.name)
             yield flag if note is None else dataclasses.replace(flag, state=State.ACCEPTED, note=note)
     for name, description, (kind, parse), default, note in _ACCEPTED:
@@ -246,7 +246,7 @@ class _Reading:
             near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
             self.wrong(str(name), f"unknown option; did you mean {near[0]}?" if near else "unknown option")
             return
-        problem = flags.problem_of(flag, value)
+        problem = flags.find_flag_problem(flag, value)
         if problem is not None:
             self.wrong(spelling, problem)
             return
@@ -261,7 +261,7 @@ class _Reading:
     def policy(self) -> Policy:
         parts: dict[str, Any] = {}
         for part, struct in PARTS.items():
-            own = {field: flag.name for field, flag in flags.flags_of(struct) if flag.name in self._values}
+            own = {field: flag.name for field, flag in flags.iterate_flags(struct) if flag.name in self._values}
             parts[part] = struct(**{field: self._values[name] for field, name in own.items()})
         return dataclasses.replace(Policy(), **parts)
 
@@ -324,11 +324,11 @@ def _strip_dashes(name: Any) -> str:
 ACCELERATORS: Final = "gpu-total"
 
 
-def flags_of_policy(policy: Policy) -> dict[str, Any]:
+def list_policy_flags(policy: Policy) -> dict[str, Any]:
     """Canonical names with plain JSON values, in the order of names."""
     found: dict[str, Any] = {}
     for part, struct in PARTS.items():
-        for field, flag in flags.flags_of(struct):
+        for field, flag in flags.iterate_flags(struct):
             value = getattr(getattr(policy, part), field)
             if value != flag.default:
                 found[flag.name] = _format_value(flag, value)
@@ -341,7 +341,7 @@ def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> 
     values: dict[str, Any] = {}
     for name, value in written.items():
         flag = find_flag(name)
-        problem = "unknown option" if flag is None else flags.problem_of(flag, value)
+        problem = "unknown option" if flag is None else flags.find_flag_problem(flag, value)
         if flag is None or problem is not None:
             problems.append((f"{path}.{name}", problem or ""))
         else:
@@ -349,7 +349,7 @@ def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> 
     if problems:
         raise InvalidOptions(problems)
     parts = {
-        part: struct(**{field: values[flag.name] for field, flag in flags.flags_of(struct) if flag.name in values})
+        part: struct(**{field: values[flag.name] for field, flag in flags.iterate_flags(struct) if flag.name in values})
         for part, struct in PARTS.items()
     }
     return dataclasses.replace(Policy(), **parts)

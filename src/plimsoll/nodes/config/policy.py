@@ -119,7 +119,7 @@ class Limits:
         }
         return {name: bounds for name, bounds in found.items() if bounds != Bounds()}
 
-    def nodes_per_scaleup(self, planner: Planner) -> int:
+    def get_nodes_per_scaleup(self, planner: Planner) -> int:
         """The limit, 0 for none. Without the flag only the compatible planner has one."""
         if self.max_nodes_per_scaleup is not None:
             return self.max_nodes_per_scaleup
@@ -254,7 +254,7 @@ class PlanningOptions:
             "it: cost where prices are known, else least-waste."
         ),
     )
-    """Empty without the flag; see `effective_expanders`."""
+    """Empty without the flag; see `choose_expanders`."""
     planner: str = choice(
         "planner",
         "",
@@ -304,16 +304,16 @@ class PlanningOptions:
         description="Maximum number of pods sent to the external expander with one request.",
     )
 
-    def effective_expanders(self, *, prices_are_known: bool) -> tuple[str, ...]:
+    def choose_expanders(self, *, prices_are_known: bool) -> tuple[str, ...]:
         """Without the flag: cost if prices are known or the optimal planner is chosen, else least waste."""
         if self.expander:
             return self.expander
         return (COST,) if prices_are_known or self.planner == Planner.OPTIMAL else (LEAST_WASTE,)
 
-    def effective_planner(self, *, prices_are_known: bool) -> Planner:
+    def choose_planner(self, *, prices_are_known: bool) -> Planner:
         if self.planner:
             return Planner(self.planner)
-        chain = self.effective_expanders(prices_are_known=prices_are_known)
+        chain = self.choose_expanders(prices_are_known=prices_are_known)
         return Planner.OPTIMAL if chain in OPTIMAL_CHAINS else Planner.COMPATIBLE
 
 

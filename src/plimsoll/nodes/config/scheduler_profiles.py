@@ -68,17 +68,17 @@ class SchedulerProfile:
         return self == SchedulerProfile(scheduler=self.scheduler)
 
 
-def profiles_from(filename: str, *, path: str) -> tuple[SchedulerProfile, ...]:
+def load_profiles(filename: str, *, path: str) -> tuple[SchedulerProfile, ...]:
     """What the file holds, nothing without a name; `path` is the option that names it."""
     if not filename:
         return ()
     try:
-        return profiles_in(Path(filename).read_bytes(), source=filename)
+        return read_profiles(Path(filename).read_bytes(), source=filename)
     except OSError as error:
         raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path=path) from error
 
 
-def profiles_in(data: bytes, *, source: str) -> tuple[SchedulerProfile, ...]:
+def read_profiles(data: bytes, *, source: str) -> tuple[SchedulerProfile, ...]:
     """Raises `InvalidInput` with the file and the place in it."""
     documents = [document for _, document in read_documents(data, source=source)]
     if len(documents) != 1 or not isinstance(documents[0], dict):

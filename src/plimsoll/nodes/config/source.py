@@ -110,7 +110,7 @@ class ConfigMapConfig:
         given = dict(self._options)
         written = self._ours.cache.get(CONFIG_MAP, self._namespace)
         try:
-            asked = _override(given, options_in(written))
+            asked = _override(given, read_config_map_options(written))
             if known is None or known[0] != asked:
                 known = (asked, read_options(asked))
         except (InvalidInput, InvalidOptions) as error:
@@ -146,7 +146,7 @@ def _override(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     return {**kept, **added}
 
 
-def options_in(written: ConfigMap | None) -> dict[str, Any]:
+def read_config_map_options(written: ConfigMap | None) -> dict[str, Any]:
     """The node options of the program's ConfigMap; raises `InvalidInput` if they cannot be read."""
     text = "" if written is None else written.data.get(OPTIONS_KEY, "")
     if not text.strip():

@@ -42,7 +42,9 @@ class Making:
     """When, in whole seconds."""
 
 
-def group_id(prefix: str, machine_type: str, making: Making, *, naming: Naming, taken: Container[str] = ()) -> str:
+def generate_group_id(
+    prefix: str, machine_type: str, making: Making, *, naming: Naming, taken: Container[str] = ()
+) -> str:
     """An unused id: if a hash collides, the next one is taken."""
     attempt = 0
     while (found := _format_name(prefix, machine_type, build_suffix(making, attempt), naming)) in taken:

@@ -37,7 +37,7 @@ def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: s
     template = group.template
     like = attaches_like or template.metadata.name
     annotations = {**template.metadata.annotations, ATTACHES_LIKE: like} if like else template.metadata.annotations
-    name = _name(group.id)
+    name = _format_name(group.id)
     own = template.metadata.labels
     known = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
     labels = {
@@ -89,7 +89,7 @@ class MachineTemplate:
         )
 
     def build_node(self, group: str, zone: str, profile: GroupProfile) -> Node:
-        name = _name(group)
+        name = _format_name(group)
         labels = {
             **profile.labels,
             **self.build_system_labels(zone),
@@ -105,7 +105,7 @@ class MachineTemplate:
         )
 
 
-def _name(group: str) -> str:
+def _format_name(group: str) -> str:
     return f"template-node-for-{group}"
 
 

@@ -48,7 +48,7 @@ class Price:
     planning: float
 
 
-def price_of(
+def compute_price(
     machine_type: str,
     capacity: ResourceVector,
     *,
@@ -63,13 +63,13 @@ def price_of(
     return Price(per_hour=per_hour, planning=per_hour * (1.0 if exists else 1.0 + NEW_GROUP_PENALTY) + NODE_PENALTY)
 
 
-def group_prices(groups: Iterable[NodeGroup], overlay: Mapping[str, Overlay]) -> dict[str, float]:
+def compute_group_prices(groups: Iterable[NodeGroup], overlay: Mapping[str, Overlay]) -> dict[str, float]:
     """The hourly price of one node, by group id."""
     found: dict[str, float] = {}
     for group in groups:
         status = group.template.status
         capacity, _ = ResourceVector.read_bounded(status.capacity or status.allocatable, path="status.capacity")
-        price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=overlay)
+        price = compute_price(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=overlay)
         found[group.id] = price.per_hour
     return found
 
@@ -79,7 +79,7 @@ def estimate_price(capacity: ResourceVector) -> float:
     return CORE_PRICE * cores + GIB_PRICE * gibibytes + GPU_PRICE * count_gpus(capacity)
 
 
-def prices_are_known(snapshot: Snapshot, overlay: Mapping[str, Overlay]) -> bool:
+def are_prices_known(snapshot: Snapshot, overlay: Mapping[str, Overlay]) -> bool:
     """Whether any price is known: then estimates fill the gaps, and cost is the default expander."""
     if overlay or any(group.price_per_hour is not None for group in snapshot.groups):
         return True

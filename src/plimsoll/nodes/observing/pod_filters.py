@@ -257,13 +257,13 @@ def _find_exclusion_reason(pod: Pod, rules: PodRules, served_requests: Collectio
 
 def _find_delay_reason(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
     created = pod.metadata.creation_timestamp
-    delay_s = scale_up_delay_s(pod, rules)
+    delay_s = get_scale_up_delay_s(pod, rules)
     if created is not None and delay_s > 0 and add_seconds(created, delay_s) > now:
         return Reason(code=TOO_NEW, message=f"it is younger than its scale-up delay of {delay_s:g} s")
     return None
 
 
-def scale_up_delay_s(pod: Pod, rules: PodRules) -> float:
+def get_scale_up_delay_s(pod: Pod, rules: PodRules) -> float:
     """The delay of the flag, or a longer one of the pod's annotation."""
     written = pod.metadata.annotations.get(SCALE_UP_DELAY, "")
     written_s = read_duration_s(written) if written else None

@@ -121,7 +121,7 @@ async def read_provider_state(
 
 
 async def _find_owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
-    refs = [NodeRef.of_node(node) for node in nodes]
+    refs = [NodeRef.from_node(node) for node in nodes]
     if isinstance(provider, NodeOwners):
         owners = await provider.owners(refs)
         known_machines = {name: owner.has_instance for name, owner in owners.items() if owner.has_instance is not None}
@@ -158,7 +158,7 @@ async def _read_group(
     defaults = _build_default_options(policy)
     options = await port.get_options(defaults)
     # Asked here, so that a provider that does not answer ends the loop before it acts; providers keep the answer.
-    await port.grows_atomically()
+    await port.can_increase_atomically()
     return NodeGroupState(
         port=port,
         target=await port.target_size(),
@@ -174,7 +174,7 @@ async def _read_price(provider: Provider, template: GroupTemplate | None, now: d
     if template is None:
         return None
     hour = Span(start=now, end=now + timedelta(hours=1))
-    price = await provider.node_price(NodeRef.of_node(template.node), hour)
+    price = await provider.node_price(NodeRef.from_node(template.node), hour)
     return None if isinstance(price, NotImplementedByProvider) else price
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from plimsoll.nodes.model.node_labels import HOSTNAME
 from plimsoll.nodes.model.node_templates import UPCOMING_ANNOTATION, make_template
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
-from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, compute_group_daemon_overhead
 from plimsoll.objects.api.nodes import NodeCondition
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def build_upcoming_nodes(
     group: NodeGroup, count: int, *, rules: PodRules, daemon_sets: DaemonSets
 ) -> tuple[UpcomingNode, ...]:
     template = make_template(group, TransientTaints(rules))
-    carried = group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
+    carried = compute_group_daemon_overhead(group, template, daemon_sets, force=rules.force_daemon_sets)
     return tuple(_build_upcoming_node(group.id, template, carried.pods, number) for number in range(count))
 
 

@@ -75,7 +75,7 @@ class Group(Protocol):
 
     async def target_size(self) -> int: ...
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         """Whether the group supports `atomic_increase_size`."""
         ...
 

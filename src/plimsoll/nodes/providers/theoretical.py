@@ -41,7 +41,7 @@ class Theoretical:
     async def target_size(self) -> int:
         return 0
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         return False
 
     async def nodes(self) -> tuple[Instance, ...]:
@@ -73,7 +73,7 @@ class Theoretical:
         return CallFailed(kind=FailureKind.REFUSED, message=message)
 
 
-def node_of(wanted: Blueprint, kind: MachineType, *, group: str) -> Node:
+def build_expected_node(wanted: Blueprint, kind: MachineType, *, group: str) -> Node:
     """The expected node of a group created from this blueprint, in its first zone."""
     zone = (*wanted.zones, *kind.zones, "")[0]
     profile = GroupProfile(labels=wanted.labels, taints=wanted.taints, hash=hash_profile(wanted.labels, wanted.taints))

@@ -39,12 +39,12 @@ class NodeRef(Value):
     annotations: dict[str, str] = {}
 
     @classmethod
-    def of_node(cls, node: Node) -> NodeRef:
+    def from_node(cls, node: Node) -> NodeRef:
         meta = node.metadata
         return cls(provider_id=node.spec.provider_id, name=meta.name, labels=meta.labels, annotations=meta.annotations)
 
     @classmethod
-    def of_instance(cls, instance: Instance) -> NodeRef:
+    def from_instance(cls, instance: Instance) -> NodeRef:
         return cls(provider_id=instance.id, name=instance.name or instance.id)
 
 

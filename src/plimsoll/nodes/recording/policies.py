@@ -9,7 +9,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import UnreadableRecording
 from plimsoll.nodes.config.expander_priorities import read_priorities
-from plimsoll.nodes.config.options import flags_of_policy, read_flags_of_policy
+from plimsoll.nodes.config.options import list_policy_flags, read_flags_of_policy
 from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.prices import Overlay
 from plimsoll.nodes.recording.wire import Json, read, to_plain
@@ -47,10 +47,10 @@ class _Policy(Value):
     expander_answers: tuple[_Answer, ...] | None = None
 
 
-def policy_to_json(policy: Policy) -> Json:
+def encode_policy(policy: Policy) -> Json:
     answers = policy.expander_answers
     written = _Policy(
-        flags=flags_of_policy(policy),
+        flags=list_policy_flags(policy),
         overlay=tuple(
             _Price(machine_type=name, price=overlay.price, factor=overlay.factor)
             for name, overlay in policy.overlay.items()

@@ -22,12 +22,12 @@ from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import select_nodes_to_delete
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.recording.anonymising import anonymise_policy, build_recording_rules
-from plimsoll.nodes.recording.policies import policy_to_json, read_policy
-from plimsoll.nodes.recording.scale_down_state import read_state, state_to_json
-from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_to_json
+from plimsoll.nodes.recording.policies import encode_policy, read_policy
+from plimsoll.nodes.recording.scale_down_state import encode_state, read_state
+from plimsoll.nodes.recording.snapshots import encode_snapshot, read_snapshot
 from plimsoll.nodes.recording.wire import to_plain
 from plimsoll.nodes.reporting.journal.plan_entries import build_plan
-from plimsoll.nodes.reporting.plan_json import build_loop_entry, plan_to_json
+from plimsoll.nodes.reporting.plan_json import build_loop_entry, encode_plan
 from plimsoll.nodes.scaledown.consolidation import MODES
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def replay_loop(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> Lo
     )
 
 
-def result_to_json(loop: LoopResult) -> dict[str, Any]:
+def encode_result(loop: LoopResult) -> dict[str, Any]:
     """Everything that is compared: sizes and placements as `plimsoll plan` prints them, all reasons, and savings."""
     found: dict[str, Any] = to_plain({**build_loop_entry(loop), "reasons": build_plan(loop), **_find_savings(loop)})
     return found
@@ -100,7 +100,7 @@ def _find_savings(loop: LoopResult) -> dict[str, Any]:
     summary = {
         "removals": {node_removal.node: node_removal.reason for node_removal in found.removals},
         "replaced": [] if replacement is None else list(replacement.nodes),
-        "replacement": None if replacement is None else plan_to_json(replacement.plan),
+        "replacement": None if replacement is None else encode_plan(replacement.plan),
         "kept": {unremovable.node: unremovable.reason for unremovable in found.unremovable},
         "savingsPerHour": found.savings_per_hour,
     }
@@ -111,8 +111,8 @@ def build_recording(
     snapshot: Snapshot, policy: Policy, known: ScaleDownState, *, about: About, salt: str | None
 ) -> Recording:
     """A recording with its plan. The salt replaces names; None keeps them, only on explicit request."""
-    parts = {SNAPSHOT: snapshot_to_json(snapshot), KNOWN: state_to_json(known)}
-    written = policy_to_json(policy)
+    parts = {SNAPSHOT: encode_snapshot(snapshot), KNOWN: encode_state(known)}
+    written = encode_policy(policy)
     if salt is None:
         recording = Recording.from_parts(parts, about, None).with_part(POLICY, written)
     else:
@@ -120,7 +120,7 @@ def build_recording(
         recording = Recording.from_parts(parts, about, anonymiser)
         groups = [group.id for group in snapshot.groups]
         recording = recording.with_part(POLICY, anonymise_policy(written, anonymiser, groups))
-    return recording.with_part(PLAN, result_to_json(replay_recording(recording)))
+    return recording.with_part(PLAN, encode_result(replay_recording(recording)))
 
 
 def replay_recording(recording: Recording) -> LoopResult:

@@ -52,7 +52,7 @@ class _Known(Value):
     drains_under_way: int = 0
 
 
-def state_to_json(known: ScaleDownState) -> Json:
+def encode_state(known: ScaleDownState) -> Json:
     deletions = known.deletions
     written = _Known(
         unneeded_since=_encode_times(known.unneeded_since),

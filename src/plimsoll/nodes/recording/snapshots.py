@@ -141,7 +141,7 @@ class _Snapshot(Value):
 # ---- writing
 
 
-def snapshot_to_json(snapshot: Snapshot) -> Json:
+def encode_snapshot(snapshot: Snapshot) -> Json:
     view = snapshot.view
     storage = view.storage
     written = _Snapshot(

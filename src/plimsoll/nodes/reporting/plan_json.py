@@ -29,7 +29,7 @@ INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 Json = dict[str, Any]
 
 
-def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
+def encode_plan(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
     found: Json = {"result": str(plan.result), "plan": [_encode_scale_up(scale_up) for scale_up in plan.scale_ups]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
@@ -56,7 +56,7 @@ def plan_to_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Jso
 def _encode_scale_up(scale_up: GroupScaleUp) -> Json:
     entry: Json = {
         "group": scale_up.option.group,
-        "machineType": machine_type_of(scale_up.option),
+        "machineType": get_machine_type(scale_up.option),
         "from": scale_up.before,
         "to": scale_up.after,
         "max": scale_up.option.max_size,
@@ -78,7 +78,7 @@ def _encode_taint(taint: Taint) -> Json:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
-def machine_type_of(option: ScaleUpOption) -> str:
+def get_machine_type(option: ScaleUpOption) -> str:
     """The machine type; for a group that only has a template, the template's label, or empty."""
     return option.machine_type or option.node.metadata.labels.get(INSTANCE_TYPE, "")
 
@@ -111,7 +111,7 @@ def build_loop_entry(result: LoopResult, *, is_timed: bool = False) -> Json:
 
 def _build_scale_up(loop: LoopResult, *, is_timed: bool) -> Json:
     part = loop.scale_up
-    found = plan_to_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
+    found = encode_plan(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
     found["result"] = _find_scale_up_result(loop) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
     for result in part.results:

@@ -45,7 +45,7 @@ def build_request_actions(loop: LoopResult) -> Iterator[tuple[Action, Outcome]]:
     for update in loop.requests.news:
         if update.kind is UpdateKind.NOT_FOUND:
             continue
-        action = Action(verb=_VERBS[update.kind], target=request_reference(update.view), reason=update.reason)
+        action = Action(verb=_VERBS[update.kind], target=build_request_ref(update.view), reason=update.reason)
         result = Result.DONE if update.is_written else Result.FAILED
         yield action, Outcome(action=action, result=result, reason=None if update.is_written else _UNWRITTEN)
 
@@ -54,7 +54,7 @@ def list_unserved_requests(loop: LoopResult) -> Iterator[NotDone]:
     """Requests without capacity, each with what blocks it."""
     for update in loop.requests.news:
         if update.kind is UpdateKind.NOT_FOUND:
-            yield NotDone(what="gets no capacity now", about=(request_reference(update.view),), reason=update.reason)
+            yield NotDone(what="gets no capacity now", about=(build_request_ref(update.view),), reason=update.reason)
     for warning in loop.requests.warnings:
         namespace, _, name = warning.request.partition("/")
         about = Ref(kind=REQUEST, namespace=namespace, name=name)
@@ -75,6 +75,6 @@ def build_request_clauses(loop: LoopResult) -> Iterator[str]:
         yield f"{_WORDS[update_kind]} {names}{more}{why}"
 
 
-def request_reference(view: RequestView) -> Ref:
+def build_request_ref(view: RequestView) -> Ref:
     meta = view.request.metadata
     return Ref(kind=REQUEST, namespace=meta.namespace, name=meta.name)

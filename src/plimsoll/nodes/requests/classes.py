@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 BUILT_IN: Final = (*ATOMIC_CLASSES, *CHECK_CLASSES)
 
 
-def class_kind_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
+def find_class_kind(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
     """The kind of the class with this name; None: this instance does not serve it."""
     if kind in ATOMIC_CLASSES:
         return ClassKind.ATOMIC

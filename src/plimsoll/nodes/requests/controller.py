@@ -20,7 +20,7 @@ from plimsoll.nodes.requests.booking.node_arrivals import NodeArrivals, find_arr
 from plimsoll.nodes.requests.classes import ClassAnswers
 from plimsoll.nodes.requests.lifecycle import RequestDeletion, find_time_updates, select_due
 from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsPart, StatusUpdate, UpdateKind
-from plimsoll.nodes.requests.reader import IgnoredParametersLog, queue_order, read_requests
+from plimsoll.nodes.requests.reader import IgnoredParametersLog, read_requests, sort_queue
 from plimsoll.nodes.requests.rollback.actuators import RequestActuators
 from plimsoll.nodes.requests.rollback.cancellation import CancellationTracker
 from plimsoll.nodes.requests.rollback.recovery import RecoveryContext, is_rolling_back, is_stranded, recover
@@ -161,9 +161,9 @@ class RequestController:
             return replace(transaction, ended_early=Reason(code=SCALE_UP_ROLLED_BACK, message=message))
         waiting = [request for request in left.queue if not is_rolling_back(request) and not is_stranded(request)]
         # Requests whose back-off has ended come first, so that frequent changes do not keep them waiting.
-        due = select_due([*waiting, *queue_order(retried, left.priorities)], context.policy)
+        due = select_due([*waiting, *sort_queue(retried, left.priorities)], context.policy)
         self._freed.note_tried(due)
-        return await self._queue_requests(transaction, queue_order(due, left.priorities), context)
+        return await self._queue_requests(transaction, sort_queue(due, left.priorities), context)
 
     async def finish(self, transaction: RequestTransaction, scale_up: ScaleUpPart) -> RequestsPart:
         """Do everything that follows the execution of the scale-up."""

@@ -36,7 +36,7 @@ _OVER: Final = (ConditionType.FAILED, ConditionType.BOOKING_EXPIRED, ConditionTy
 _MOST_DOUBLINGS: Final = 40
 
 
-def phase_of(
+def compute_phase(
     conditions: Conditions, details: Details, parameters: Parameters, *, policy: Policy, now: datetime
 ) -> Phase:
     """The phase by stored state. A booking ends at its time, whether or not that has been written."""
@@ -45,7 +45,7 @@ def phase_of(
         return Phase.INTENDED if begun else Phase.OVER
     provisioned = conditions.get(ConditionType.PROVISIONED)
     if provisioned is not None and provisioned.status == "True":
-        end = booking_end_time(conditions, parameters)
+        end = compute_booking_end_time(conditions, parameters)
         return Phase.OVER if end is not None and now > end else Phase.HELD
     if begun:
         return Phase.INTENDED
@@ -55,7 +55,7 @@ def phase_of(
         return Phase.DUE
     if provisioned.status != "False":
         return Phase.UNKNOWN
-    due = next_attempt_time(_as_tried(details, provisioned.last_transition_time), policy)
+    due = compute_next_attempt_time(_as_tried(details, provisioned.last_transition_time), policy)
     return Phase.DUE if due is None or now > due else Phase.WAITING
 
 
@@ -64,7 +64,7 @@ def is_over(conditions: Conditions) -> bool:
     return any(conditions.is_true(kind) for kind in _OVER)
 
 
-def next_attempt_time(details: Details, policy: Policy) -> datetime | None:
+def compute_next_attempt_time(details: Details, policy: Policy) -> datetime | None:
     """The request is due strictly after this time; None: immediately."""
     if details.last_attempt is None:
         return None
@@ -79,18 +79,18 @@ def _as_tried(details: Details, refused_at: datetime | None) -> Details:
     return details.replace(last_attempt=max(times, default=None))
 
 
-def expiry_time(view: RequestView) -> datetime | None:
+def compute_expiry_time(view: RequestView) -> datetime | None:
     """The time at which a request without capacity fails."""
     return None if view.created is None else add_seconds(view.created, view.parameters.valid_s)
 
 
-def booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
+def compute_booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
     """The end of the booking; None: there is no capacity, or its start is unknown."""
     since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
     return None if since is None else add_seconds(since, parameters.booking_s)
 
 
-def deletion_time(view: RequestView) -> datetime | None:
+def compute_deletion_time(view: RequestView) -> datetime | None:
     """The time at which the request is deleted; None: never by this controller."""
     since = [
         view.conditions.since(kind)
@@ -100,12 +100,12 @@ def deletion_time(view: RequestView) -> datetime | None:
     answered = max((time for time in since if time is not None), default=None)
     if answered is None:
         return None
-    return max(add_seconds(answered, RETENTION_S), expiry_time(view) or answered)
+    return max(add_seconds(answered, RETENTION_S), compute_expiry_time(view) or answered)
 
 
 def has_expired(view: RequestView, now: datetime) -> bool:
     """Whether the request waited too long without capacity. A scale-up under way ends by itself."""
-    end = expiry_time(view)
+    end = compute_expiry_time(view)
     waits = view.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
     return waits and end is not None and now > end and not is_over(view.conditions)
 
@@ -144,7 +144,7 @@ def find_time_update(view: RequestView, now: datetime) -> StatusUpdate | Request
             message=message,
             now=now,
         )
-    collected = deletion_time(view)
+    collected = compute_deletion_time(view)
     if collected is not None and now > collected:
         message = f"it was answered more than {RETENTION_S // DAY_S} days ago"
         return RequestDeletion(view=view, reason=Reason(code=UpdateKind.DELETED.value, message=message))

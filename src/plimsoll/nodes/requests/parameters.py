@@ -36,7 +36,7 @@ class Parameters:
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_maps(
         cls,
         own: Mapping[str, str],
         of_class: Mapping[str, str],

@@ -118,7 +118,7 @@ class PodTemplates:
         self._memory = memory or PodCache()
         self._kept = PodCache()
 
-    def pod_sets_of(self, request: ProvisioningRequest, *, counts_upcoming: bool = True) -> PodSets:
+    def build_pod_sets(self, request: ProvisioningRequest, *, counts_upcoming: bool = True) -> PodSets:
         """The pod sets of a request, or why they cannot be built. `counts_upcoming`: it may use upcoming nodes."""
         pods = {name: self._build_pod(name) for name in _list_references(request)}
         if problem := _find_problem(request, pods):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.nodes.requests.classes import class_kind_of, explain_not_allowed, is_for_instance
-from plimsoll.nodes.requests.lifecycle import has_expired, phase_of
+from plimsoll.nodes.requests.classes import explain_not_allowed, find_class_kind, is_for_instance
+from plimsoll.nodes.requests.lifecycle import compute_phase, has_expired
 from plimsoll.nodes.requests.model import ClassKind, ObservedRequests, Phase, RequestView
 from plimsoll.nodes.requests.parameters import Parameters
 from plimsoll.nodes.requests.pod_sets import Admission, PodCache, PodTemplates
@@ -69,7 +69,7 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
     held = [request for request in view if request.phase in {Phase.HELD, Phase.ARRIVING}]
     apart = {request.name for request in (*queue, *held)}
     return ObservedRequests(
-        queue=queue_order(queue, reader.priorities),
+        queue=sort_queue(queue, reader.priorities),
         held=tuple(sorted(held, key=_get_booking_order)),
         others=tuple(
             sorted(
@@ -82,7 +82,7 @@ def read_requests(listed: ListedRequests, policy: Policy, now: datetime) -> Obse
     )
 
 
-def queue_order(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
+def sort_queue(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
     """The serving order: requests with an intent, then by priority, age and name (docs/design/nodes.md 4.2)."""
 
     def rank(view: RequestView) -> tuple[bool, int, datetime, str]:
@@ -127,10 +127,10 @@ class _Reader:
     def read(self, request: ProvisioningRequest) -> RequestView | None:
         """The view of a request; None: this instance does not serve it."""
         kind, instance = request.spec.provisioning_class_name, self._policy.requests.instance
-        nature = class_kind_of(kind, instance=instance, registered=self._registered)
+        nature = find_class_kind(kind, instance=instance, registered=self._registered)
         if nature is None:
             return None
-        parameters = Parameters.of(
+        parameters = Parameters.from_maps(
             request.spec.parameters,
             self._classes.get(kind, {}),
             is_check=nature is ClassKind.CHECK,
@@ -143,10 +143,10 @@ class _Reader:
 
     def _build_view(self, request: ProvisioningRequest, class_kind: ClassKind, parameters: Parameters) -> RequestView:
         kind = request.spec.provisioning_class_name
-        conditions = Conditions.of(request.status.conditions, own=self._registered.get(kind, ()))
-        details = Details.of(request.status.provisioning_class_details)
-        phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
-        pods = self.templates.pod_sets_of(request, counts_upcoming=parameters.counts_upcoming)
+        conditions = Conditions.from_list(request.status.conditions, own=self._registered.get(kind, ()))
+        details = Details.from_texts(request.status.provisioning_class_details)
+        phase = compute_phase(conditions, details, parameters, policy=self._policy, now=self._now)
+        pods = self.templates.build_pod_sets(request, counts_upcoming=parameters.counts_upcoming)
         problem = self._find_problem(kind, phase, pods)
         view = RequestView(
             request=request,

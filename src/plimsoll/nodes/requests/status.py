@@ -1,7 +1,7 @@
 """The status of a ProvisioningRequest: conditions and `provisioningClassDetails` (docs/design/nodes.md 2.2). Pure.
 
 Server-side apply removes what an apply does not name, so each write holds all conditions that this controller owns:
-`Conditions.of` keeps them, `with_condition` builds the next set.
+`Conditions.from_list` keeps them, `with_condition` builds the next set.
 
 The details are a map of texts (docs/design/nodes.md 2.2, 3.3, 3.7). No other place stores state about a request: a
 restarted controller reads the number of attempts, the nodes added and the intents to finish or roll back from here.
@@ -95,7 +95,7 @@ class Conditions:
     all: tuple[Condition, ...] = ()
 
     @classmethod
-    def of(cls, listed: Iterable[Condition], *, own: Iterable[str] = ()) -> Conditions:
+    def from_list(cls, listed: Iterable[Condition], *, own: Iterable[str] = ()) -> Conditions:
         """`own`: additional types, of a registered class."""
         ours = {*map(str, ConditionType), *own}
         return cls(tuple({condition.type: condition for condition in listed if condition.type in ours}.values()))
@@ -207,7 +207,7 @@ class Details:
     others: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Mapping[str, str]) -> Details:
+    def from_texts(cls, texts: Mapping[str, str]) -> Details:
         """Parse the map. Unreadable entries count as absent: other writers can change the map."""
         return cls(
             attempts=_read(texts.get("attempts", ""), int) or 0,

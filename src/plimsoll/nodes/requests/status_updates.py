@@ -16,7 +16,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.requests import lifecycle
 from plimsoll.nodes.requests.intents import attempt_number
-from plimsoll.nodes.requests.lifecycle import next_attempt_time
+from plimsoll.nodes.requests.lifecycle import compute_next_attempt_time
 from plimsoll.nodes.requests.model import StatusUpdate, UpdateKind
 from plimsoll.nodes.requests.status import ConditionReason, ConditionType, build_condition, has_capacity_available
 
@@ -237,7 +237,7 @@ class StatusUpdates:
             plan_cost_per_hour="",
             cost_lower_bound_per_hour="",
         )
-        return details.replace(next_attempt=next_attempt_time(details, self._policy))
+        return details.replace(next_attempt=compute_next_attempt_time(details, self._policy))
 
     def _mark_provisioned(
         self, view: RequestView, why: ConditionReason, message: str, details: Details

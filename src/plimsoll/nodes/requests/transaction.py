@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.value_parsing import read_number
-from plimsoll.nodes.model.prices import group_prices
+from plimsoll.nodes.model.prices import compute_group_prices
 from plimsoll.nodes.planning.requests.replan import remove_requests, repack
 from plimsoll.nodes.requests.booking.freed_capacity import is_repeated_refusal
 from plimsoll.nodes.requests.booking.idle_nodes import count_idle_nodes, is_upcoming_node
@@ -28,7 +28,7 @@ from plimsoll.nodes.requests.intents import (
     may_have_scaled_up,
 )
 from plimsoll.nodes.requests.model import Phase, RequestsPart
-from plimsoll.nodes.requests.rollback.recovery import FailureContext, begin_rollbacks, view_after
+from plimsoll.nodes.requests.rollback.recovery import FailureContext, apply_update, begin_rollbacks
 from plimsoll.nodes.requests.status_updates import find_blocking, format_cost
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RequestTransaction:
         if not begun:
             return plan
         written = await self.actuators.write([self._build_intent_update(attempt) for attempt in begun.values()])
-        self._written |= {update.view.name: view_after(update) for update in written if update.is_written}
+        self._written |= {update.view.name: apply_update(update) for update in written if update.is_written}
         self.part = replace(
             self.part,
             updates=(*self.part.updates, *(update for update in written if update.is_written and update.accepts)),
@@ -127,7 +127,7 @@ class RequestTransaction:
         )
         written = await self.actuators.write(answers)
         self._written |= {
-            update.view.name: view_after(update) for update in (*written, *returned.updates) if update.is_written
+            update.view.name: apply_update(update) for update in (*written, *returned.updates) if update.is_written
         }
         self.part = replace(self.part, updates=(*self.part.updates, *written, *returned.updates))
         return self.part
@@ -286,7 +286,7 @@ class RequestTransaction:
         details = view.details
         if details.intent is None:
             return 0.0, 0.0
-        prices = group_prices(self.snapshot.groups, self.policy.overlay)
+        prices = compute_group_prices(self.snapshot.groups, self.policy.overlay)
         part = compute_fraction_added(details.intent, self._count_added_before(view), prices)
         return _parse_number(details.plan_cost_per_hour) * part, _parse_number(details.cost_lower_bound_per_hour) * part
 

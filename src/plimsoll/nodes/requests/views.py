@@ -94,7 +94,7 @@ _NOT_ACCEPTED_YET: Final = (
 
 
 def build_request_report(request: ProvisioningRequest, *, now: datetime) -> Json:
-    details = Details.of(request.status.provisioning_class_details)
+    details = Details.from_texts(request.status.provisioning_class_details)
     state, message = find_state(request.status.conditions)
     created = request.metadata.creation_timestamp
     return {

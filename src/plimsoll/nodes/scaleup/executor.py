@@ -129,7 +129,7 @@ class ScaleUpExecutor:
 
 
 async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -> Outcome:
-    if atomically and await group.grows_atomically():
+    if atomically and await group.can_increase_atomically():
         return await group.atomic_increase_size(by, expected=expected)
     return await group.increase_size(by, expected=expected)
 

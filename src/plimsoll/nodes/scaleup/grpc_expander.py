@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.scaleup.expanders import Unanswered, build_request_
 from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
-from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, pod_bytes
+from plimsoll.nodes.providers.externalgrpc.object_bytes import encode_node, encode_pod
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -83,9 +83,9 @@ def build_request(options: Sequence[ExpanderOption], *, max_pods: int) -> Any:
                 f"{scale_up_option.group}: {scale_up_option.size} of at most {scale_up_option.max_size}, "
                 f"{option.pods} pods helped"
             ),
-            podBytes=list(_list_pods([(pod_bytes(pod), count) for pod, count in option.scheduled_pods], share)),
+            podBytes=list(_list_pods([(encode_pod(pod), count) for pod, count in option.scheduled_pods], share)),
         )
-        asked.nodeBytesMap[scale_up_option.group] = node_bytes(scale_up_option.node)
+        asked.nodeBytesMap[scale_up_option.group] = encode_node(scale_up_option.node)
     return asked
 
 

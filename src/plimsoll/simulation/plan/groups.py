@@ -13,7 +13,7 @@ from plimsoll.local.cloud.machines.templates import ZONE, InvalidTemplate, Machi
 from plimsoll.nodes.model.node_labels import CAPACITY_TYPE_KEYS
 from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.model.snapshot import NodeGroup as Group
-from plimsoll.nodes.providers.simulated.cache import machine_type_of
+from plimsoll.nodes.providers.simulated.cache import build_machine_type
 from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, CloudSpec, NodeGroup
@@ -78,7 +78,7 @@ def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[Machi
     sold = [msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types]
     if "zones" not in cloud["spec"]:
         zones = tuple(sorted({node.metadata.labels[ZONE] for node in nodes if ZONE in node.metadata.labels})) or zones
-    return tuple(machine_type_of(machine_type, zones=zones) for machine_type in sold)
+    return tuple(build_machine_type(machine_type, zones=zones) for machine_type in sold)
 
 
 def _have_zones(nodes: Sequence[Node]) -> bool:

@@ -16,7 +16,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.formatting import DEFAULT_CURRENCY
 from plimsoll.nodes.config.expander_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.config.policy import PodRules
-from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, find_filter_reason, is_pending
@@ -129,7 +129,7 @@ class _Reading:
 
     def build_input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
-        as_scheduled = SchedulerProfilePods(profiles_from(file, path="options.scheduler-config-file"))
+        as_scheduled = SchedulerProfilePods(load_profiles(file, path="options.scheduler-config-file"))
         pods = [as_scheduled.apply(self._with_priority(pod)) for pod in self._decode_all(Pod)]
         nodes = self._decode_all(Node)
         requests = self._build_requests(as_scheduled)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.requests.classes import class_kind_of
+from plimsoll.nodes.requests.classes import find_class_kind
 from plimsoll.nodes.requests.lifecycle import is_over
 from plimsoll.nodes.requests.model import Phase
-from plimsoll.nodes.requests.reader import queue_order, read_requests
+from plimsoll.nodes.requests.reader import read_requests, sort_queue
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.provisioning_requests import ProvisioningClass
 
@@ -50,7 +50,7 @@ def read_plan_requests(listed: ListedRequests, options: Mapping[str, Any], now: 
     }
     answered = {request.name for request in seen.all} - {*asking}
     return PlanRequests(
-        line=queue_order(asking.values(), seen.priorities),
+        line=sort_queue(asking.values(), seen.priorities),
         held=seen.held,
         warnings=tuple(_list_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
     )
@@ -81,7 +81,7 @@ def _list_warnings(
             yield f"{known_as} is answered already and not planned for"
         elif request.metadata.deletion_timestamp is not None:
             yield f"{known_as} is being deleted and not answered"
-        elif class_kind_of(kind, instance=instance) is None:
+        elif find_class_kind(kind, instance=instance) is None:
             yield f"{known_as} is of class {kind or 'none'}, which no handler here answers"
         else:
             yield f"{known_as} is for another instance and not answered"

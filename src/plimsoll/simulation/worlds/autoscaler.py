@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
 from plimsoll.nodes.config.price_overlays import overlay_from
-from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.config.scheduler_profiles import load_profiles
 from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.reporting.plan_json import build_loop_entry
@@ -60,7 +60,7 @@ class ScenarioLoop:
                 ),
                 clock=tools.clock,
                 run_planner=_run_inline,
-                profiles=profiles_from(
+                profiles=load_profiles(
                     str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
                 ),
                 journal=self.journal,

@@ -38,7 +38,7 @@ def waiting(made: Pod, key: str = "", *, count: int = 1, created: datetime | Non
 
 
 def table(*pods: Pod, view: ClusterView = EMPTY) -> ClassTable:
-    return ClassTable.of([waiting(pod) for pod in pods], view)
+    return ClassTable.build([waiting(pod) for pod in pods], view)
 
 
 def are_alike(*pods: Pod, view: ClusterView = EMPTY) -> bool:
@@ -169,8 +169,8 @@ def test_a_claim_for_one_pod_only_is_known_when_it_is_shared():
     view = ClusterView.from_objects(storage=storage)
     alone, together = waiting(pod("a", **uses("own"))), waiting(pod("a", **uses("own")), count=2)
 
-    assert not ClassTable.of([alone], view).classes[0].one_pod_only
-    assert ClassTable.of([together], view).classes[0].one_pod_only
+    assert not ClassTable.build([alone], view).classes[0].one_pod_only
+    assert ClassTable.build([together], view).classes[0].one_pod_only
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_flags_say_which_rules_concern_a_class():
 
 
 def test_members_are_named_by_their_keys_the_oldest_first():
-    classes = ClassTable.of(
+    classes = ClassTable.build(
         [
             waiting(pod("a"), "ns/a", count=3, created=NOON),
             waiting(pod("b"), "ns/b", count=2, created=NOON - timedelta(hours=1)),
@@ -236,10 +236,10 @@ def test_forms_kept_between_turns_give_the_same_classes():
     first = [waiting(pod("a", requests={"cpu": 1})), waiting(pod("b"))]
     later = [waiting(pod("b")), waiting(pod("c", nodeSelector={ZONE: "z1"})), waiting(pod("a", requests={"cpu": 1}))]
 
-    ClassTable.of(first, EMPTY, scheduling_keys=forms)
-    kept = ClassTable.of(later, EMPTY, scheduling_keys=forms)
+    ClassTable.build(first, EMPTY, scheduling_keys=forms)
+    kept = ClassTable.build(later, EMPTY, scheduling_keys=forms)
 
-    assert kept.class_of.tolist() == ClassTable.of(later, EMPTY).class_of.tolist() == [0, 1, 2]
+    assert kept.class_of.tolist() == ClassTable.build(later, EMPTY).class_of.tolist() == [0, 1, 2]
 
 
 def test_a_pod_is_read_once_for_each_version():

@@ -14,8 +14,8 @@ from tests.scheduling.builders import node, pod
 
 
 def predicates_of(pending: list[PendingPods], view: ClusterView) -> Predicates:
-    table = ClassTable.of(pending, view)
-    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
+    table = ClassTable.build(pending, view)
+    return Predicates(table, NodeArrays.from_view(view, resources=table.resources), view)
 
 
 @settings(max_examples=60, deadline=None)

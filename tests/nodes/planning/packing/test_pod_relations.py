@@ -39,7 +39,7 @@ def level(name: str, count: int, *, app: str | None = None, cpu: float = 1) -> P
 
 
 def parts(*pending: PendingPods) -> list[list[str]]:
-    board = ScaleUpProblem.of(world(*pending, groups=[group("g")]), COST)
+    board = ScaleUpProblem.from_snapshot(world(*pending, groups=[group("g")]), COST)
     meetings = PodRelations(board.table, board.rules, board.snapshot.view)
     found = split_layer(board, meetings, range(len(board.table)))
     return [sorted(board.table.classes[number].pod.metadata.name for number in part) for part in found]

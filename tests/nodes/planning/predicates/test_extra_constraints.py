@@ -27,7 +27,8 @@ def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     world = snapshot(*(pending(f"p{index}", pod) for index, pod in enumerate(pods)), machine_types=(KIND,))
     found = candidates.find_options(world, rules).options
     return [
-        list(map(bool, row)) for row in find_allowed_options(found, pods, rules, RequirementReader.of(world, rules))
+        list(map(bool, row))
+        for row in find_allowed_options(found, pods, rules, RequirementReader.from_snapshot(world, rules))
     ]
 
 

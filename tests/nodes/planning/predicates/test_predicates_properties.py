@@ -26,8 +26,8 @@ MANY = settings(max_examples=60, deadline=None)
 
 
 def predicates_of(pending: list[PendingPods], view: ClusterView) -> Predicates:
-    table = ClassTable.of(pending, view)
-    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
+    table = ClassTable.build(pending, view)
+    return Predicates(table, NodeArrays.from_view(view, resources=table.resources), view)
 
 
 @MANY
@@ -109,11 +109,11 @@ def renamed(made: Pod, name: str) -> Pod:
 def test_a_rule_that_a_profile_switches_off_is_not_asked():
     view = ClusterView.from_objects([node("n1", unschedulable=True, cpu=1)])
     pending = [PendingPods(key="a", pod=pod("a", requests={"cpu": 2}), count=1)]
-    table = ClassTable.of(pending, view)
+    table = ClassTable.build(pending, view)
     profile = Profile(disabled=frozenset({"NodeResourcesFit", "NodeUnschedulable"}))
 
     assert not predicates_of(pending, view).find_fitting(0).any()
-    assert Predicates(table, NodeArrays.of(view), view, profile=profile).find_fitting(0).all()
+    assert Predicates(table, NodeArrays.from_view(view), view, profile=profile).find_fitting(0).all()
 
 
 def test_answers_kept_between_turns_are_the_same_answers():
@@ -121,8 +121,8 @@ def test_answers_kept_between_turns_are_the_same_answers():
     pending = [PendingPods(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
     for labels in ({"disk": "ssd"}, {"disk": "hdd"}, {}):
         view = ClusterView.from_objects([node("n1", labels=labels)])
-        table = ClassTable.of(pending, view)
-        engine = Predicates(table, NodeArrays.of(view), view, refusal_cache=kept)
+        table = ClassTable.build(pending, view)
+        engine = Predicates(table, NodeArrays.from_view(view), view, refusal_cache=kept)
 
         assert engine.find_fitting(0).tolist() == [labels == {"disk": "ssd"}]
 

@@ -1,7 +1,7 @@
 """Daemon sets on nodes that do not exist yet: docs/design/nodes.md 6.5."""
 
 from plimsoll.nodes.planning.problem import options
-from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, total_demand
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, sum_demand
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.api.nodes import Taint
@@ -21,7 +21,7 @@ def test_every_daemon_set_that_would_run_there_takes_its_full_request():
     carried = sets.compute_overhead(node("n", SIZE))
     assert names(carried.pods) == ["a", "b"]
     assert dict(carried.demand) == {"cpu": 300, "pods": 2}
-    assert total_demand(carried.pods) == carried.demand
+    assert sum_demand(carried.pods) == carried.demand
     assert {pod.spec.node_name for pod in carried.pods} == {"n"}
 
 

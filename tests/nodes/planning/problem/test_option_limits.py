@@ -129,7 +129,7 @@ def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type
         ("nvidia.com/gpu", 2, "GpuResourceLimit"),
         ("nvidia-tesla-k80", 1, "GpuResourceLimit"),
     ]
-    counted = resource_limits.CountedNode.of(gpu_node)
+    counted = resource_limits.CountedNode.from_node(gpu_node)
     assert resource_limits.count_addable_nodes(found, counted) == 0
     assert [limit.resource for limit in resource_limits.find_exhausted(found, counted)] == ["nvidia-tesla-k80"]
 

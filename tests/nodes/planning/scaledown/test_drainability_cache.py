@@ -53,7 +53,7 @@ def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]
     for asked, kinds in turns:
         # The same objects stay the same, as they do in a cache.
         there = {kind: there.get(kind) or pod(f"p{kind}", **KINDS[kind]) for kind in sorted(kinds)}  # type: ignore[arg-type]
-        homes = PodsByNode.of(ClusterView.from_objects([node("n1")], there.values()), homes)
+        homes = PodsByNode.from_view(ClusterView.from_objects([node("n1")], there.values()), homes)
 
         found = kept.update(homes, asked)
 
@@ -75,7 +75,7 @@ def test_a_kind_is_asked_about_once_while_nothing_changes():
             calls.append(pod)
             return super().check_without_pdbs(pod)
 
-    homes = PodsByNode.of(ClusterView.from_objects([node("n1")], [pod("a"), pod("b", owner="Job")]))
+    homes = PodsByNode.from_view(ClusterView.from_objects([node("n1")], [pod("a"), pod("b", owner="Job")]))
     kept, options = DrainabilityCache(), policy().scale_down
     kept.update(homes, Counting(options=options, now=NOON))
     first = len(calls)

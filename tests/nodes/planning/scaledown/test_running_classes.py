@@ -52,24 +52,26 @@ def told(found: RunningClasses, homes: PodsByNode) -> list[object]:
 def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
     forms, before, homes, arrays = SchedulingKeys(), None, None, None
     for view in data.draw(st.composite(views)()):
-        homes = PodsByNode.of(view, homes)
-        arrays = NodeArrays.of(view) if arrays is None else arrays.update_view(view)
+        homes = PodsByNode.from_view(view, homes)
+        arrays = NodeArrays.from_view(view) if arrays is None else arrays.update_view(view)
         before = classify_kinds(view, arrays, homes, forms=forms, before=before)
-        fresh = PodsByNode.of(view)
+        fresh = PodsByNode.from_view(view)
 
         assert told(before, homes) == told(
-            classify_kinds(view, NodeArrays.of(view), fresh, forms=SchedulingKeys(), before=None), fresh
+            classify_kinds(view, NodeArrays.from_view(view), fresh, forms=SchedulingKeys(), before=None), fresh
         )
 
 
 def test_a_new_kind_does_not_have_all_others_sorted_again():
     forms, running = SchedulingKeys(), [pod("a", on="n1", requests={"cpu": 1})]
     view = ClusterView.from_objects([node("n1")], running)
-    homes, arrays = PodsByNode.of(view), NodeArrays.of(view)
+    homes, arrays = PodsByNode.from_view(view), NodeArrays.from_view(view)
     before = classify_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))
 
-    found = classify_kinds(later, arrays.update_view(later), PodsByNode.of(later, homes), forms=forms, before=before)
+    found = classify_kinds(
+        later, arrays.update_view(later), PodsByNode.from_view(later, homes), forms=forms, before=before
+    )
 
     assert found.table.classes[0] is before.table.classes[0]
     assert len(found.table) == 2

@@ -22,9 +22,9 @@ MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 def used(on: Node, *pods: Pod, **options: Any) -> Utilization:
     view = ClusterView.from_objects([on], pods)
-    arrays = NodeArrays.of(view)
-    rules = UtilizationThresholds.of(arrays, policy(**options).scale_down)
-    return compute_utilization(arrays, PodsByNode.of(view), rules=rules, now=NOON)
+    arrays = NodeArrays.from_view(view)
+    rules = UtilizationThresholds.from_options(arrays, policy(**options).scale_down)
+    return compute_utilization(arrays, PodsByNode.from_view(view), rules=rules, now=NOON)
 
 
 def test_the_larger_of_cpu_and_memory_counts():

@@ -10,7 +10,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.model.scale_up_plan import ScaleUpOption
 from plimsoll.nodes.planning.scaleup.balancing import SimilarityRules, split_nodes
-from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose, price_score
+from plimsoll.nodes.planning.scaleup.expanders import ExpanderContext, ExpanderOption, choose, compute_price_score
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node
 
@@ -99,17 +99,21 @@ def test_nothing_is_chosen_of_nothing():
 class TestThePriceExpander:
     def test_a_group_that_does_not_exist_costs_double(self):
         there, not_there = option("a", nodes=1), option("a", nodes=1, exists=False)
-        assert price_score(not_there, cluster_nodes=3) == pytest.approx(2 * price_score(there, cluster_nodes=3))
+        assert compute_price_score(not_there, cluster_nodes=3) == pytest.approx(
+            2 * compute_price_score(there, cluster_nodes=3)
+        )
 
     def test_the_formula_of_the_specification(self):
         # 1 node of 4 cores where 2 are preferred: unfit 2, tanh(0) = 0. C 0.2; T 10 x (0.033174 + 0.004446).
         small = 0.033174 * 0.5 + 0.004446 * 500 / 1024
         expected = 2 * (0.2 + small) / (10 * (0.033174 + 0.004446) + small)
-        assert price_score(option("a", nodes=1), cluster_nodes=5) == pytest.approx(expected)
+        assert compute_price_score(option("a", nodes=1), cluster_nodes=5) == pytest.approx(expected)
 
     def test_the_taste_for_a_size_fades_with_many_nodes(self):
         big = option("big", nodes=100, cores=64, price=0.2)
-        assert price_score(big, cluster_nodes=1) == pytest.approx(price_score(big, cluster_nodes=1000), rel=0.001)
+        assert compute_price_score(big, cluster_nodes=1) == pytest.approx(
+            compute_price_score(big, cluster_nodes=1000), rel=0.001
+        )
 
 
 class TestSimilarGroups:

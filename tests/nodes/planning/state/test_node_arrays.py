@@ -23,14 +23,16 @@ SOME = settings(max_examples=40, deadline=None)
 
 
 def predicates(view: ClusterView, *made: Pod) -> Predicates:
-    table = ClassTable.of([PendingPods(key=template.metadata.name, pod=template, count=9) for template in made], view)
-    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
+    table = ClassTable.build(
+        [PendingPods(key=template.metadata.name, pod=template, count=9) for template in made], view
+    )
+    return Predicates(table, NodeArrays.from_view(view, resources=table.resources), view)
 
 
 def test_columns_are_the_four_of_every_node_then_the_others_by_name():
     view = ClusterView.from_objects([node("n1", **dict[str, Any]({"example.com/gpu": 2}))])
 
-    arrays = NodeArrays.of(view, resources=["example.com/disk"])
+    arrays = NodeArrays.from_view(view, resources=["example.com/disk"])
 
     names = ("cpu", "memory", "ephemeral-storage", "pods", "example.com/disk", "example.com/gpu")
     assert arrays.columns.names == names
@@ -40,14 +42,14 @@ def test_columns_are_the_four_of_every_node_then_the_others_by_name():
 def test_free_is_what_pods_leave():
     view = ClusterView.from_objects([node("n1"), node("n2")], [pod("a", on="n2", requests={"cpu": "1500m"})])
 
-    assert NodeArrays.of(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
+    assert NodeArrays.from_view(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
 
 
 def test_amounts_beyond_64_bits_do_not_wrap():
     view = ClusterView.from_objects([node("n1", memory="8P")])
     engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
 
-    assert NodeArrays.of(view).free[0, 1] > 1 << 50
+    assert NodeArrays.from_view(view).free[0, 1] > 1 << 50
     assert engine.find_fitting(0).tolist() == [False]
     assert engine.find_fitting(1).tolist() == [True]
 
@@ -63,7 +65,7 @@ def test_nodes_are_grouped_by_the_labels_asked_about():
     view = ClusterView.from_objects(
         [node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")]
     )
-    arrays = NodeArrays.of(view)
+    arrays = NodeArrays.from_view(view)
 
     rows, group_of = arrays.group_rows([ZONE])
 
@@ -75,12 +77,12 @@ def test_nodes_are_grouped_by_the_labels_asked_about():
 @SOME
 @given(st.data(), clusters(), waiting(most=2))
 def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: ClusterView, pending: list[PendingPods]):
-    before = NodeArrays.of(view)
+    before = NodeArrays.from_view(view)
     for step in range(data.draw(st.integers(0, 3))):
         view = _changed(data, view, step)
-    table = ClassTable.of(pending, view)
+    table = ClassTable.build(pending, view)
     updated = Predicates(table, before.update_view(view, resources=table.resources), view)
-    anew = Predicates(table, NodeArrays.of(view, resources=table.resources), view)
+    anew = Predicates(table, NodeArrays.from_view(view, resources=table.resources), view)
 
     assert updated.arrays.names == anew.arrays.names
     for name in anew.arrays.columns.names:
@@ -109,7 +111,7 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
 
 def test_only_nodes_that_changed_are_read_again():
     view = ClusterView.from_objects([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
-    before = NodeArrays.of(view)
+    before = NodeArrays.from_view(view)
 
     after = before.update_view(view.with_pod(pod("b"), "n2"))
 

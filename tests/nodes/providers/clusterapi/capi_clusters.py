@@ -115,4 +115,4 @@ class CapiCluster:
         return sorted(node.metadata.name for node in self.do(self.client.list(Node)).items)
 
     def node(self, name: str) -> NodeRef:
-        return NodeRef.of_node(self.do(self.client.get(Node, name)))
+        return NodeRef.from_node(self.do(self.client.get(Node, name)))

@@ -136,7 +136,7 @@ def test_a_failed_machine_is_removed_by_the_id_it_was_listed_under():
         world.after(READY_S)
         group = world.refreshed()
         (failed,) = [instance for instance in world.do(group.nodes()) if instance.error]
-        assert world.do(group.delete_nodes([NodeRef.of_instance(failed)])) == Done()
+        assert world.do(group.delete_nodes([NodeRef.from_instance(failed)])) == Done()
         world.after(5)
         assert (world.replicas(), len(world.nodes()), len(world.machines())) == (1, 1, 1)
 

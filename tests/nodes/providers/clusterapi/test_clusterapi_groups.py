@@ -210,7 +210,7 @@ def test_there_are_no_prices_and_no_atomic_growth():
     with CapiCluster(runs=False) as world:
         world.deployment("md", replicas=1)
         group = world.refreshed()
-        assert world.do(group.grows_atomically()) is False
+        assert world.do(group.can_increase_atomically()) is False
         atomic: Any = world.do(group.atomic_increase_size(1, expected=1))
         assert atomic == NotImplementedByProvider(call="AtomicIncreaseSize")
         price: Any = world.do(world.provider.node_price(None, AN_HOUR))  # type: ignore[arg-type]  # nobody looks at it

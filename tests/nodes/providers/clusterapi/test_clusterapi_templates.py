@@ -16,10 +16,10 @@ from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
     TemplateProblem,
-    capacity_of,
-    labels_of,
-    taints_of,
-    template_of,
+    build_template,
+    read_capacity,
+    read_labels,
+    read_taints,
 )
 from plimsoll.objects.api.cluster_api import MachineDeployment
 from plimsoll.objects.api.nodes import Node, Taint
@@ -49,7 +49,7 @@ def written(template: dict[str, Any] | None = None, **annotations: str) -> Machi
 
 
 def node(found: MachineDeployment, told: Infrastructure = TOLD, **like: str) -> Node:
-    template = template_of(found, told, architecture="amd64", like=like)
+    template = build_template(found, told, architecture="amd64", like=like)
     assert isinstance(template, Node)
     return template
 
@@ -58,7 +58,7 @@ def test_annotations_tell_what_nodes_have():
     found = written(
         cpu="4", memory="16Gi", ephemeral_disk="100Gi", maxPods="250", gpu_type="amd.com/gpu", gpu_count="2"
     )
-    assert capacity_of(found, Infrastructure()) == {
+    assert read_capacity(found, Infrastructure()) == {
         "cpu": "4",
         "memory": "16Gi",
         "ephemeral-storage": "100Gi",
@@ -68,19 +68,19 @@ def test_annotations_tell_what_nodes_have():
 
 
 def test_annotations_go_before_the_infrastructures_word():
-    assert capacity_of(written(cpu="4"), TOLD) == {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1", "pods": "110"}
+    assert read_capacity(written(cpu="4"), TOLD) == {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "1", "pods": "110"}
 
 
 def test_processors_and_memory_must_be_known():
-    assert capacity_of(written(cpu="4"), Infrastructure()) == TemplateProblem(
+    assert read_capacity(written(cpu="4"), Infrastructure()) == TemplateProblem(
         problem="neither annotations nor the machine template give the memory of its nodes"
     )
-    assert isinstance(capacity_of(written(cpu="4", memory="much"), Infrastructure()), TemplateProblem)
+    assert isinstance(read_capacity(written(cpu="4", memory="much"), Infrastructure()), TemplateProblem)
 
 
 def test_accelerators_need_a_type_and_a_count():
     for odd in ({"gpu_type": "nvidia.com/gpu"}, {"gpu_count": "2"}):
-        assert capacity_of(written(cpu="1", memory="1Gi", **odd), Infrastructure()) == {  # type: ignore[arg-type]
+        assert read_capacity(written(cpu="1", memory="1Gi", **odd), Infrastructure()) == {  # type: ignore[arg-type]
             "cpu": "1",
             "memory": "1Gi",
             "pods": "110",
@@ -122,7 +122,7 @@ def test_the_default_architecture_is_for_when_nobody_says_it():
 def test_labels_merge_and_annotations_win():
     template = {"metadata": {"labels": {"node.cluster.x-k8s.io/a": "1", "node.cluster.x-k8s.io/b": "1", "team": "red"}}}
     found = written(template, labels="node.cluster.x-k8s.io/b=2,c=3,odd,d=x=y")
-    assert labels_of(found) == {
+    assert read_labels(found) == {
         "node.cluster.x-k8s.io/a": "1",
         "node.cluster.x-k8s.io/b": "2",
         "c": "3",
@@ -138,7 +138,7 @@ def test_taints_merge_by_key_and_effect_and_annotations_win():
         ]
     }
     found = written({"spec": spec}, taints="a=2:NoSchedule,a=3:NoExecute,c:NoSchedule,odd,x=y=z:NoSchedule,k=v:Never")
-    assert taints_of(found) == (
+    assert read_taints(found) == (
         Taint(key="a", value="2", effect="NoSchedule"),
         Taint(key="b", value="1", effect="NoSchedule"),
         Taint(key="a", value="3", effect="NoExecute"),

@@ -18,10 +18,10 @@ import numpy as np
 
 from plimsoll.core.resources import CPU
 from plimsoll.nodes.model.gpus import count_gpus, is_gpu
-from plimsoll.nodes.model.group_names import Making, Naming, group_id, hash_profile
+from plimsoll.nodes.model.group_names import Making, Naming, generate_group_id, hash_profile
 from plimsoll.nodes.model.node_labels import ARCH, MACHINE_TYPE_ALIAS, OS
 from plimsoll.nodes.model.node_templates import MachineTemplate, map_zones_to_regions
-from plimsoll.nodes.model.prices import price_of
+from plimsoll.nodes.model.prices import compute_price
 from plimsoll.nodes.model.reasons import IN_BACKOFF
 from plimsoll.nodes.model.scale_up_plan import GroupProfile, ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
@@ -84,7 +84,7 @@ def find_new_groups(
     nodes = (state.node for state in snapshot.view.nodes.values())
     regions = map_zones_to_regions((*nodes, *(group.template for group in snapshot.groups)))
     types, left_out = _find_usable_types(snapshot, policy, limits, regions)
-    requirement_sets = read_requirements(snapshot.pending, RequirementReader.of(snapshot, policy))
+    requirement_sets = read_requirements(snapshot.pending, RequirementReader.from_snapshot(snapshot, policy))
     demands = Demands(snapshot.pending, requirement_sets, policy.nap.popularity)
     builder = _OptionBuilder(snapshot, policy, limits=limits, daemons=daemons)
     for compatible in _group_compatible(requirement_sets, policy):
@@ -388,7 +388,7 @@ class _OptionBuilder:
         fits = candidate.demands.find_fitting(free)
         if not any(_runs_on(pod_group, node) and fits[pod_group.members].any() for pod_group in choice.served):
             return False
-        price = price_of(
+        price = compute_price(
             kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay
         )
         max_size = self._policy.nap.max_group_size or LARGEST_GROUP
@@ -422,7 +422,9 @@ class _OptionBuilder:
     def _name(self, kind: MachineType, profile: GroupProfile, zone: str) -> str:
         policy = self._policy
         making = Making(labels=profile.labels, taints=profile.taints, zone=zone, second=self._second)
-        return group_id(policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken)
+        return generate_group_id(
+            policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken
+        )
 
 
 def _runs_on(pod_group: PodGroup, node: Node) -> bool:

@@ -102,7 +102,7 @@ class RequirementReader:
         self._label_rules = LabelRules(policy.nap, groups, self.system_keys)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, policy: Policy) -> RequirementReader:
+    def from_snapshot(cls, snapshot: Snapshot, policy: Policy) -> RequirementReader:
         return cls(policy, snapshot.machine_types, snapshot.groups)
 
     def read(self, pod: Pod) -> NodeRequirements:

@@ -21,7 +21,7 @@ from plimsoll.nodes.config.node_disruption_budgets import (
     compute_allowed_disruptions,
 )
 from plimsoll.nodes.model.pod_traits import DELETION_COST
-from plimsoll.nodes.model.prices import price_of
+from plimsoll.nodes.model.prices import compute_price
 from plimsoll.nodes.planning.scaledown.drainability import DrainOutcome
 from plimsoll.nodes.planning.state.resource_limits import CountedNode, find_minimums, measure_usage_of_arrays
 from plimsoll.scheduling.priorities import get_priority
@@ -134,7 +134,7 @@ def _read_minimum_limits(problem: ScaleDownProblem, policy: Policy) -> list[_Col
     found = find_minimums(measure_usage_of_arrays(problem.arrays), policy)
     if not found:
         return []
-    nodes = [CountedNode.of(state.node) for state in problem.arrays.states]
+    nodes = [CountedNode.from_node(state.node) for state in problem.arrays.states]
     return [
         (
             str(floor),
@@ -151,9 +151,11 @@ def compute_node_prices(problem: ScaleDownProblem, policy: Policy) -> Floats:
     prices: list[float] = []
     for state in problem.arrays.states:
         group = groups.get(problem.snapshot.group_of.get(state.name, ""))
-        capacity = CountedNode.of(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
+        capacity = (
+            CountedNode.from_node(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
+        )
         prices.append(
-            price_of(
+            compute_price(
                 "" if group is None else group.machine_type,
                 capacity,
                 given=None if group is None else group.price_per_hour,

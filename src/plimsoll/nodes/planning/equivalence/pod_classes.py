@@ -118,7 +118,7 @@ class ClassTable:
     """The key that the members of a class share, to the number of the class."""
 
     @classmethod
-    def of(
+    def build(
         cls,
         pending: Sequence[PendingPods],
         view: ClusterView,
@@ -130,8 +130,8 @@ class ClassTable:
         """`visible_to_running`: labels that anti-affinity of running pods sees; by default read from the view."""
         known = SchedulingKeys() if scheduling_keys is None else scheduling_keys
         made = [known.of(pending_pods.pod) for pending_pods in pending]
-        running = VisibleLabels.of_view(view) if visible_to_running is None else visible_to_running
-        visible = VisibleLabels.of_keys(dict.fromkeys(made)) | running
+        running = VisibleLabels.from_view(view) if visible_to_running is None else visible_to_running
+        visible = VisibleLabels.from_keys(dict.fromkeys(made)) | running
         builder = _ClassBuilder(tuple(pending), view, visible=visible, profile=profile, forms=known)
         table = builder.build_table(made)
         known.forget_unused()
@@ -301,19 +301,19 @@ class VisibleLabels:
     namespaces: bool = False
 
     @classmethod
-    def of_keys(cls, forms: Iterable[SchedulingKey]) -> VisibleLabels:
+    def from_keys(cls, forms: Iterable[SchedulingKey]) -> VisibleLabels:
         meeting = [spec_form for spec_form in forms if spec_form.has_pod_constraints]
         return cls(frozenset().union(*(spec_form.label_keys for spec_form in meeting)), bool(meeting))
 
     @classmethod
-    def of_view(cls, view: ClusterView) -> VisibleLabels:
+    def from_view(cls, view: ClusterView) -> VisibleLabels:
         """The labels that anti-affinity of the running pods of a view can see."""
-        return cls.of_anti_affinity(
+        return cls.from_anti_affinity(
             placed.pod for place in view.anti_affine_nodes for placed in place.pods.values() if placed.anti_affinity
         )
 
     @classmethod
-    def of_anti_affinity(cls, pods: Iterable[Pod]) -> VisibleLabels:
+    def from_anti_affinity(cls, pods: Iterable[Pod]) -> VisibleLabels:
         """The labels that the required anti-affinity of these running pods can see."""
         keys: set[str] = set()
         seen = False

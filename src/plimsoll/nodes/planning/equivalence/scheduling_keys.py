@@ -129,7 +129,7 @@ def get_pending_keys(cache: PlannerCache) -> SchedulingKeys:
     return cache.get(SchedulingKeys, "pending")
 
 
-def request_keys(cache: PlannerCache) -> SchedulingKeys:
+def build_request_keys(cache: PlannerCache) -> SchedulingKeys:
     """The keys of pods of ProvisioningRequests, which are planned apart from pending pods."""
     return cache.get(SchedulingKeys, "requests")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.resources import PODS, ResourceVector
-from plimsoll.nodes.planning.state.daemon_overhead import total_demand
+from plimsoll.nodes.planning.state.daemon_overhead import sum_demand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ def name_daemons(
     """The refusals of an empty node on which these daemons leave `free`, with the daemons named."""
     if not daemons:
         return tuple(refusals)
-    taken = total_demand(daemons)
+    taken = sum_demand(daemons)
     crowded = {
         f"{_INSUFFICIENT}{name}": _describe(name, free[name] + taken[name], daemons)
         for name, wanted in demand.items()
@@ -43,7 +43,7 @@ def name_daemons(
 
 def _describe(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """The message has no comma: Events count the parts between commas."""
-    asked = {_get_owner_name(pod): total_demand((pod,))[name] for pod in daemons}
+    asked = {_get_owner_name(pod): sum_demand((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
     if len(largest) == 1:
         who = f"daemon set {largest[0]} takes"

@@ -36,10 +36,10 @@ def explain_missing_zones(problem: ScaleUpProblem, placement: Placement, number:
     if not problem.table.classes[number].has_spread:
         return
     for key in sorted({spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}):
-        ids, values = problem.option_arrays.label_ids(key), problem.option_arrays.label_values(key)
+        ids, values = problem.option_arrays.get_label_ids(key), problem.option_arrays.get_label_values(key)
         offered = {values[ids[option]] for option in np.flatnonzero(problem.allowed[:, number]) if ids[option] >= 0}
         planned = {values[ids[batch.option]] for batch in placement.batches if ids[batch.option] >= 0}
-        has_nodes = planned | {*problem.arrays.label_values(key)}
+        has_nodes = planned | {*problem.arrays.get_label_values(key)}
         refused = _find_refused_zones(problem, number, key)
         for zone in sorted({*refused, *offered} - has_nodes):
             if zone not in offered:

@@ -58,7 +58,7 @@ def explain_new_labels(problem: ScaleUpProblem, option: int) -> tuple[Reason, ..
     unknown = [
         f"{key}={value}"
         for key, value in sorted(labels.items())
-        if value not in problem.arrays.label_values(key)
+        if value not in problem.arrays.get_label_values(key)
         and not any(group.template.metadata.labels.get(key) == value for group in problem.snapshot.groups)
     ]
     if not unknown:
@@ -94,7 +94,9 @@ def _explain_excluded_groups(problem: ScaleUpProblem, number: int) -> Iterator[t
 def _describe_lack(problem: ScaleUpProblem, number: int, option: ScaleUpOption, refusal: Refusal) -> str:
     words = ", ".join(refusal.messages)
     if refusal.plugin == NODE_AFFINITY:
-        wanted = RequirementReader.of(problem.snapshot, problem.policy).read(problem.table.classes[number].pod)
+        wanted = RequirementReader.from_snapshot(problem.snapshot, problem.policy).read(
+            problem.table.classes[number].pod
+        )
         there = option.node.metadata.labels
         labels = [f"{key}={value}" for key, value in wanted.pinned.items() if there.get(key) != value]
         return f"nodes labelled {', '.join(labels)} are needed" if labels else words

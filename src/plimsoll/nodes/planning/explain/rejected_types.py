@@ -38,7 +38,7 @@ def find_rejected_types(problem: ScaleUpProblem, number: int) -> Iterator[tuple[
         return
     known = _find_accepting_types(problem, number)
     pod = problem.table.classes[number].pod
-    requirements = RequirementReader.of(problem.snapshot, policy).read(pod)
+    requirements = RequirementReader.from_snapshot(problem.snapshot, policy).read(pod)
     if requirements.impossible is not None:
         return
     wanted = policy.nap.machine_types

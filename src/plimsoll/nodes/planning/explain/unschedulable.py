@@ -56,16 +56,16 @@ def find_rejections_on_new_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int, options: Sequence[int]
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, refusals) for one more empty node of each of the first options; no refusals if the pod fits."""
-    filled = _Filled.of(problem, placement)
+    filled = _Filled.from_placement(problem, placement)
     for option in options[:ASKED]:
-        yield option, filled.find_refusals(number, filled.empty_node(option))
+        yield option, filled.find_refusals(number, filled.build_empty_node(option))
 
 
 def find_rejections_on_planned_nodes(
     problem: ScaleUpProblem, placement: Placement, number: int
 ) -> Iterator[tuple[int, tuple[Refusal, ...]]]:
     """(option, refusals) for planned nodes that only other pods keep the pod off."""
-    filled = _Filled.of(problem, placement)
+    filled = _Filled.from_placement(problem, placement)
     for option, place in filled.planned[:ASKED]:
         refusals = filled.find_refusals(number, place)
         if refusals and all(refusal.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for refusal in refusals):
@@ -83,7 +83,7 @@ class _Filled:
     is_whole: bool
 
     @classmethod
-    def of(cls, problem: ScaleUpProblem, placement: Placement) -> _Filled:
+    def from_placement(cls, problem: ScaleUpProblem, placement: Placement) -> _Filled:
         placements = sum(1 + sum(batch.content.values()) * batch.nodes + batch.nodes for batch in placement.batches)
         placements += sum(1 + sum(content.values()) for content in placement.existing.values())
         whole = placements <= _WHOLE
@@ -104,7 +104,7 @@ class _Filled:
             problem=problem, view=problem.snapshot.view.with_states(states), planned=tuple(planned), is_whole=whole
         )
 
-    def empty_node(self, option: int) -> NodeState:
+    def build_empty_node(self, option: int) -> NodeState:
         chosen = self.problem.options[option]
         return NodeState(build_planned_node(chosen, -1)).with_pods(PlacedPod(daemon) for daemon in chosen.daemons)
 

@@ -84,7 +84,7 @@ def _fill_nodes(view: PlacementView, slices: Sequence[DemandSlice], items: Ints)
         exclusive=_find_exclusive(slices),
         tighter=_find_tighter_caps(slices),
     )
-    free = np.concatenate((placement.free_rows(problem), placement.free_batches(problem)))
+    free = np.concatenate((placement.compute_free_rows(problem), placement.compute_free_batches(problem)))
     sizes = np.array([1] * rows + [batch.nodes for batch in placement.batches], dtype=np.int64)
     standing = ExistingNodes(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
     class_order = _rank_slices(problem, slices, _count_allowed_nodes(sizes, allowed))

@@ -129,7 +129,7 @@ class Colocation:
         requested = problem.requests[demand_slice.number] > 0
         spaces = [
             problem.capacity[demand_slice.places.options],
-            self._view.placement.free_rows(problem)[demand_slice.places.rows],
+            self._view.placement.compute_free_rows(problem)[demand_slice.places.rows],
         ]
         fits = [
             int((space[:, requested] // request[requested]).min(axis=1, initial=UNBOUNDED).max(initial=0))

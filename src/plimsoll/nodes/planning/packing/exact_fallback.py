@@ -69,7 +69,7 @@ class ExactFallback:
         size = len(numbers) * (len(problem.arrays) + len(view.placement.batches) + len(problem.options))
         if not is_worth_searching(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
             return placement
-        question = _ExactProblem.of(view, numbers, wanted, packing)
+        question = _ExactProblem.build(view, numbers, wanted, packing)
         found = place_or_prove(question.demand, question.standing, packing.effort, question.opening)
         self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
         if not isinstance(found, Placed):
@@ -88,14 +88,14 @@ class ExactFallback:
         for number in np.flatnonzero(movable & (new > 0)).tolist():
             movable[number] = view.open_places(number).rows.any()
         new = new * movable
-        free = np.maximum(placement.free_rows(problem), 0).sum(axis=0)
+        free = np.maximum(placement.compute_free_rows(problem), 0).sum(axis=0)
         numbers = np.flatnonzero(movable & (wanted > 0))
         size = len(numbers) * (len(problem.arrays) + len(placement.batches))
         if not new.any() or (new @ problem.requests > free).any() or size > _MOST_PAIRS:
             return placement
         view = PlacementView(problem, _remove_movable(problem, placement, movable), self._relations)
         closed = replace(packing, usable=np.zeros_like(packing.usable))
-        question = _ExactProblem.of(view, numbers, wanted, closed)
+        question = _ExactProblem.build(view, numbers, wanted, closed)
         effort = replace(packing.effort, branch_nodes=min(packing.effort.branch_nodes, _SAVING_BRANCHES))
         found = place_or_prove(question.demand, question.standing, effort)
         self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
@@ -161,7 +161,7 @@ class _ExactProblem:
     opening: NewNodes
 
     @classmethod
-    def of(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _ExactProblem:
+    def build(cls, view: PlacementView, numbers: Ints, wanted: Ints, packing: PackingOptions) -> _ExactProblem:
         problem, base = view.problem, view.placement
         places = [view.open_places(number) for number in numbers.tolist()]
         growing = packing.usable & view.find_options_in_existing_domains() & ~_find_atomic_options(problem)
@@ -170,7 +170,9 @@ class _ExactProblem:
         allowed = np.stack(
             [np.concatenate((place.rows, place.batches, place.options[options])) for place in places], axis=1
         )
-        free = np.concatenate((base.free_rows(problem), base.free_batches(problem), problem.capacity[options]))
+        free = np.concatenate(
+            (base.compute_free_rows(problem), base.compute_free_batches(problem), problem.capacity[options])
+        )
         standing = len(problem.arrays) + len(base.batches)
         sizes = [*[1] * len(problem.arrays), *(batch.nodes for batch in base.batches), *rooms[options].tolist()]
         # Options stay apart: each has its own price.

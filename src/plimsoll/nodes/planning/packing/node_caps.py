@@ -73,7 +73,7 @@ def _compute_minimum(levels: Ints, spread: SpreadCount, *, more: int) -> int:
 def _count_on_rows(view: PlacementView, number: int, spread: SpreadCount) -> Ints:
     """[N]: pods that the constraint counts on each existing node."""
     found = view.count_spread_levels(number, spread)
-    values, ids = view.problem.arrays.label_values(HOSTNAME), view.problem.arrays.label_ids(HOSTNAME)
+    values, ids = view.problem.arrays.get_label_values(HOSTNAME), view.problem.arrays.get_label_ids(HOSTNAME)
     return np.array(
         [found.get(values[value_id], 0) if value_id >= 0 else 0 for value_id in ids.tolist()], dtype=np.int64
     )
@@ -126,7 +126,7 @@ def _split_rows(view: PlacementView, demand_slice: DemandSlice, spread: SpreadCo
     """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
     arrays = view.problem.arrays
     room = view.count_room(demand_slice.number)
-    values, ids = arrays.label_values(HOSTNAME), arrays.label_ids(HOSTNAME)
+    values, ids = arrays.get_label_values(HOSTNAME), arrays.get_label_ids(HOSTNAME)
     open_rows = np.flatnonzero(demand_slice.places.rows & spread.eligible & (room > 0)).tolist()
     names = {values[int(ids[row])]: row for row in open_rows}
     spreading = Spreading(

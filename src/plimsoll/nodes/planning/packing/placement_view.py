@@ -88,7 +88,7 @@ class PlacementView:
         options = problem.allowed[:, number].copy()
         batches: Flags = options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_)
         for key, names in self._find_avoided_domains(number).items():
-            rows &= ~self._flag_values(problem.arrays.label_ids(key), problem.arrays.label_values(key), names)
+            rows &= ~self._flag_values(problem.arrays.get_label_ids(key), problem.arrays.get_label_values(key), names)
             if key != HOSTNAME:
                 flagged = self._find_options_in(key, names)
                 options &= ~flagged
@@ -131,7 +131,7 @@ class PlacementView:
     def list_domains(self, key: str) -> tuple[str, ...]:
         """All values of a topology key, of nodes and options, in the order of their names."""
         problem = self.problem
-        return tuple(sorted({*problem.arrays.label_values(key), *problem.option_arrays.label_values(key)}))
+        return tuple(sorted({*problem.arrays.get_label_values(key), *problem.option_arrays.get_label_values(key)}))
 
     def find_planned_domains(self, key: str) -> set[str]:
         """Domains in which the placement adds nodes."""
@@ -139,29 +139,29 @@ class PlacementView:
 
     def find_existing_domains(self, key: str) -> set[str]:
         """Domains with nodes, existing or planned."""
-        return {*self.problem.arrays.label_values(key), *self.find_planned_domains(key)}
+        return {*self.problem.arrays.get_label_values(key), *self.find_planned_domains(key)}
 
     def select_domains(self, key: str, names: set[str]) -> Places:
         problem = self.problem
         options = self._find_options_in(key, names)
         return Places(
-            rows=self._flag_values(problem.arrays.label_ids(key), problem.arrays.label_values(key), names),
+            rows=self._flag_values(problem.arrays.get_label_ids(key), problem.arrays.get_label_values(key), names),
             batches=options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_),
             options=options,
         )
 
     def select_unlabelled(self, key: str) -> Places:
         """Places without the label: they are in no domain, so rules over domains do not apply there."""
-        options: Flags = self.problem.option_arrays.label_ids(key) < 0
+        options: Flags = self.problem.option_arrays.get_label_ids(key) < 0
         return Places(
-            rows=self.problem.arrays.label_ids(key) < 0,
+            rows=self.problem.arrays.get_label_ids(key) < 0,
             batches=options[self._batch_options] if len(self._batch_options) else np.zeros(0, dtype=np.bool_),
             options=options,
         )
 
     def _find_options_in(self, key: str, names: set[str]) -> Flags:
         arrays = self.problem.option_arrays
-        return self._flag_values(arrays.label_ids(key), arrays.label_values(key), names)
+        return self._flag_values(arrays.get_label_ids(key), arrays.get_label_values(key), names)
 
     @staticmethod
     def _flag_values(ids: Ints, values: tuple[str, ...], names: set[str]) -> Flags:
@@ -183,18 +183,18 @@ class PlacementView:
         return {*self._iterate_row_names(key, rows), *self._iterate_option_names(key, self._batch_options[batches])}
 
     def _iterate_row_names(self, key: str, rows: Flags) -> Iterator[str]:
-        values = self.problem.arrays.label_values(key)
+        values = self.problem.arrays.get_label_values(key)
         return (
             values[value_id]
-            for value_id in np.unique(self.problem.arrays.label_ids(key)[rows]).tolist()
+            for value_id in np.unique(self.problem.arrays.get_label_ids(key)[rows]).tolist()
             if value_id >= 0
         )
 
     def _iterate_option_names(self, key: str, options: Ints) -> Iterator[str]:
-        values = self.problem.option_arrays.label_values(key)
+        values = self.problem.option_arrays.get_label_values(key)
         return (
             values[value_id]
-            for value_id in np.unique(self.problem.option_arrays.label_ids(key)[options]).tolist()
+            for value_id in np.unique(self.problem.option_arrays.get_label_ids(key)[options]).tolist()
             if value_id >= 0
         )
 
@@ -204,7 +204,7 @@ class PlacementView:
         known = self.problem.rules.get_affinity_counts(number) if self._has_avoided_domains(number) else None
         for flagged in (known.anti_affinity_domains, known.repelling_domains) if known is not None else ():
             for key, flags in flagged.items():
-                values = self.problem.arrays.label_values(key)
+                values = self.problem.arrays.get_label_values(key)
                 found.setdefault(key, set()).update(values[value_id] for value_id in np.flatnonzero(flags).tolist())
         for label_group, keys in self.relations.avoided[self.relations.label_group_of[number]].items():
             rows, batches = self._find_pods({label_group})
@@ -245,7 +245,7 @@ class PlacementView:
 
     def count_spread_levels(self, number: int, spread: SpreadCount) -> dict[str, int]:
         """Pods that a constraint counts, per existing domain, planned nodes included."""
-        values = self.problem.arrays.label_values(spread.key)
+        values = self.problem.arrays.get_label_values(spread.key)
         levels = {values[domain]: int(spread.base[domain]) for domain in np.flatnonzero(spread.exists).tolist()}
         meant = self.relations.find_counted_classes(spread)
         for other, rows in self._placed.items():
@@ -302,10 +302,10 @@ class PlacementView:
 
     def _count_batch(self, number: int, spread: SpreadCount, option: int, levels: dict[str, int], pods: int) -> None:
         arrays = self.problem.option_arrays
-        domain = int(arrays.label_ids(spread.key)[option])
+        domain = int(arrays.get_label_ids(spread.key)[option])
         twin = next(twin for twin in self.problem.option_rules.get_spreads(number) if twin.key == spread.key)
         if domain >= 0 and twin.eligible[option]:
-            name = arrays.label_values(spread.key)[domain]
+            name = arrays.get_label_values(spread.key)[domain]
             levels[name] = levels.get(name, 0) + pods
 
 

@@ -43,7 +43,7 @@ class AffinityTerms:
     anti_affinity: tuple[AffinityTerm, ...]
 
     @classmethod
-    def of(cls, pods: PodClass) -> AffinityTerms:
+    def from_pods(cls, pods: PodClass) -> AffinityTerms:
         """The terms of a class. A class with unreadable terms has a `problem` and is placed nowhere, so it has none."""
         if pods.problem is not None:
             return cls(pods.pod, (), ())
@@ -51,11 +51,11 @@ class AffinityTerms:
 
     def is_affinity_target(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether `other` is an affinity target: it matches all terms."""
-        return bool(self.affinity) and all(term_matches(term, other, namespaces) for term in self.affinity)
+        return bool(self.affinity) and all(matches_term(term, other, namespaces) for term in self.affinity)
 
     def collect_anti_affinity_keys(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
         """Topology keys over which it must be apart from `other`."""
-        return tuple(term.topology_key for term in self.anti_affinity if term_matches(term, other, namespaces))
+        return tuple(term.topology_key for term in self.anti_affinity if matches_term(term, other, namespaces))
 
 
 def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
@@ -69,7 +69,7 @@ def find_matching_rows(term: AffinityTerm, arrays: NodeArrays, namespaces: Mappi
     return np.flatnonzero(running_pods.count_selected(selected, skip_terminating=False))
 
 
-def term_matches(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+def matches_term(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
     meta = pod.metadata
     return term.selects(meta.namespace, meta.labels, namespaces.get(meta.namespace, {}))
 
@@ -80,7 +80,7 @@ class AffinityCounts:
     def __init__(self, terms: AffinityTerms, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.terms = terms
         self._arrays = arrays
-        self.matches_itself = all(term_matches(term, terms.pod, namespaces) for term in terms.affinity)
+        self.matches_itself = all(matches_term(term, terms.pod, namespaces) for term in terms.affinity)
         self.affinity_keys = tuple(dict.fromkeys(term.topology_key for term in terms.affinity))
         self.targets: Ints = self._count_targets(namespaces)
         """[N]: affinity targets on each row."""
@@ -93,7 +93,7 @@ class AffinityCounts:
             _set_flag(self.anti_affinity_domains, term.topology_key, rows, arrays)
         for number, rows in arrays.running_pods.anti_affinity_rows.items():
             for term in arrays.running_pods.label_groups.anti_affinity_groups[number].terms:
-                if term_matches(term, terms.pod, namespaces):
+                if matches_term(term, terms.pod, namespaces):
                     _set_flag(self.repelling_domains, term.topology_key, rows, arrays)
 
     def _count_targets(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
@@ -116,10 +116,10 @@ class AffinityCounts:
         labelled: Flags = np.ones(len(self._arrays), dtype=np.bool_)
         any_target = False
         for key in self.affinity_keys:
-            domains = self._arrays.label_ids(key)
+            domains = self._arrays.get_label_ids(key)
             has_label = domains >= 0
             labelled &= has_label
-            with_targets = np.zeros(len(self._arrays.label_values(key)) + 1, dtype=np.bool_)
+            with_targets = np.zeros(len(self._arrays.get_label_values(key)) + 1, dtype=np.bool_)
             with_targets[domains[has_label & (targets > 0)]] = True
             any_target = any_target or bool(with_targets[:-1].any())
             met &= with_targets[domains] & has_label
@@ -134,15 +134,15 @@ class AffinityCounts:
         for key, placed in more:
             _set_flag(flagged, key, np.flatnonzero(placed), self._arrays)
         for key, flags in flagged.items():
-            domains = self._arrays.label_ids(key)
+            domains = self._arrays.get_label_ids(key)
             found |= (domains >= 0) & flags[domains]
         return found
 
 
 def _set_flag(flagged: dict[str, Flags], key: str, rows: Ints, arrays: NodeArrays) -> None:
     """The last entry stands for "no label" and stays false."""
-    domains = arrays.label_ids(key)[rows]
+    domains = arrays.get_label_ids(key)[rows]
     domains = domains[domains >= 0]
     if len(domains):
-        flags = flagged.setdefault(key, np.zeros(len(arrays.label_values(key)) + 1, dtype=np.bool_))
+        flags = flagged.setdefault(key, np.zeros(len(arrays.get_label_values(key)) + 1, dtype=np.bool_))
         flags[domains] = True

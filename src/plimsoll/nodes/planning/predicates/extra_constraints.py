@@ -47,7 +47,7 @@ def find_allowed_options(
     requirement_sets = [reader.read(pod) for pod in pods] if any(option.profile for option in options) else []
     by_profile: dict[str, Flags] = {}
     by_taints: dict[tuple[Taint, ...], Flags] = {}
-    names_one = np.array([names_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
+    names_one = np.array([selects_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
     for row, option in enumerate(options):
         profile = option.profile
         if profile is not None:
@@ -75,7 +75,7 @@ def _find_uncommon_architectures(options: Sequence[ScaleUpOption]) -> frozenset[
     return frozenset(row for row, architecture in new.items() if architecture != _COMMON)
 
 
-def names_architecture(pod: Pod) -> bool:
+def selects_architecture(pod: Pod) -> bool:
     """Whether the pod selects an architecture: it is not known what its images are built for."""
     return bool(
         _ARCHITECTURE_KEYS

@@ -58,7 +58,7 @@ class AttachDemand:
     shared: tuple[Handle, ...]
 
     @classmethod
-    def of(cls, pods: PodClass, storage: Storage) -> AttachDemand:
+    def from_pods(cls, pods: PodClass, storage: Storage) -> AttachDemand:
         own: Counter[str] = Counter()
         shared: list[Handle] = []
         claims = list_pod_claims(pods.pod)
@@ -280,7 +280,7 @@ class NodePredicates:
     def attach_demand(self, number: int) -> AttachDemand:
         found = self._wanted.get(number)
         if found is None:
-            found = self._wanted[number] = AttachDemand.of(self.table.classes[number], self._view.storage)
+            found = self._wanted[number] = AttachDemand.from_pods(self.table.classes[number], self._view.storage)
         return found
 
     def _is_off(self, plugin: str) -> bool:

@@ -137,7 +137,7 @@ class Predicates:
             return room
         if pods.has_anti_affinity and INTER_POD_AFFINITY not in self._profile.disabled:
             for key in self.get_affinity_terms(number).collect_anti_affinity_keys(pods.pod, self._view.namespaces):
-                room = np.where(self.arrays.label_ids(key) >= 0, np.minimum(room, 1), room)
+                room = np.where(self.arrays.get_label_ids(key) >= 0, np.minimum(room, 1), room)
         if TOPOLOGY_SPREAD not in self._profile.disabled:
             for spread_count in self.get_spreads(number):
                 room = np.minimum(room, self._count_headroom(spread_count, others))
@@ -176,7 +176,7 @@ class Predicates:
     def get_affinity_terms(self, number: int) -> AffinityTerms:
         found = self._terms.get(number)
         if found is None:
-            found = self._terms[number] = AffinityTerms.of(self.table.classes[number])
+            found = self._terms[number] = AffinityTerms.from_pods(self.table.classes[number])
         return found
 
     def get_spreads(self, number: int) -> tuple[SpreadCount, ...]:

@@ -93,7 +93,7 @@ def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticPredicates) 
         return ()
     has_keys = np.ones(len(arrays), dtype=np.bool_)
     for constraint in hard:
-        has_keys &= arrays.label_ids(constraint.topology_key) >= 0
+        has_keys &= arrays.get_label_ids(constraint.topology_key) >= 0
     codes = {"affinity": static.find_unselected(pods), "taints": static.find_untolerated(pods)}
     return tuple(
         _count_constraint(spread_constraint, pods.pod, arrays, has_keys=has_keys, codes=codes)
@@ -112,8 +112,8 @@ def _count_constraint(
     for honored, refused in ((honors_affinity, codes["affinity"]), (honors_taints, codes["taints"])):
         if honored and refused is not None:
             eligible &= refused == 0
-    domains = arrays.label_ids(wire.topology_key)
-    known = len(arrays.label_values(wire.topology_key))
+    domains = arrays.get_label_ids(wire.topology_key)
+    known = len(arrays.get_label_values(wire.topology_key))
     here = _count_matching_pods(selector, pod.metadata.namespace, arrays)
     return SpreadCount(
         key=wire.topology_key,

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.node_templates import make_template
-from plimsoll.nodes.model.prices import price_of, prices_are_known
+from plimsoll.nodes.model.prices import are_prices_known, compute_price
 from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_plan import ScaleUpOption, SkippedGroup
 from plimsoll.nodes.planning.autoprovisioning.candidates import NewGroups, find_new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import TransientTaints
-from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, group_daemon_overhead
-from plimsoll.nodes.planning.state.group_sizes import SizeBounds, find_size_bounds, group_room
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, compute_group_daemon_overhead
+from plimsoll.nodes.planning.state.group_sizes import SizeBounds, compute_group_room, find_size_bounds
 from plimsoll.nodes.planning.state.resource_limits import (
     CountedNode,
     ResourceLimit,
@@ -66,13 +66,13 @@ def find_options(
     snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
 ) -> ScaleUpOptions:
     """All options. `planner` defaults to that of the policy; `usage` saves measuring the snapshot again."""
-    known = prices_are_known(snapshot, policy.overlay)
-    asking = planner or policy.planning.effective_planner(prices_are_known=known)
+    known = are_prices_known(snapshot, policy.overlay)
+    asking = planner or policy.planning.choose_planner(prices_are_known=known)
     limits = find_limits(usage or measure_usage(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _build_existing_options(snapshot, policy, limits, daemons)
     made = NewGroups()
-    room = group_room(snapshot, policy)
+    room = compute_group_room(snapshot, policy)
     if policy.nap.enabled and room.left <= 0:
         left_out.append(SkippedGroup(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
@@ -149,7 +149,7 @@ def _find_refusals(group: NodeGroup, sizes: SizeBounds | None, limits: Sequence[
     room = sizes.most - group.target_size
     if room <= 0:
         return [_build_skipped_group(group, MAX_SIZE_REACHED, "max size reached")]
-    broken = find_exhausted(limits, CountedNode.of(group.template), nodes=room if group.zero_or_max else 1)
+    broken = find_exhausted(limits, CountedNode.from_node(group.template), nodes=room if group.zero_or_max else 1)
     return [_build_skipped_group(group, limit.code, str(limit)) for limit in broken]
 
 
@@ -169,8 +169,8 @@ def _build_option(group: NodeGroup, sizes: SizeBounds, policy: Policy, context: 
     status = node.status
     allocatable = _read_resources(status.allocatable or status.capacity, path="status.allocatable")
     capacity = _read_resources(status.capacity or status.allocatable, path="status.capacity")
-    carried = group_daemon_overhead(group, node, context.daemons, force=policy.pods.force_daemon_sets)
-    price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
+    carried = compute_group_daemon_overhead(group, node, context.daemons, force=policy.pods.force_daemon_sets)
+    price = compute_price(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
     allowed = count_addable_nodes(context.limits, CountedNode(capacity=capacity, labels=node.metadata.labels))
     return ScaleUpOption(
         group=group.id,

@@ -78,7 +78,7 @@ class Placement:
                 found.setdefault(number, np.zeros(rows, dtype=np.int64))[row] += pods
         return found
 
-    def free_rows(self, problem: ScaleUpProblem) -> Ints:
+    def compute_free_rows(self, problem: ScaleUpProblem) -> Ints:
         """[N, R]: free resources of existing nodes."""
         free = problem.free.copy()
         for row, content in self.existing.items():
@@ -86,7 +86,7 @@ class Placement:
                 free[row] -= problem.requests[number] * pods
         return free
 
-    def free_batches(self, problem: ScaleUpProblem) -> Ints:
+    def compute_free_batches(self, problem: ScaleUpProblem) -> Ints:
         """[B, R]: free resources of each node of a batch."""
         free = np.zeros((len(self.batches), len(problem.names)), dtype=np.int64)
         for index, batch in enumerate(self.batches):

@@ -47,7 +47,7 @@ def name_pods(problem: ScaleUpProblem, scheduled: ScheduledPods) -> NamedPods:
     return NamedPods(existing=existing, patterns=patterns)
 
 
-def scale_up_of(
+def build_scale_up(
     problem: ScaleUpProblem, index: int, patterns: Sequence[NodePattern], *, because: tuple[Reason, ...] = ()
 ) -> GroupScaleUp:
     """The scale-up of one group. A group that is resized as a whole gets its idle nodes as one more pattern."""
@@ -73,7 +73,7 @@ def scale_up_of(
 def build_unexplained_plan(problem: ScaleUpProblem, scheduled: ScheduledPods) -> ScaleUpPlan:
     """Only what the verifier reads: which pods go where, without reasons and bounds."""
     named = name_pods(problem, scheduled)
-    scale_ups = tuple(scale_up_of(problem, option, patterns) for option, patterns in named.patterns.items())
+    scale_ups = tuple(build_scale_up(problem, option, patterns) for option, patterns in named.patterns.items())
     return ScaleUpPlan(result=Result.NEEDED, scale_ups=scale_ups, existing=named.existing)
 
 

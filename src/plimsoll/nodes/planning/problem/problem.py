@@ -1,8 +1,8 @@
 """Everything that one scale-up plan is computed from: pod classes, predicates, options and limits, built once.
 
-`ScaleUpProblem.of(snapshot, policy)`. Rows are existing nodes [N], options are kinds of nodes that could be added [T],
-classes are pods that every rule treats alike [C]. Amounts are in the columns of `names`: cpu, memory, then all other
-requested resources. Nothing is decided here.
+`ScaleUpProblem.from_snapshot(snapshot, policy)`. Rows are existing nodes [N], options are kinds of nodes that could be
+added [T], classes are pods that every rule treats alike [C]. Amounts are in the columns of `names`: cpu, memory, then
+all other requested resources. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.config.policy import PRIORITY, Planner
 from plimsoll.nodes.model.planner_cache import PlannerCache
-from plimsoll.nodes.model.prices import prices_are_known
+from plimsoll.nodes.model.prices import are_prices_known
 from plimsoll.nodes.planning.autoprovisioning.requirements import RequirementReader
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import get_pending_keys
@@ -28,7 +28,7 @@ from plimsoll.nodes.planning.predicates.predicates import Predicates
 from plimsoll.nodes.planning.predicates.static_predicates import get_refusal_cache
 from plimsoll.nodes.planning.problem.group_priorities import assign_tiers
 from plimsoll.nodes.planning.problem.options import ScaleUpOptions, find_options
-from plimsoll.nodes.planning.problem.queue import QueuePosition, order_classes, queue_positions
+from plimsoll.nodes.planning.problem.queue import QueuePosition, compute_queue_positions, order_classes
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
 from plimsoll.nodes.planning.state.resource_limits import LimitMatrix, build_limit_matrix, measure_usage_of_arrays
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
@@ -79,7 +79,7 @@ class ScaleUpProblem:
     """[C]: the rank of each class in the queue, by its first pod."""
 
     @classmethod
-    def of(
+    def from_snapshot(
         cls,
         snapshot: Snapshot,
         policy: Policy,
@@ -91,7 +91,7 @@ class ScaleUpProblem:
         known = cache or snapshot.cache or PlannerCache()
         arrays_cache = known.get(NodeArraysCache)
         avoided = arrays_cache.update(snapshot.view).running_pods.collect_visible_labels()
-        table = ClassTable.of(
+        table = ClassTable.build(
             snapshot.pending,
             snapshot.view,
             scheduling_keys=scheduling_keys or get_pending_keys(known),
@@ -102,13 +102,13 @@ class ScaleUpProblem:
         option_set = _group_into_tiers(
             find_options(snapshot, policy, planner=planner, usage=measure_usage_of_arrays(arrays)), policy
         )
-        option_arrays = NodeArrays.of_states(
+        option_arrays = NodeArrays.from_states(
             [_build_empty_node(option) for option in option_set.options], resources=table.resources
         )
         rules = Predicates(table, arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
         option_rules = Predicates(table, option_arrays, snapshot.view, refusal_cache=get_refusal_cache(known))
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
-        queue = queue_positions(table.pending)
+        queue = compute_queue_positions(table.pending)
         drivers = _find_limited_drivers(snapshot.view.storage, rules, option_rules)
         allowed = _find_allowed(option_rules, option_set.options, snapshot, policy)
         pods = [pod_class.pod for pod_class in table]
@@ -163,7 +163,7 @@ def _choose_planner(snapshot: Snapshot, policy: Policy) -> Planner:
     """The planner to use. Bundles need the optimal planner, whatever the expander: it plans all groups at once."""
     if any(pending.bundle for pending in snapshot.pending):
         return Planner.OPTIMAL
-    return policy.planning.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
+    return policy.planning.choose_planner(prices_are_known=are_prices_known(snapshot, policy.overlay))
 
 
 def _group_into_tiers(option_set: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
@@ -230,5 +230,7 @@ def _find_allowed(rules: Predicates, option_set: Sequence[ScaleUpOption], snapsh
             _, avoided, avoiding = rules.find_affinity_conflicts(pod_class.index, {})
             by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [pod_class.pod for pod_class in table]
-    allowed: Flags = by_rules & find_allowed_options(option_set, pods, policy, RequirementReader.of(snapshot, policy))
+    allowed: Flags = by_rules & find_allowed_options(
+        option_set, pods, policy, RequirementReader.from_snapshot(snapshot, policy)
+    )
     return reserve_gpu_nodes(allowed, option_set, pods)

@@ -41,7 +41,7 @@ class QueuePosition(NamedTuple):
     key: str
 
 
-def queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
+def compute_queue_positions(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     """The position of each entry. The pod sets of a request stay together, in the order of the request."""
     positions: dict[tuple[str, int], UnitPosition] = {}
     units = [_build_unit(pods) for pods in pending]
@@ -83,7 +83,7 @@ def order_classes(queue: Sequence[QueuePosition], class_of: Sequence[int]) -> tu
 
 def order_bundles(pending: Sequence[PendingPods]) -> list[str]:
     """The bundles in queue order."""
-    return [unit.bundle for unit in sorted({place.unit for place in queue_positions(pending)}) if unit.bundle]
+    return [unit.bundle for unit in sorted({place.unit for place in compute_queue_positions(pending)}) if unit.bundle]
 
 
 def _build_unit(pods: PendingPods) -> tuple[str, int]:

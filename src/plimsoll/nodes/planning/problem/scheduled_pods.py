@@ -49,10 +49,10 @@ class ScheduledPods:
 
 def assign_places(problem: ScaleUpProblem, placement: Placement) -> ScheduledPods:
     """The pods that the placement schedules, regardless of their position in the queue."""
-    return assign_places_to_units(problem, queue_units(problem), placement)
+    return assign_places_to_units(problem, list_queue_units(problem), placement)
 
 
-def queue_units(problem: ScaleUpProblem) -> list[QueueUnit]:
+def list_queue_units(problem: ScaleUpProblem) -> list[QueueUnit]:
     """Each bundle and each class of other pods, at the queue position of its first entry."""
     bundles: dict[str, list[int]] = {}
     single: dict[int, list[int]] = {}

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import ZONE
 from plimsoll.nodes.model.node_templates import build_planned_node
-from plimsoll.nodes.planning.problem.queue import queue_positions
+from plimsoll.nodes.planning.problem.queue import compute_queue_positions
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.affinity_terms import parse_affinity_terms, parse_existing_anti_affinity
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState
@@ -148,7 +148,9 @@ def _replay_in_order(
     replay = Replay(snapshot.view)
     groups = {key: replay.get_alike(pods[key].pod) for key in sorted(_collect_keys(plan))}
     replay.prepare()
-    places = dict(zip((pending.key for pending in snapshot.pending), queue_positions(snapshot.pending), strict=True))
+    places = dict(
+        zip((pending.key for pending in snapshot.pending), compute_queue_positions(snapshot.pending), strict=True)
+    )
     queue = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
     looking = {key for key in groups if in_queue_order or depends_on_other_pods(pods[key].pod)}
     there = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.planning.equivalence.scheduling_keys import request_keys
+from plimsoll.nodes.planning.equivalence.scheduling_keys import build_request_keys
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses
 from plimsoll.nodes.planning.problem.problem import ScaleUpProblem
 from plimsoll.nodes.planning.problem.verifier import verify
@@ -89,8 +89,10 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
         return CheckResults()
     pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
     alone = replace(snapshot, pending=pending, groups=(), machine_types=(), nominations={})
-    forms = None if snapshot.cache is None else request_keys(snapshot.cache)
-    problem = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), scheduling_keys=forms)
+    forms = None if snapshot.cache is None else build_request_keys(snapshot.cache)
+    problem = ScaleUpProblem.from_snapshot(
+        alone, replace(policy, nap=replace(policy.nap, enabled=False)), scheduling_keys=forms
+    )
     doubts = FailedClasses()
     for _ in range(_ROUNDS):
         queue = CheckQueue(problem, checks, doubts)

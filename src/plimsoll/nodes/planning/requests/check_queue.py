@@ -256,7 +256,7 @@ class CheckQueue:
         )
         if not rows or not is_worth_searching(asked.counts, self._find_missing([check], tried)[numbers]):
             return Unknown()
-        free = np.maximum(self._left.placement.free_rows(problem), 0)
+        free = np.maximum(self._left.placement.compute_free_rows(problem), 0)
         found = place_or_prove(asked, ExistingNodes(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
         if not isinstance(found, Placed):
             return found

@@ -134,9 +134,7 @@ def remove_requests(
     }
     if not had:
         return plan
-    scale_ups = tuple(
-        kept for scale_up in plan.scale_ups if (kept := scale_up_without(scale_up, had.keys())) is not None
-    )
+    scale_ups = tuple(kept for scale_up in plan.scale_ups if (kept := remove_pods(scale_up, had.keys())) is not None)
     existing = {node: _remove_keys(pods, had.keys()) for node, pods in plan.existing.items()}
     cost = round(sum(scale_up.added * scale_up.option.price_per_hour for scale_up in scale_ups), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
@@ -152,7 +150,7 @@ def remove_requests(
     )
 
 
-def scale_up_without(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
+def remove_pods(scale_up: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
     """The scale-up without these pods; None if no others need it. A scale-up from zero to maximum stays whole."""
     patterns: list[NodePattern] = []
     for pattern in scale_up.patterns:

@@ -68,7 +68,7 @@ def reserve(
     if not wanted:
         return Reservations()
     alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), nominations={})
-    problem = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
+    problem = ScaleUpProblem.from_snapshot(alone, replace(policy, nap=replace(policy.nap, enabled=False)), cache=cache)
     doubts = FailedClasses()
     distrusted: frozenset[int] = frozenset()
     for _ in range(_ROUNDS):

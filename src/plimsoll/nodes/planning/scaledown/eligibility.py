@@ -207,7 +207,9 @@ class UtilizationThresholds:
     ignores_mirrors: bool
 
     @classmethod
-    def of(cls, arrays: NodeArrays, options: ScaleDown, snapshot: Snapshot | None = None) -> UtilizationThresholds:
+    def from_options(
+        cls, arrays: NodeArrays, options: ScaleDown, snapshot: Snapshot | None = None
+    ) -> UtilizationThresholds:
         rows = len(arrays)
         plain = np.full(rows, options.utilization_threshold)
         gpu = np.full(rows, options.gpu_utilization_threshold)

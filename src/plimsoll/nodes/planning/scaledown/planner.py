@@ -98,9 +98,9 @@ def find_unneeded(
     cache: PlannerCache | None = None,
 ) -> ScaleDownSimulation:
     state = state or ScaleDownState()
-    problem = ScaleDownProblem.of(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
+    problem = ScaleDownProblem.from_snapshot(snapshot, drain_rules(snapshot, policy, state, now), cache=cache)
     state = add_bookings(state, problem.pods_by_node)
-    rules = UtilizationThresholds.of(problem.arrays, policy.scale_down, snapshot)
+    rules = UtilizationThresholds.from_options(problem.arrays, policy.scale_down, snapshot)
     utilization = compute_utilization(problem.arrays, problem.pods_by_node, rules=rules, now=now)
     rooms = find_shrinkable_groups(snapshot, policy, state, problem.pods_by_node)
     checker = EligibilityChecker(snapshot=snapshot, policy=policy, state=state, groups=rooms, now=now)

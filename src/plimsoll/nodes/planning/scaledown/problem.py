@@ -68,7 +68,9 @@ class ScaleDownProblem:
     cache: PlannerCache
 
     @classmethod
-    def of(cls, snapshot: Snapshot, rules: DrainRules, *, cache: PlannerCache | None = None) -> ScaleDownProblem:
+    def from_snapshot(
+        cls, snapshot: Snapshot, rules: DrainRules, *, cache: PlannerCache | None = None
+    ) -> ScaleDownProblem:
         known = cache or snapshot.cache or PlannerCache()
         view = snapshot.view
         arrays = known.get(NodeArraysCache).update(view)

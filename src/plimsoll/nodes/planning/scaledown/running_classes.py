@@ -15,7 +15,7 @@ import numpy as np
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
-from plimsoll.nodes.planning.predicates.affinity_counts import term_matches
+from plimsoll.nodes.planning.predicates.affinity_counts import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,7 +106,7 @@ def classify_kinds(
         if is_there and not kind.stays_on_node
     ]
     avoided = arrays.running_pods.collect_visible_labels()
-    table = ClassTable.of(_build_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
+    table = ClassTable.build(_build_entries(ours), view, scheduling_keys=forms, visible_to_running=avoided)
     class_of = np.full(len(pods_by_node.kinds), -1, dtype=np.int64)
     class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
     distinguishing = [
@@ -151,7 +151,7 @@ def _build_entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
 def _find_dependent_kinds(classes: Sequence[PodClass], made_from: ClassInputs, view: ClusterView) -> Flags:
     terms = made_from.terms
     found = [
-        not pod_class.is_simple or any(term_matches(term, pod_class.pod, view.namespaces) for term in terms)
+        not pod_class.is_simple or any(matches_term(term, pod_class.pod, view.namespaces) for term in terms)
         for pod_class in classes
     ]
     return np.array(found, dtype=np.bool_)

@@ -176,7 +176,7 @@ class _Selection:
         return None
 
     def _build_counted_node(self, candidate: UnneededNode) -> CountedNode:
-        return CountedNode.of(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
+        return CountedNode.from_node(self._simulation.problem.snapshot.view.nodes[candidate.node].node)
 
     def _reject(self, candidate: UnneededNode, code: str, message: str) -> None:
         self._unremovable[candidate.node] = Reason(code=code, message=message)

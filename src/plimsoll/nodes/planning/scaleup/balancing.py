@@ -73,7 +73,7 @@ def find_zone_counterparts(problem: ScaleUpProblem, option: int, left: Ints) -> 
     likeness = _read_similarity_rules(problem)
     for number in np.flatnonzero((left > 0) & problem.allowed[option]).tolist():
         for key in {spread.key for spread in problem.rules.get_spreads(number)} - {HOSTNAME}:
-            ids = problem.option_arrays.label_ids(key)
+            ids = problem.option_arrays.get_label_ids(key)
             for zone in sorted({*ids[problem.allowed[:, number]].tolist()} - {-1, int(ids[option])}):
                 there = np.flatnonzero(problem.allowed[:, number] & (ids == zone)).tolist()
                 alike = [other for other in there if likeness.holds(problem.options[option], problem.options[other])]

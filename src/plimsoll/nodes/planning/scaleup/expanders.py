@@ -89,7 +89,9 @@ def prefer_least_waste(options: Sequence[ExpanderOption], _context: ExpanderCont
 
 def prefer_lowest_price_score(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
     """The price expander: price per requested resource, preferring nodes of a size that suits the cluster."""
-    return _filter_lowest(options, [price_score(option, cluster_nodes=context.cluster_nodes) for option in options])
+    return _filter_lowest(
+        options, [compute_price_score(option, cluster_nodes=context.cluster_nodes) for option in options]
+    )
 
 
 def prefer_highest_priority(options: Sequence[ExpanderOption], context: ExpanderContext) -> list[ExpanderOption]:
@@ -143,7 +145,7 @@ FILTERS: Final[Mapping[str, Callable[[Sequence[ExpanderOption], ExpanderContext]
 }
 
 
-def price_score(option: ExpanderOption, *, cluster_nodes: int) -> float:
+def compute_price_score(option: ExpanderOption, *, cluster_nodes: int) -> float:
     """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
     cost = option.scale_up_option.price_per_hour * option.nodes
     small_pod = estimate_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))

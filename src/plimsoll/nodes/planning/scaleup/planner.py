@@ -79,7 +79,7 @@ def propose(
 ) -> Proposal:
     """Plan without verification. Nominated pods are already on their nodes."""
     chosen = effort or Effort(gap=policy.planning.plan_gap)
-    problem = ScaleUpProblem.of(place_nominated(snapshot), policy, cache)
+    problem = ScaleUpProblem.from_snapshot(place_nominated(snapshot), policy, cache)
     return _propose(problem, chosen, FailedClasses())
 
 

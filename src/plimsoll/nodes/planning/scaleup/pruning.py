@@ -105,7 +105,7 @@ def _iterate_domains(problem: ScaleUpProblem, number: int, options: Sequence[int
     if not keys:
         yield np.ones(len(problem.options), dtype=np.bool_)
     for key in keys:
-        ids = problem.option_arrays.label_ids(key)
+        ids = problem.option_arrays.get_label_ids(key)
         for domain in sorted({int(ids[option]) for option in options}):
             yield ids == domain
 

@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.problem.scheduled_pods import (
     ScheduledPods,
     assign_places_to_units,
     count_demand,
-    queue_units,
+    list_queue_units,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def schedule_by_priority(problem: ScaleUpProblem, place: Place) -> ScheduledPods:
     """Place all pods together if they all fit; otherwise in queue order."""
-    queue = queue_units(problem)
+    queue = list_queue_units(problem)
     together = place(count_demand(problem, queue), None)
     if not _may_schedule_more(problem, queue, together):
         return assign_places_to_units(problem, queue, together)

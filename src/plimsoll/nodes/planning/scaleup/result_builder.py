@@ -20,7 +20,7 @@ from plimsoll.nodes.planning.explain.missing_zones import explain_zones_of_scale
 from plimsoll.nodes.planning.explain.new_groups import explain_new_group, explain_new_labels
 from plimsoll.nodes.planning.explain.offered_labels import OfferedLabels
 from plimsoll.nodes.planning.explain.unschedulable import explain_unschedulable
-from plimsoll.nodes.planning.problem.pod_names import name_pods, scale_up_of
+from plimsoll.nodes.planning.problem.pod_names import build_scale_up, name_pods
 from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
 from plimsoll.solver.column_generation.proven_bound import bound_from_values, prove_bound
 from plimsoll.solver.problem import UNBOUNDED, PackingProblem
@@ -40,7 +40,7 @@ def build_plan(problem: ScaleUpProblem, scheduled: ScheduledPods, *, usable: Fla
     named = name_pods(problem, scheduled)
     has_spread = any(pod_class.has_spread for pod_class in problem.table)
     scale_ups = tuple(
-        scale_up_of(
+        build_scale_up(
             problem,
             option,
             patterns,

@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.gpus import count_gpus
-from plimsoll.nodes.model.prices import prices_are_known
+from plimsoll.nodes.model.prices import are_prices_known
 from plimsoll.nodes.planning.explain.rejections import shorten_names
 from plimsoll.nodes.planning.explain.unschedulable import ASKED, find_rejections_on_new_nodes, may_interact
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions
@@ -64,8 +64,8 @@ def plan_single_group(problem: ScaleUpProblem, relations: PodRelations, failed: 
         for option_index, scheduled in tried.items()
         if _count_nodes(problem, scheduled)
     }
-    known = prices_are_known(problem.snapshot, problem.policy.overlay)
-    chain = problem.policy.planning.effective_expanders(prices_are_known=known)
+    known = are_prices_known(problem.snapshot, problem.policy.overlay)
+    chain = problem.policy.planning.choose_expanders(prices_are_known=known)
     context = ExpanderContext(
         cluster_nodes=len(problem.arrays),
         priorities=problem.policy.priorities,

@@ -114,20 +114,20 @@ class DaemonSets:
         there = tuple(existing)
         owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _list_daemon_set_owners(pod)}
         missing = [daemon for daemon in self._daemons if daemon.owner not in owners and daemon.runs_on(node)]
-        demand = total_demand(there) if there else ZERO
+        demand = sum_demand(there) if there else ZERO
         for daemon in missing:
             demand += daemon.demand
         return DaemonOverhead(pods=(*there, *(daemon.build_pod(node) for daemon in missing)), demand=demand)
 
 
-def group_daemon_overhead(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> DaemonOverhead:
+def compute_group_daemon_overhead(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> DaemonOverhead:
     """The daemons of the next node of a group; `force` (force-ds) adds DaemonSets that its real nodes lack."""
     if group.daemons_are_known and not force:
-        return DaemonOverhead(pods=group.daemons, demand=total_demand(group.daemons))
+        return DaemonOverhead(pods=group.daemons, demand=sum_demand(group.daemons))
     return sets.compute_overhead(node, existing=group.daemons)
 
 
-def total_demand(pods: Iterable[Pod]) -> ResourceVector:
+def sum_demand(pods: Iterable[Pod]) -> ResourceVector:
     """The total demand of pods. A pod that cannot be parsed counts nothing: the API server would have rejected it."""
     total = ZERO
     for pod in pods:

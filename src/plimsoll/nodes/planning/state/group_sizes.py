@@ -54,7 +54,7 @@ def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:
     return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
 
 
-def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
+def compute_group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
     """The room under both limits: on all node groups, and on auto-provisioned ones."""
     nap = policy.nap
     there = len(snapshot.groups)

@@ -1,11 +1,11 @@
 """The nodes of a view as columns of numbers: capacity, free resources, label values, and counts of running pods.
 
-`NodeArrays.of(view)` reads every node once. `NodeArrays.update_view(view)` reads only the nodes on which something
-changed. Changes are found by identity: views share the states of unchanged nodes, so no change is missed and none is
-read twice. Arrays are immutable; simulations place pods on a placement over them.
+`NodeArrays.from_view(view)` reads every node once. `NodeArrays.update_view(view)` reads only the nodes on which
+something changed. Changes are found by identity: views share the states of unchanged nodes, so no change is missed and
+none is read twice. Arrays are immutable; simulations place pods on a placement over them.
 
 * `alloc[N, R]`, `free[N, R]`: int64, cpu in millicores, in the order of `columns.names`.
-* `label_ids(key)[N]`: a number per value of a label, -1 for nodes without it; also the domains of a topology key.
+* `get_label_ids(key)[N]`: a number per value of a label, -1 for nodes without it; also the domains of a topology key.
   `group_rows(keys)`: rows that no rule reading only these labels can distinguish.
 * `running_pods`: the pods on each row, counted per label group. `states`: the scheduling package's states, row by row.
 
@@ -54,7 +54,7 @@ class NodeArraysCache:
     def update(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         before = self._latest
         self._latest = (
-            NodeArrays.of(view, resources=resources)
+            NodeArrays.from_view(view, resources=resources)
             if before is None
             else before.update_view(view, resources=resources)
         )
@@ -111,12 +111,12 @@ class NodeArrays:
         self._of_nodes: dict[tuple[str, ...], Any] = {}
 
     @classmethod
-    def of(cls, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+    def from_view(cls, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
         """`resources` get a column even if no node has them: what pods request."""
-        return cls.of_states(view.nodes.values(), resources=resources)
+        return cls.from_states(view.nodes.values(), resources=resources)
 
     @classmethod
-    def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
+    def from_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
         listed = tuple(states)
         kinds = LabelGroups()
         contents = [NodeContents(node_state, kinds) for node_state in listed]
@@ -127,7 +127,7 @@ class NodeArrays:
         wanted = tuple(resources)
         stale = len(self.running_pods.label_groups.label_groups) - len(self.running_pods.nodes) * 4
         if stale > _STALE_KINDS:
-            return NodeArrays.of(view, resources=wanted)
+            return NodeArrays.from_view(view, resources=wanted)
         states = tuple(view.nodes.values())
         if len(states) == len(self.states) and all(map(is_, states, self.states)) and self.columns.covers(wanted):
             return self
@@ -219,11 +219,11 @@ class NodeArrays:
         found: T = self._of_nodes[what]
         return found
 
-    def label_ids(self, key: str) -> Ints:
+    def get_label_ids(self, key: str) -> Ints:
         return self._number_labels(key)[0]
 
-    def label_values(self, key: str) -> tuple[str, ...]:
-        """What the numbers of `label_ids` stand for."""
+    def get_label_values(self, key: str) -> tuple[str, ...]:
+        """What the numbers of `get_label_ids` stand for."""
         return self._number_labels(key)[1]
 
     def _number_labels(self, key: str) -> tuple[Ints, tuple[str, ...]]:
@@ -248,7 +248,7 @@ class NodeArrays:
     def _number_groups(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
         groups = np.zeros(len(self.states), dtype=np.int64)
         for key in keys:
-            ids = self.label_ids(key) + 1
+            ids = self.get_label_ids(key) + 1
             # Renumbered after each key, so that the product stays small.
             groups = _number_rows(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
         return _number_rows(groups)
@@ -386,7 +386,7 @@ class NodeContents:
         )
         """Namespace and claim names, of each pod that has claims."""
 
-    def label_counts(self, kinds: LabelGroups) -> LabelCounts:
+    def count_labels(self, kinds: LabelGroups) -> LabelCounts:
         if self._label_counts is None:
             self._label_counts = _count_labels(self._place.pods.values(), kinds)
         return self._label_counts
@@ -446,7 +446,7 @@ class RunningPods:
 
     def collect_visible_labels(self) -> VisibleLabels:
         """What the anti-affinity of running pods can see."""
-        return VisibleLabels.of_anti_affinity(
+        return VisibleLabels.from_anti_affinity(
             self.label_groups.anti_affinity_groups[number].pod for number in self.anti_affinity_rows
         )
 
@@ -457,7 +457,7 @@ class RunningPods:
 
     def _build_entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
-            found = [contents.label_counts(self.label_groups) for contents in self.nodes]
+            found = [contents.count_labels(self.label_groups) for contents in self.nodes]
             sizes = np.array([len(counts.groups) for counts in found], dtype=np.int64)
             empty = [np.zeros(0, dtype=np.int64)]
             self._flat = (

@@ -135,14 +135,16 @@ class NodePods:
     flags: NodeFlags
 
     @classmethod
-    def of(cls, state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
+    def from_state(cls, state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
         pods = tuple(state.pods.values())
         numbers = (
             [kinds.assign_number(placed_pod) for placed_pod in pods]
             if before is None
             else before.assign_kind_numbers(pods, kinds)
         )
-        standing = NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.flags
+        standing = (
+            NodeFlags.from_node(state.node) if before is None or before.state.node is not state.node else before.flags
+        )
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
     def assign_kind_numbers(self, pods: tuple[PlacedPod, ...], kinds: PodKinds) -> list[int]:
@@ -178,13 +180,13 @@ class PodsByNode:
         self.kind: Ints = np.concatenate(empty + [home.kinds for home in self.nodes])
 
     @classmethod
-    def of(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
+    def from_view(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
         if before is not None and len(before.kinds) > len(before.kind) + _STALE_KINDS:
             before = None
         states = tuple(view.nodes.values())
         if before is None:
             kinds = PodKinds()
-            return cls(kinds, [NodePods.of(state, kinds, None) for state in states])
+            return cls(kinds, [NodePods.from_state(state, kinds, None) for state in states])
         homes = before.read_changed(states)
         return before if homes is None else cls(before.kind_index, homes)
 
@@ -198,7 +200,7 @@ class PodsByNode:
             if all(states[row].name == self.states[row].name for row in changed):
                 homes = list(self.nodes)
                 for row in changed:
-                    homes[row] = NodePods.of(states[row], kinds, homes[row])
+                    homes[row] = NodePods.from_state(states[row], kinds, homes[row])
                 return homes
         known = {home.state.name: home for home in self.nodes}
         return [_build_node_pods(state, kinds, known.get(state.name)) for state in states]
@@ -223,14 +225,14 @@ class PodsByNodeCache:
         self._latest: PodsByNode | None = None
 
     def update(self, view: ClusterView) -> PodsByNode:
-        self._latest = PodsByNode.of(view, self._latest)
+        self._latest = PodsByNode.from_view(view, self._latest)
         return self._latest
 
 
 def _build_node_pods(state: NodeState, kinds: PodKinds, before: NodePods | None) -> NodePods:
     if before is not None and before.state is state:
         return before
-    return NodePods.of(state, kinds, before)
+    return NodePods.from_state(state, kinds, before)
 
 
 SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -256,7 +258,7 @@ class NodeFlags:
         return self.ready and not is_special
 
     @classmethod
-    def of(cls, node: Node) -> NodeFlags:
+    def from_node(cls, node: Node) -> NodeFlags:
         meta = node.metadata
         tainted = any(taint.key == BEING_DELETED for taint in node.spec.taints)
         return cls(

@@ -47,7 +47,7 @@ class CountedNode:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, node: Node) -> CountedNode:
+    def from_node(cls, node: Node) -> CountedNode:
         """By capacity; by allocatable where the capacity is missing or out of range; else a resource counts as zero."""
         capacity, problems = ResourceVector.read_bounded(node.status.capacity, path="status.capacity")
         if problems or not capacity:
@@ -76,14 +76,14 @@ class Usage:
 
 def measure_usage(view: ClusterView) -> Usage:
     nodes = (state.node for state in view.nodes.values())
-    return Usage(nodes=tuple(CountedNode.of(node) for node in nodes if is_counted(node)))
+    return Usage(nodes=tuple(CountedNode.from_node(node) for node in nodes if is_counted(node)))
 
 
 def measure_usage_of_arrays(arrays: NodeArrays) -> Usage:
     """The usage of node arrays, computed once while they do not change."""
     nodes = (state.node for state in arrays.states)
     return arrays.memoize(
-        ("usage",), lambda: Usage(nodes=tuple(CountedNode.of(node) for node in nodes if is_counted(node)))
+        ("usage",), lambda: Usage(nodes=tuple(CountedNode.from_node(node) for node in nodes if is_counted(node)))
     )
 
 
@@ -156,7 +156,7 @@ def find_limits(usage: Usage, policy: Policy, planner: Planner) -> tuple[Resourc
     if most := policy.limits.max_nodes_total:
         used = len(usage.nodes)
         found.append(ResourceLimit(name="max-nodes-total", resource="", code=MAX_NODES_TOTAL, used=used, most=most))
-    if most := policy.limits.nodes_per_scaleup(planner):
+    if most := policy.limits.get_nodes_per_scaleup(planner):
         found.append(
             ResourceLimit(name="max-nodes-per-scaleup", resource="", code=MAX_NODES_PER_SCALEUP, used=0, most=most)
         )

@@ -208,7 +208,7 @@ class PendingPodGroups:
 
     def put(self, key: PodKey, pod: Pod) -> None:
         """A pod that waits, or waits still with something about it changed."""
-        group_key = _group_key(pod)
+        group_key = _get_group_key(pod)
         if self._group_key.get(key) not in {None, group_key}:
             self.drop(key)
         self._group_key[key] = group_key
@@ -287,7 +287,7 @@ def _get_queue_key(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
     return (pod.metadata.creation_timestamp or _FAR_AHEAD, key)
 
 
-def _group_key(pod: Pod) -> SimilarityRules:
+def _get_group_key(pod: Pod) -> SimilarityRules:
     meta = pod.metadata
     owner = controller_of(meta)
     own_claims = bool(pod.spec.volumes) and touches_storage(pod)

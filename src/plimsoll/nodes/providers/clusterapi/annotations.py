@@ -47,7 +47,7 @@ class NotAGroup(Value):
 _NOT_MEANT: Final = NotAGroup()
 
 
-def group_id(found: Scalable) -> str:
+def get_group_id(found: Scalable) -> str:
     return f"{found.kind_name()}/{found.metadata.namespace}/{found.metadata.name}"
 
 
@@ -55,7 +55,7 @@ def is_nap_template(found: Scalable) -> bool:
     return isinstance(found, MachineDeployment) and found.metadata.annotations.get(NAP_TEMPLATE) == "true"
 
 
-def sizes_of(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
+def read_sizes(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
     """The size limits of the group, or why the object is not a group."""
     written = found.metadata.annotations
     is_owned = any(owner.kind == _OWNED_BY for owner in found.metadata.owner_references)
@@ -80,13 +80,13 @@ def sizes_of(found: Scalable, keys: Keys) -> SizeLimits | NotAGroup:
 # ---- options of one group
 
 
-def _ratio(value: object) -> float:
+def _parse_ratio(value: object) -> float:
     return parse_number(value, most=1.0)
 
 
 _OPTIONS: Final = (
-    ("scaledownutilizationthreshold", "utilization_threshold", _ratio),
-    ("scaledowngpuutilizationthreshold", "gpu_utilization_threshold", _ratio),
+    ("scaledownutilizationthreshold", "utilization_threshold", _parse_ratio),
+    ("scaledowngpuutilizationthreshold", "gpu_utilization_threshold", _parse_ratio),
     ("scaledownunneededtime", "unneeded_s", parse_duration_s),
     ("scaledownunreadytime", "unready_s", parse_duration_s),
     ("maxnodeprovisiontime", "provision_s", parse_duration_s),
@@ -95,7 +95,7 @@ _OPTIONS: Final = (
 )
 
 
-def options_of(found: Scalable, defaults: GroupOptions, keys: Keys) -> tuple[GroupOptions, tuple[str, ...]]:
+def read_options(found: Scalable, defaults: GroupOptions, keys: Keys) -> tuple[GroupOptions, tuple[str, ...]]:
     """The options as the annotations change them, and the problems of annotations that cannot be used."""
     changed: dict[str, float | bool] = {}
     problems: list[str] = []

@@ -13,7 +13,7 @@ import structlog
 from msgspec import structs
 
 from plimsoll.kube.requests.options import Selection
-from plimsoll.nodes.providers.clusterapi.annotations import SizeLimits, group_id, is_nap_template, sizes_of
+from plimsoll.nodes.providers.clusterapi.annotations import SizeLimits, get_group_id, is_nap_template, read_sizes
 from plimsoll.nodes.providers.clusterapi.client import look_up_served, read, read_if_there
 from plimsoll.nodes.providers.clusterapi.machines import MachineIndex
 from plimsoll.objects.api.cluster_api import ClusterMachine
@@ -142,10 +142,10 @@ class ClusterApiCache:
         for found in scalables:
             if not self.settings.allows(found):
                 continue
-            name = group_id(found)
+            name = get_group_id(found)
             if is_nap_template(found) and not found.spec.replicas:
                 templates[found.metadata.name] = found
-            sizes = sizes_of(found, self.settings.keys)
+            sizes = read_sizes(found, self.settings.keys)
             if isinstance(sizes, SizeLimits):
                 groups[name] = GroupObject(id=name, object=found, sizes=sizes)
             elif sizes.problem:

@@ -71,7 +71,7 @@ async def read_if_there(reading: Awaitable[T]) -> T | None:
         raise
 
 
-def failure_of(error: Exception) -> CallFailed:
+def to_failure(error: Exception) -> CallFailed:
     """The outcome of a change that raised this error."""
     kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), FailureKind.FAILED)
     return CallFailed(kind=kind, message=str(error))
@@ -127,7 +127,7 @@ async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> 
         try:
             scale = await cache.client.get_scale(resource, meta.name, namespace=meta.namespace)
         except CALL_FAILED as error:
-            return _as_not_applied(failure_of(error))
+            return _as_not_applied(to_failure(error))
         wanted = decide(scale.spec.replicas)
         if not isinstance(wanted, int):
             cache.record_replicas(group, scale.spec.replicas)
@@ -138,7 +138,7 @@ async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> 
         except Conflict:
             raise
         except CALL_FAILED as error:
-            return failure_of(error)
+            return to_failure(error)
         cache.record_replicas(group, wanted)
         return Done()
 

@@ -19,8 +19,8 @@ from plimsoll.kube.requests.options import Selection
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind
 from plimsoll.nodes.providers.clusterapi.annotations import MARK_VALUE
 from plimsoll.nodes.providers.clusterapi.cache import PAGE_SIZE
-from plimsoll.nodes.providers.clusterapi.client import CALL_FAILED, build_refusal, failure_of, read, resize
-from plimsoll.nodes.providers.clusterapi.machines import is_going, key_of
+from plimsoll.nodes.providers.clusterapi.client import CALL_FAILED, build_refusal, read, resize, to_failure
+from plimsoll.nodes.providers.clusterapi.machines import get_key, is_going
 from plimsoll.objects.api.cluster_api import ClusterMachine
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class MachineDeleter:
                 return build_refusal(f"node {node.name} is not one of node group {group.id}")
             if machine is None and owner:
                 listed[node.provider_id] = None
-            elif machine is not None and not is_going(machine) and key_of(machine) not in self._cache.deleting:
-                machines[key_of(machine)] = machine
+            elif machine is not None and not is_going(machine) and get_key(machine) not in self._cache.deleting:
+                machines[get_key(machine)] = machine
         return _Deletions(machines=tuple(machines.values()), listed=tuple(listed))
 
     async def _delete(self, group: GroupObject, chosen: _Deletions, floor: int) -> Done | CallFailed:
@@ -92,7 +92,7 @@ class MachineDeleter:
         count = len(marked) + len(chosen.listed)
         outcome = await resize(self._cache, group, lambda size: _lower_size(group, size, count, floor))
         if isinstance(outcome, Done):
-            self._cache.deleting.update(key_of(cluster_machine) for cluster_machine in marked)
+            self._cache.deleting.update(get_key(cluster_machine) for cluster_machine in marked)
             self._deleted.setdefault(group.id, set()).update(chosen.listed)
         elif outcome.kind is FailureKind.UNKNOWN:
             # The resize may be done; then the annotations say which machines are deleted.
@@ -111,16 +111,16 @@ class MachineDeleter:
         held = (await self._cache.get_machine_index()).of_group(group.id)
         is_sure = group.id not in self._unsure
         if is_sure and not any(
-            self._is_ours(cluster_machine) and key_of(cluster_machine) not in going for cluster_machine in held
+            self._is_ours(cluster_machine) and get_key(cluster_machine) not in going for cluster_machine in held
         ):
             return chosen
         fresh = [
             cluster_machine for cluster_machine in await self._list_machines(group) if not is_going(cluster_machine)
         ]
         surplus = max(0, len(fresh) - await self._read_size(group))
-        asked = {key_of(cluster_machine) for cluster_machine in chosen.machines}
+        asked = {get_key(cluster_machine) for cluster_machine in chosen.machines}
         marked = {
-            key_of(cluster_machine): cluster_machine for cluster_machine in fresh if self._is_ours(cluster_machine)
+            get_key(cluster_machine): cluster_machine for cluster_machine in fresh if self._is_ours(cluster_machine)
         }
         if not marked:
             self._unsure.discard(group.id)
@@ -134,7 +134,7 @@ class MachineDeleter:
         return replace(
             chosen,
             machines=tuple(
-                cluster_machine for cluster_machine in chosen.machines if key_of(cluster_machine) not in accounted
+                cluster_machine for cluster_machine in chosen.machines if get_key(cluster_machine) not in accounted
             ),
         )
 
@@ -159,7 +159,7 @@ class MachineDeleter:
         selection = Selection(namespace=group.object.metadata.namespace, page_size=PAGE_SIZE)
         machines = served.resource(ClusterMachine)
         listed: DecodedList[ClusterMachine] = await read(self._cache.client.list(machines, selection))
-        return [cluster_machine for cluster_machine in listed.items if members.owner_of(cluster_machine) == group.id]
+        return [cluster_machine for cluster_machine in listed.items if members.find_owner(cluster_machine) == group.id]
 
     def _is_ours(self, machine: ClusterMachine) -> bool:
         mark = machine.metadata.annotations.get(self._cache.settings.keys.delete_machine)
@@ -177,7 +177,7 @@ class MachineDeleter:
                 continue
             except CALL_FAILED as error:
                 await self._unmark(marked)
-                return failure_of(error)
+                return to_failure(error)
             if not is_going(answer):
                 marked.append(machine)
         return marked

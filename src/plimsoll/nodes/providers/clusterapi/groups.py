@@ -17,20 +17,20 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider
 from plimsoll.nodes.model.instances import InstanceState
-from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
+from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, read_options
 from plimsoll.nodes.providers.clusterapi.client import (
     CALL_FAILED,
     build_refusal,
-    failure_of,
     from_expected,
     read_if_there,
     resize,
+    to_failure,
 )
 from plimsoll.nodes.providers.clusterapi.machine_types import copy_template, find_lost_taints, is_copy_for
-from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, key_of
-from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, template_of
+from plimsoll.nodes.providers.clusterapi.machines import build_instance, get_key, is_real
+from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, build_template
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.theoretical import Theoretical, node_of
+from plimsoll.nodes.providers.theoretical import Theoretical, build_expected_node
 from plimsoll.nodes.providers.values import Instance, ProviderFailed
 from plimsoll.objects.api.cluster_api import MachineDeployment
 
@@ -83,7 +83,7 @@ class ClusterApiGroup:
     async def target_size(self) -> int:
         return (await self._get_current()).replicas
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         return False
 
     async def nodes(self) -> tuple[Instance, ...]:
@@ -97,14 +97,14 @@ class ClusterApiGroup:
         found = (await self._get_current()).object
         infrastructure = await self._infrastructure_templates.find_infrastructure(found)
         architecture = self._cache.settings.architecture
-        template = template_of(found, infrastructure, architecture=architecture, like=await self._find_node_labels())
+        template = build_template(found, infrastructure, architecture=architecture, like=await self._find_node_labels())
         if not isinstance(template, TemplateProblem):
             return template
         log.info("provider.no_template", group=self.id, problem=template.problem)
         return NotImplementedByProvider(call="TemplateNodeInfo")
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
-        options, problems = options_of((await self._get_current()).object, defaults, self._cache.settings.keys)
+        options, problems = read_options((await self._get_current()).object, defaults, self._cache.settings.keys)
         for problem in problems:
             log.warning("provider.unreadable_option", group=self.id, problem=problem)
         return options
@@ -180,7 +180,7 @@ class ClusterApiGroup:
         except NotFound:
             pass
         except CALL_FAILED as error:
-            return failure_of(error)
+            return to_failure(error)
         await self._cache.reread_group(self.id)
         return Done()
 
@@ -192,8 +192,8 @@ class ClusterApiGroup:
             if reference is not None and not machine.spec.provider_id:
                 node = await self._infrastructure_templates.get_node(reference.name)
                 node_id = node.spec.provider_id if node is not None else ""
-            instance = instance_of(machine, node_provider_id=node_id)
-            if key_of(machine) in self._cache.deleting:
+            instance = build_instance(machine, node_provider_id=node_id)
+            if get_key(machine) in self._cache.deleting:
                 instance = structs.replace(instance, state=InstanceState.DELETING)
             found.append(instance)
         return found
@@ -219,7 +219,7 @@ class TheoreticalClusterApiGroup(Theoretical):
         self._cache = cache
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        return node_of(self._blueprint, self._kind, group=self.id)
+        return build_expected_node(self._blueprint, self._kind, group=self.id)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         try:
@@ -256,5 +256,5 @@ class TheoreticalClusterApiGroup(Theoretical):
             )
             return None if there and is_copy_for(there, self._blueprint) else build_refusal(str(error))
         except CALL_FAILED as error:
-            return failure_of(error)
+            return to_failure(error)
         return None

@@ -24,7 +24,7 @@ from plimsoll.nodes.providers.clusterapi.annotations import (
     is_propagated,
     is_synced,
 )
-from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, labels_of, taints_of, template_of
+from plimsoll.nodes.providers.clusterapi.node_templates import TemplateProblem, build_template, read_labels, read_taints
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ _BOOKKEEPING: Final = ("topology.cluster.x-k8s.io/", "machinedeployment.clusters
 _OF_ITSELF: Final = frozenset({ARCH, OS, HOSTNAME})
 
 
-def machine_type_of(
+def build_machine_type(
     template: Scalable, infrastructure: Infrastructure, *, architecture: str
 ) -> MachineType | TemplateProblem:
-    node = template_of(template, infrastructure, architecture=architecture)
+    node = build_template(template, infrastructure, architecture=architecture)
     if isinstance(node, TemplateProblem):
         return node
     labels = node.metadata.labels
@@ -70,7 +70,7 @@ def machine_type_of(
 def find_blueprint_problem(blueprint: Blueprint, template: Scalable, kind: MachineType) -> str:
     """Why nodes of a copy could not have what the blueprint requires; empty: they can."""
     declared = template.metadata.annotations.get(NAP_SYNCED_LABELS, "")
-    there = labels_of(template)
+    there = read_labels(template)
     for key, value in blueprint.labels.items():
         if there.get(key) != value and not is_synced(key, declared):
             return f"label {key} would not come from machines to nodes (see {NAP_SYNCED_LABELS} in docs/providers.md)"
@@ -101,7 +101,7 @@ def copy_template(template: RawObject[MachineDeployment], blueprint: Blueprint, 
     machines = spec.setdefault("template", {})
     machine_meta = machines.setdefault("metadata", {})
     machine_meta["labels"] = {**_keep_own(machine_meta.get("labels")), **profile, **blueprint.labels, **mine}
-    _set_zone(machines.setdefault("spec", {}), blueprint, there=taints_of(template.view))
+    _set_zone(machines.setdefault("spec", {}), blueprint, there=read_taints(template.view))
     return body
 
 
@@ -111,7 +111,7 @@ def _keep_own(words: Mapping[str, str] | None) -> dict[str, str]:
 
 def find_lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
     """Keys of requested taints that the server dropped: Cluster API supports taints since 1.12."""
-    there = taints_of(made)
+    there = read_taints(made)
     return [taint.key for taint in blueprint.taints if taint not in there]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.nodes.model.instances import ErrorClass, InstanceState
-from plimsoll.nodes.providers.clusterapi.annotations import FAILED_PREFIX, PENDING_PREFIX, group_id
+from plimsoll.nodes.providers.clusterapi.annotations import FAILED_PREFIX, PENDING_PREFIX, get_group_id
 from plimsoll.nodes.providers.values import Instance, InstanceError
 from plimsoll.objects.api.cluster_api import MachinePool, MachineSet
 
@@ -34,7 +34,7 @@ class MachineKey(NamedTuple):
     name: str
 
 
-def key_of(machine: ClusterMachine) -> MachineKey:
+def get_key(machine: ClusterMachine) -> MachineKey:
     return MachineKey(machine.metadata.namespace, machine.metadata.name)
 
 
@@ -52,9 +52,9 @@ def parse_key(provider_id: str) -> MachineKey | None:
     return None
 
 
-def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Instance:
+def build_instance(machine: ClusterMachine, *, node_provider_id: str = "") -> Instance:
     """`node_provider_id` is the node's, for infrastructure that does not write it into the machine."""
-    key = key_of(machine)
+    key = get_key(machine)
     node = machine.status.node_ref.name if machine.status.node_ref is not None else ""
     if machine.failure:
         state, error = _find_failure(machine)
@@ -107,7 +107,7 @@ class MachineIndex:
 
     @classmethod
     def build(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> MachineIndex:
-        known, objects = {key_of(cluster_machine): cluster_machine for cluster_machine in machines}, tuple(scalables)
+        known, objects = {get_key(cluster_machine): cluster_machine for cluster_machine in machines}, tuple(scalables)
         sets = {
             (scalable.metadata.namespace, scalable.metadata.name): scalable
             for scalable in objects
@@ -133,7 +133,7 @@ class MachineIndex:
             keys=keys,
             _sets=sets,
             _group_of=group_of,
-            _pool_of={listed: group_id(pool) for pool in pools for listed in pool.spec.provider_id_list},
+            _pool_of={listed: get_group_id(pool) for pool in pools for listed in pool.spec.provider_id_list},
             _by_id=_index_unique(ids),
             _by_ending=_index_unique((_get_id_suffix(provider_id), key) for provider_id, key in ids),
             _by_node=_index_unique(refs),
@@ -160,9 +160,9 @@ class MachineIndex:
         machine = self.machine_of(node)
         if machine is None:
             return self._pool_of.get(node.provider_id, "")
-        return self._group_of.get(key_of(machine), "")
+        return self._group_of.get(get_key(machine), "")
 
-    def owner_of(self, machine: ClusterMachine) -> str:
+    def find_owner(self, machine: ClusterMachine) -> str:
         """The same for a machine that may have come since; whose the machine sets are, was seen before."""
         return _find_owner_id(machine.metadata, self._sets)
 

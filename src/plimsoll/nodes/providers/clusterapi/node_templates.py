@@ -3,7 +3,8 @@
 Annotations take precedence over the infrastructure's machine template. Labels are only those that a real node would
 get: the ones that Cluster API copies from machines to nodes, and the ones that annotations declare.
 
-`template_of` is pure. `InfrastructureTemplates` reads machine templates and nodes, only when a template is requested.
+`build_template` is pure. `InfrastructureTemplates` reads machine templates and nodes, only when a template is
+requested.
 """
 
 from __future__ import annotations
@@ -80,11 +81,11 @@ class TemplateProblem(Value):
     problem: str
 
 
-def template_of(
+def build_template(
     found: Scalable, infrastructure: Infrastructure, *, architecture: str, like: Mapping[str, str] | None = None
 ) -> Node | TemplateProblem:
     """`like` are the labels of a node of the group; `architecture` is used if nothing else gives it."""
-    capacity = capacity_of(found, infrastructure)
+    capacity = read_capacity(found, infrastructure)
     if isinstance(capacity, TemplateProblem):
         return capacity
     # Attach limits are looked up by this name: no other group may have it.
@@ -95,12 +96,12 @@ def template_of(
         ARCH: infrastructure.architecture or architecture,
         OS: infrastructure.operating_system or "linux",
         HOSTNAME: name,
-        **labels_of(found),
+        **read_labels(found),
         **seen,
     }
     return Node(
         metadata=ObjectMeta(name=name, labels=labels, annotations=_attach_limits(meta.annotations)),
-        spec=NodeSpec(taints=taints_of(found)),
+        spec=NodeSpec(taints=read_taints(found)),
         status=NodeStatus(
             capacity=capacity,
             allocatable=capacity,
@@ -114,7 +115,7 @@ def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
     return {ATTACH_LIMITS: text} if text else {}
 
 
-def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
+def read_capacity(found: Scalable, infrastructure: Infrastructure) -> ResourceList | TemplateProblem:
     """Annotations override the infrastructure's values, resource by resource. Cpu and memory must be known."""
     written = _read_capacity(found.metadata.annotations)
     if isinstance(written, TemplateProblem):
@@ -128,7 +129,7 @@ def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList
     return capacity
 
 
-def labels_of(found: Scalable) -> dict[str, str]:
+def read_labels(found: Scalable) -> dict[str, str]:
     """The labels that nodes of the group get in addition to those that kubelets set."""
     template = found.spec.template.metadata.labels
     text = found.metadata.annotations.get(f"{CAPACITY_PREFIX}labels", "")
@@ -137,7 +138,7 @@ def labels_of(found: Scalable) -> dict[str, str]:
     return {**{key: value for key, value in template.items() if is_propagated(key)}, **written}
 
 
-def taints_of(found: Scalable) -> tuple[Taint, ...]:
+def read_taints(found: Scalable) -> tuple[Taint, ...]:
     """Taints by key and effect; those of annotations override those of the template."""
     taints = {
         (taint.key, taint.effect): Taint(key=taint.key, value=taint.value, effect=taint.effect)

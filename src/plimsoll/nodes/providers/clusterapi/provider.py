@@ -15,7 +15,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.clusterapi.cache import ClusterApiCache
 from plimsoll.nodes.providers.clusterapi.delete_nodes import MachineDeleter
 from plimsoll.nodes.providers.clusterapi.groups import ClusterApiGroup, TheoreticalClusterApiGroup
-from plimsoll.nodes.providers.clusterapi.machine_types import find_blueprint_problem, machine_type_of
+from plimsoll.nodes.providers.clusterapi.machine_types import build_machine_type, find_blueprint_problem
 from plimsoll.nodes.providers.clusterapi.node_templates import InfrastructureTemplates, TemplateProblem
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
 
@@ -111,7 +111,7 @@ class ClusterApiProvider:
 
     async def _build_machine_type(self, template: Scalable) -> MachineType | TemplateProblem:
         infrastructure = await self._infrastructure_templates.find_infrastructure(template)
-        kind = machine_type_of(template, infrastructure, architecture=self._cache.settings.architecture)
+        kind = build_machine_type(template, infrastructure, architecture=self._cache.settings.architecture)
         if isinstance(kind, TemplateProblem):
             log.info("provider.no_machine_type", template=template.metadata.name, problem=kind.problem)
         return kind

@@ -34,7 +34,7 @@ class Discovery(Value):
     def allows(self, found: Scalable, keys: Keys) -> bool:
         if self.namespace and self.namespace != found.metadata.namespace:
             return False
-        if self.cluster_name and self.cluster_name != cluster_name_of(found, keys):
+        if self.cluster_name and self.cluster_name != read_cluster_name(found, keys):
             return False
         return self.labels.items() <= found.metadata.labels.items()
 
@@ -63,7 +63,7 @@ class ClusterApiSettings(Value):
         return not self.discoveries or any(discovery.allows(found, self.keys) for discovery in self.discoveries)
 
 
-def cluster_name_of(found: Scalable, keys: Keys) -> str:
+def read_cluster_name(found: Scalable, keys: Keys) -> str:
     return found.spec.cluster_name or found.metadata.labels.get(keys.cluster_name, "")
 
 

@@ -17,7 +17,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.caches import Caches
 from plimsoll.nodes.providers.externalgrpc.methods import METHODS
-from plimsoll.nodes.providers.externalgrpc.object_bytes import pod_bytes
+from plimsoll.nodes.providers.externalgrpc.object_bytes import encode_pod
 from plimsoll.nodes.providers.externalgrpc.remote_calls import RemoteCalls
 from plimsoll.nodes.providers.externalgrpc.remote_groups import RemoteGroup, TheoreticalRemoteGroup
 
@@ -65,7 +65,7 @@ class ExternalGrpcProvider:
         known: RemoteGroup | None = self._caches.group_of(node)
         if known is not None:
             return known
-        answer = await self._remote.read("NodeGroupForNode", node=mapping.node_message(node))
+        answer = await self._remote.read("NodeGroupForNode", node=mapping.to_node_message(node))
         if not answer.nodeGroup.id:
             return None
         found = RemoteGroup(answer.nodeGroup, self._remote)
@@ -82,7 +82,7 @@ class ExternalGrpcProvider:
         mapping.set_span(request, span)
         times = {"startTimestamp": request.startTimestamp, "endTimestamp": request.endTimestamp}
         answer = await self._remote.read_optional(
-            "PricingNodePrice", "NodePrice", node=mapping.node_message(node), **times
+            "PricingNodePrice", "NodePrice", node=mapping.to_node_message(node), **times
         )
         return answer if isinstance(answer, NotImplementedByProvider) else float(answer.price)
 
@@ -90,7 +90,7 @@ class ExternalGrpcProvider:
         request = METHODS["PricingPodPrice"].request()
         mapping.set_span(request, span)
         times = {"startTimestamp": request.startTimestamp, "endTimestamp": request.endTimestamp}
-        answer = await self._remote.read_optional("PricingPodPrice", "PodPrice", pod_bytes=pod_bytes(pod), **times)
+        answer = await self._remote.read_optional("PricingPodPrice", "PodPrice", pod_bytes=encode_pod(pod), **times)
         return answer if isinstance(answer, NotImplementedByProvider) else float(answer.price)
 
     # ---- groups that could be made
@@ -103,18 +103,18 @@ class ExternalGrpcProvider:
             if isinstance(answer, NotImplementedByProvider):
                 return answer
             if answer.HasField("naming"):
-                self.naming = mapping.naming_of(answer.naming)
+                self.naming = mapping.from_naming_message(answer.naming)
             found: list[MachineType] = []
             for machine_type in answer.machineTypes:
                 try:
-                    found.append(mapping.machine_type_of(machine_type))
+                    found.append(mapping.from_machine_type_message(machine_type))
                 except InvalidInput as error:
                     log.warning("provider.unreadable_machine_type", machine_type=machine_type.name, problem=str(error))
             kept.answer = tuple(found)
         return kept.answer
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
-        wanted = mapping.blueprint_message(blueprint)
+        wanted = mapping.to_blueprint_message(blueprint)
         answer = await self._remote.change_with_answer("NewNodeGroup", "NewNodeGroup", blueprint=wanted)
         if isinstance(answer, CallFailed | NotImplementedByProvider):
             return answer

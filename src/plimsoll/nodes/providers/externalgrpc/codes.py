@@ -63,11 +63,11 @@ _KINDS: Final = {
 }
 
 
-def failure_of(error: RpcFailed) -> CallFailed:
+def to_failure(error: RpcFailed) -> CallFailed:
     """The outcome of a changing call; a code without a failure kind of its own is a refusal."""
     return CallFailed(kind=_KINDS.get(error.code, FailureKind.REFUSED), message=error.message or error.code.name)
 
 
-def error_of(failure: CallFailed) -> RpcFailed:
+def to_error(failure: CallFailed) -> RpcFailed:
     """The error that a server returns for a failure."""
     return RpcFailed(_CODES[failure.kind], failure.message)

@@ -47,13 +47,13 @@ _TIMES = {
 # ---- nodes and instances
 
 
-def node_message(node: NodeRef) -> Any:
+def to_node_message(node: NodeRef) -> Any:
     return base.ExternalGrpcNode(
         providerID=node.provider_id, name=node.name, labels=node.labels, annotations=node.annotations
     )
 
 
-def node_ref(message: Any) -> NodeRef:
+def from_node_message(message: Any) -> NodeRef:
     return NodeRef(
         provider_id=message.providerID,
         name=message.name,
@@ -62,7 +62,7 @@ def node_ref(message: Any) -> NodeRef:
     )
 
 
-def instance_message(instance: Instance) -> Any:
+def to_instance_message(instance: Instance) -> Any:
     status = base.InstanceStatus(instanceState=base.InstanceStatus.InstanceState.Name(instance.state.value))
     error = instance.error
     if error is not None:
@@ -72,7 +72,7 @@ def instance_message(instance: Instance) -> Any:
     return base.Instance(id=instance.id, status=status)
 
 
-def instance_of(message: Any) -> Instance:
+def from_instance_message(message: Any) -> Instance:
     """An unknown state or error class becomes the unspecified one."""
     status = message.status
     error_info = status.errorInfo
@@ -92,18 +92,18 @@ def instance_of(message: Any) -> Instance:
 # ---- groups
 
 
-def group_message(group: Group) -> Any:
+def to_group_message(group: Group) -> Any:
     return base.NodeGroup(id=group.id, minSize=group.min_size, maxSize=group.max_size, debug=group.debug)
 
 
-def options_message(options: GroupOptions) -> Any:
+def to_options_message(options: GroupOptions) -> Any:
     message = base.NodeGroupAutoscalingOptions(**{name: getattr(options, field) for field, name in _PLAIN.items()})
     for field, name in _TIMES.items():
         getattr(message, name).CopyFrom(_to_duration(getattr(options, field)))
     return message
 
 
-def options_of(message: Any, defaults: GroupOptions) -> GroupOptions:
+def from_options_message(message: Any, defaults: GroupOptions) -> GroupOptions:
     plain = {field: getattr(message, name) for field, name in _PLAIN.items()}
     times: dict[str, Any] = {
         field: _from_duration(getattr(message, name)) if message.HasField(name) else getattr(defaults, field)
@@ -129,7 +129,7 @@ def set_span(request: Any, span: Span) -> None:
     request.endTimestamp.FromDatetime(span.end)
 
 
-def span_of(request: Any) -> Span:
+def from_span_message(request: Any) -> Span:
     start, end = request.startTimestamp, request.endTimestamp
     return Span(start=start.ToDatetime(tzinfo=UTC), end=end.ToDatetime(tzinfo=UTC))
 
@@ -137,7 +137,7 @@ def span_of(request: Any) -> Span:
 # ---- machine types and blueprints
 
 
-def machine_type_message(kind: MachineType) -> Any:
+def to_machine_type_message(kind: MachineType) -> Any:
     return ext.MachineType(
         name=kind.name,
         capacity=kind.capacity.to_json(),
@@ -151,7 +151,7 @@ def machine_type_message(kind: MachineType) -> Any:
     )
 
 
-def machine_type_of(message: Any) -> MachineType:
+def from_machine_type_message(message: Any) -> MachineType:
     """Raises `InvalidInput` for amounts that are not quantities."""
     spot = message.capacityType == CapacityType.SPOT
     return MachineType(
@@ -167,15 +167,15 @@ def machine_type_of(message: Any) -> MachineType:
     )
 
 
-def naming_message(naming: Naming) -> Any:
+def to_naming_message(naming: Naming) -> Any:
     return ext.Naming(underscores=naming.underscores, longest=naming.longest)
 
 
-def naming_of(message: Any) -> Naming:
+def from_naming_message(message: Any) -> Naming:
     return Naming(underscores=message.underscores, longest=message.longest or Naming().longest)
 
 
-def blueprint_message(blueprint: Blueprint) -> Any:
+def to_blueprint_message(blueprint: Blueprint) -> Any:
     return ext.Blueprint(
         id=blueprint.id,
         machineType=blueprint.machine_type,
@@ -188,7 +188,7 @@ def blueprint_message(blueprint: Blueprint) -> Any:
     )
 
 
-def blueprint_of(message: Any) -> Blueprint:
+def from_blueprint_message(message: Any) -> Blueprint:
     return Blueprint(
         id=message.id,
         machine_type=message.machineType,

@@ -24,20 +24,20 @@ _NODE: Final = f"{CORE}Node"
 _POD: Final = f"{CORE}Pod"
 
 
-def node_bytes(node: Node) -> bytes:
+def encode_node(node: Node) -> bytes:
     return _encode(_NODE, node)
 
 
-def pod_bytes(pod: Pod) -> bytes:
+def encode_pod(pod: Pod) -> bytes:
     return _encode(_POD, pod)
 
 
-def node_of(content: bytes) -> Node:
+def decode_node(content: bytes) -> Node:
     """Raises `InvalidProtobuf` if the bytes are not a node."""
     return _read(_NODE, Node, content)
 
 
-def pod_of(content: bytes) -> Pod:
+def decode_pod(content: bytes) -> Pod:
     """Raises `InvalidProtobuf` if the bytes are not a pod."""
     return _read(_POD, Pod, content)
 

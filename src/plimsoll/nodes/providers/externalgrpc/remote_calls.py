@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, NotImplementedByProvider
-from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, failure_of
+from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, to_failure
 from plimsoll.nodes.providers.externalgrpc.methods import METHODS
 from plimsoll.nodes.providers.values import ProviderFailed
 
@@ -55,7 +55,7 @@ class RemoteCalls:
         except RpcFailed as error:
             if error.code is Code.UNIMPLEMENTED:
                 return NotImplementedByProvider(call=what)
-            return failure_of(error)
+            return to_failure(error)
 
     async def probe(self, name: str, **fields: Any) -> bool:
         """Whether the server implements a call: it then refuses the invalid request that is sent."""

@@ -12,7 +12,7 @@ import structlog
 
 from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, NotImplementedByProvider, Outcome
 from plimsoll.nodes.providers.externalgrpc import mapping
-from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of
+from plimsoll.nodes.providers.externalgrpc.object_bytes import decode_node
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.theoretical import Theoretical
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
@@ -46,7 +46,7 @@ class RemoteGroup:
     async def target_size(self) -> int:
         return int((await self._remote.read("NodeGroupTargetSize", id=self.id)).targetSize)
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         known = self._remote.caches.atomic
         if self.id not in known:
             known[self.id] = await self._remote.probe("AtomicIncreaseSize", id=self.id, delta=0)
@@ -54,27 +54,27 @@ class RemoteGroup:
 
     async def nodes(self) -> tuple[Instance, ...]:
         answer = await self._remote.read("NodeGroupNodes", id=self.id)
-        return tuple(mapping.instance_of(instance) for instance in answer.instances)
+        return tuple(mapping.from_instance_message(instance) for instance in answer.instances)
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         kept = self._remote.caches.templates
         if self.id not in kept:
             answer = await self._remote.read_optional("NodeGroupTemplateNodeInfo", "TemplateNodeInfo", id=self.id)
             if not isinstance(answer, NotImplementedByProvider):
-                answer = template_of(self.id, answer.nodeBytes)
+                answer = decode_template(self.id, answer.nodeBytes)
             kept[self.id] = answer
         found: Node | NotImplementedByProvider = kept[self.id]
         return found
 
     async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
         """A server that answers without options has none of its own."""
-        message = mapping.options_message(defaults)
+        message = mapping.to_options_message(defaults)
         answer = await self._remote.read_optional("NodeGroupGetOptions", "GetOptions", id=self.id, defaults=message)
         if isinstance(answer, NotImplementedByProvider):
             return answer
         if not answer.HasField("nodeGroupAutoscalingOptions"):
             return defaults
-        return mapping.options_of(answer.nodeGroupAutoscalingOptions, defaults)
+        return mapping.from_options_message(answer.nodeGroupAutoscalingOptions, defaults)
 
     # ---- changing
 
@@ -89,11 +89,11 @@ class RemoteGroup:
         return await self._remote.change("AtomicIncreaseSize", "AtomicIncreaseSize", **asked)
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        messages = [mapping.node_message(node_ref) for node_ref in nodes]
+        messages = [mapping.to_node_message(node_ref) for node_ref in nodes]
         return await self._remote.change("NodeGroupDeleteNodes", "DeleteNodes", id=self.id, nodes=messages)
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        messages = [mapping.node_message(node_ref) for node_ref in nodes]
+        messages = [mapping.to_node_message(node_ref) for node_ref in nodes]
         return await self._remote.change("ForceDeleteNodes", "ForceDeleteNodes", id=self.id, nodes=messages)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
@@ -132,11 +132,11 @@ class TheoreticalRemoteGroup(Theoretical):
         self._node_bytes: bytes = answer.nodeBytes
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        return template_of(self.id, self._node_bytes)
+        return decode_template(self.id, self._node_bytes)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         """The server gets the whole blueprint: it need not have kept the group it was asked about."""
-        wanted = mapping.blueprint_message(self._blueprint)
+        wanted = mapping.to_blueprint_message(self._blueprint)
         answer = await self._remote.change_with_answer("CreateNodeGroup", "Create", blueprint=wanted)
         self._remote.caches.forget_group(self.id)
         if isinstance(answer, CallFailed | NotImplementedByProvider):
@@ -145,11 +145,11 @@ class TheoreticalRemoteGroup(Theoretical):
         return Created(id=answer.id or self.id, extra_ids=tuple(answer.extraIds))
 
 
-def template_of(group: str, content: bytes) -> Node | NotImplementedByProvider:
+def decode_template(group: str, content: bytes) -> Node | NotImplementedByProvider:
     """None if the bytes are not a node: one bad template must not stop the others."""
     if content:
         try:
-            return node_of(content)
+            return decode_node(content)
         except InvalidProtobuf as error:
             log.warning("provider.unreadable_template", group=group, problem=str(error))
     return NotImplementedByProvider(call="TemplateNodeInfo")

@@ -13,8 +13,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.nodes.model.call_outcomes import CallFailed, NotImplementedByProvider
 from plimsoll.nodes.providers.externalgrpc import mapping
-from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of
-from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, pod_of
+from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, to_error
+from plimsoll.nodes.providers.externalgrpc.object_bytes import decode_pod, encode_node
 from plimsoll.nodes.providers.values import GroupOptions, ProviderFailed
 
 if TYPE_CHECKING:
@@ -44,25 +44,25 @@ class ProviderService:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._answers: Mapping[str, Callable[[Any], Awaitable[Fields]]] = {
-            "NodeGroups": self._node_groups,
-            "NodeGroupForNode": self._node_group_for_node,
-            "PricingNodePrice": self._node_price,
-            "PricingPodPrice": self._pod_price,
-            "GPULabel": self._gpu_label,
-            "GetAvailableGPUTypes": self._gpu_types,
+            "NodeGroups": self._list_node_groups,
+            "NodeGroupForNode": self._find_node_group,
+            "PricingNodePrice": self._get_node_price,
+            "PricingPodPrice": self._get_pod_price,
+            "GPULabel": self._get_gpu_label,
+            "GetAvailableGPUTypes": self._get_gpu_types,
             "Cleanup": self._cleanup,
             "Refresh": self._refresh,
-            "NodeGroupTargetSize": self._target_size,
+            "NodeGroupTargetSize": self._get_target_size,
             "NodeGroupIncreaseSize": self._increase_size,
             "NodeGroupDeleteNodes": self._delete_nodes,
             "NodeGroupDecreaseTargetSize": self._decrease_target_size,
             "NodeGroupNodes": self._nodes,
             "NodeGroupTemplateNodeInfo": self._template,
             "NodeGroupGetOptions": self._options,
-            "AtomicIncreaseSize": self._atomic_increase_size,
+            "AtomicIncreaseSize": self._increase_size_atomically,
             "ForceDeleteNodes": self._force_delete_nodes,
-            "MachineTypes": self._machine_types,
-            "NewNodeGroup": self._new_node_group,
+            "MachineTypes": self._get_machine_types,
+            "NewNodeGroup": self._build_node_group,
             "CreateNodeGroup": self._create_node_group,
             "DeleteNodeGroup": self._delete_node_group,
         }
@@ -82,28 +82,34 @@ class ProviderService:
 
     # ---- the provider
 
-    async def _node_groups(self, _request: Any) -> Fields:
+    async def _list_node_groups(self, _request: Any) -> Fields:
         groups = await self._provider.node_groups()
-        return {"nodeGroups": [mapping.group_message(group) for group in groups if _is_shown(group)]}
+        return {"nodeGroups": [mapping.to_group_message(group) for group in groups if _is_shown(group)]}
 
-    async def _node_group_for_node(self, request: Any) -> Fields:
-        group = await self._provider.node_group_for_node(mapping.node_ref(request.node))
+    async def _find_node_group(self, request: Any) -> Fields:
+        group = await self._provider.node_group_for_node(mapping.from_node_message(request.node))
         shown = group is not None and _is_shown(group)
-        return {"nodeGroup": mapping.group_message(group) if group is not None and shown else {"id": ""}}
+        return {"nodeGroup": mapping.to_group_message(group) if group is not None and shown else {"id": ""}}
 
-    async def _node_price(self, request: Any) -> Fields:
-        price = await self._provider.node_price(mapping.node_ref(request.node), mapping.span_of(request))
+    async def _get_node_price(self, request: Any) -> Fields:
+        price = await self._provider.node_price(
+            mapping.from_node_message(request.node), mapping.from_span_message(request)
+        )
         if price is None:
             raise RpcFailed(Code.NOT_FOUND, f"the price of node {request.node.name} is unknown")
         return {"price": _require(price)}
 
-    async def _pod_price(self, request: Any) -> Fields:
-        return {"price": _require(await self._provider.pod_price(pod_of(request.pod_bytes), mapping.span_of(request)))}
+    async def _get_pod_price(self, request: Any) -> Fields:
+        return {
+            "price": _require(
+                await self._provider.pod_price(decode_pod(request.pod_bytes), mapping.from_span_message(request))
+            )
+        }
 
-    async def _gpu_label(self, _request: Any) -> Fields:
+    async def _get_gpu_label(self, _request: Any) -> Fields:
         return {"label": await self._provider.gpu_label()}
 
-    async def _gpu_types(self, _request: Any) -> Fields:
+    async def _get_gpu_types(self, _request: Any) -> Fields:
         return {"gpuTypes": {name: AnyMessage() for name in await self._provider.get_available_gpu_types()}}
 
     async def _cleanup(self, _request: Any) -> Fields:
@@ -116,7 +122,7 @@ class ProviderService:
 
     # ---- groups
 
-    async def _target_size(self, request: Any) -> Fields:
+    async def _get_target_size(self, request: Any) -> Fields:
         return {"targetSize": await (await self._group(request.id)).target_size()}
 
     async def _increase_size(self, request: Any) -> Fields:
@@ -131,46 +137,48 @@ class ProviderService:
 
     async def _delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _check_outcome(await group.delete_nodes([mapping.node_ref(node) for node in request.nodes]))
+        return _check_outcome(await group.delete_nodes([mapping.from_node_message(node) for node in request.nodes]))
 
     async def _nodes(self, request: Any) -> Fields:
         instances = await (await self._group(request.id)).nodes()
-        return {"instances": [mapping.instance_message(instance) for instance in instances]}
+        return {"instances": [mapping.to_instance_message(instance) for instance in instances]}
 
     async def _template(self, request: Any) -> Fields:
-        return {"nodeBytes": node_bytes(_require(await (await self._group(request.id)).template_node_info()))}
+        return {"nodeBytes": encode_node(_require(await (await self._group(request.id)).template_node_info()))}
 
     async def _options(self, request: Any) -> Fields:
-        defaults = mapping.options_of(request.defaults, _DEFAULT_OPTIONS)
+        defaults = mapping.from_options_message(request.defaults, _DEFAULT_OPTIONS)
         options = _require(await (await self._group(request.id)).get_options(defaults))
-        return {"nodeGroupAutoscalingOptions": mapping.options_message(options)}
+        return {"nodeGroupAutoscalingOptions": mapping.to_options_message(options)}
 
     # ---- the extension
 
-    async def _atomic_increase_size(self, request: Any) -> Fields:
+    async def _increase_size_atomically(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        if not await group.grows_atomically():
+        if not await group.can_increase_atomically():
             raise RpcFailed(Code.UNIMPLEMENTED, f"node group {group.id} does not grow atomically")
         _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
         return _check_outcome(await group.atomic_increase_size(request.delta, expected=request.expected))
 
     async def _force_delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _check_outcome(await group.force_delete_nodes([mapping.node_ref(node) for node in request.nodes]))
+        return _check_outcome(
+            await group.force_delete_nodes([mapping.from_node_message(node) for node in request.nodes])
+        )
 
-    async def _machine_types(self, _request: Any) -> Fields:
+    async def _get_machine_types(self, _request: Any) -> Fields:
         types = _require(await self._provider.machine_types())
-        naming = mapping.naming_message(self._provider.naming)
+        naming = mapping.to_naming_message(self._provider.naming)
         return {
-            "machineTypes": [mapping.machine_type_message(machine_type) for machine_type in types],
+            "machineTypes": [mapping.to_machine_type_message(machine_type) for machine_type in types],
             "naming": naming,
         }
 
-    async def _new_node_group(self, request: Any) -> Fields:
+    async def _build_node_group(self, request: Any) -> Fields:
         group = await self._build_theoretical(request)
         template = await group.template_node_info()
-        known = b"" if isinstance(template, NotImplementedByProvider) else node_bytes(template)
-        return {"nodeGroup": mapping.group_message(group), "nodeBytes": known}
+        known = b"" if isinstance(template, NotImplementedByProvider) else encode_node(template)
+        return {"nodeGroup": mapping.to_group_message(group), "nodeBytes": known}
 
     async def _create_node_group(self, request: Any) -> Fields:
         created = _require(await (await self._build_theoretical(request)).create())
@@ -192,7 +200,7 @@ class ProviderService:
         raise RpcFailed(Code.NOT_FOUND, f"there is no node group {name}")
 
     async def _build_theoretical(self, request: Any) -> Group:
-        return _require(await self._provider.new_node_group(mapping.blueprint_of(request.blueprint)))
+        return _require(await self._provider.new_node_group(mapping.from_blueprint_message(request.blueprint)))
 
 
 def _is_shown(group: Group) -> bool:
@@ -209,7 +217,7 @@ def _require(answer: T | CallFailed | NotImplementedByProvider) -> T:
     if isinstance(answer, NotImplementedByProvider):
         raise RpcFailed(Code.UNIMPLEMENTED, f"the provider has no {answer.call}")
     if isinstance(answer, CallFailed):
-        raise error_of(answer)
+        raise to_error(answer)
     return answer
 
 

@@ -129,7 +129,7 @@ class SimulatedCloudCache:
         """The zones in which a machine type is sold."""
         zones = await self.get_zones()
         sold = (await self.get_machine_types()).get(machine_type)
-        return zones if sold is None else machine_type_of(sold, zones=zones).zones
+        return zones if sold is None else build_machine_type(sold, zones=zones).zones
 
     async def get_template(self, group: NodeGroup) -> Node | UnknownTemplate:
         """The template of a group, read once per shape of the group."""
@@ -188,7 +188,7 @@ def _group_machines(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...
     return {group: tuple(members) for group, members in found.items()}
 
 
-def instance_of(machine: Machine) -> Instance:
+def build_instance(machine: Machine) -> Instance:
     """The instance of a machine; a failed machine is one that is being created, with an error."""
     is_going = machine.metadata.deletion_timestamp is not None
     machine_error = machine.status.error
@@ -207,7 +207,7 @@ def instance_of(machine: Machine) -> Instance:
     )
 
 
-def machine_type_of(sold: SoldType, *, zones: tuple[str, ...]) -> MachineType:
+def build_machine_type(sold: SoldType, *, zones: tuple[str, ...]) -> MachineType:
     """The machine type of the planner; `zones` are all zones of the cloud, for a type that is sold in all of them."""
     whole = {"cpu": sold.cpu, "memory": sold.memory, "pods": sold.pods, **sold.gpu}
     return MachineType(

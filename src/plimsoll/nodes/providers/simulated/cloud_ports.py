@@ -1,6 +1,6 @@
 """The port of the simulated provider to the cloud, and the outcomes of its calls.
 
-A `CloudPort` raises the errors of `objects.api.simulated_cloud_errors` and of `kube`; `outcome_of` converts them to
+A `CloudPort` raises the errors of `objects.api.simulated_cloud_errors` and of `kube`; `to_outcome` converts them to
 outcomes. `NotAllowed` is not converted: this process must not act, and the loop iteration ends.
 """
 
@@ -71,7 +71,7 @@ class CloudPort(Protocol):
     async def delete_group(self, group: str) -> None: ...
 
 
-async def outcome_of(call: str, changing: Awaitable[None]) -> Outcome:
+async def to_outcome(call: str, changing: Awaitable[None]) -> Outcome:
     """Make the call, and return its outcome."""
     try:
         await changing

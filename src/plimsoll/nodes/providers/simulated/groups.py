@@ -15,9 +15,9 @@ from plimsoll.nodes.model.call_outcomes import CallFailed, Done, FailureKind, No
 from plimsoll.nodes.model.group_names import hash_profile
 from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.simulated.cache import UnknownTemplate, instance_of
-from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
-from plimsoll.nodes.providers.theoretical import Theoretical, node_of
+from plimsoll.nodes.providers.simulated.cache import UnknownTemplate, build_instance
+from plimsoll.nodes.providers.simulated.cloud_ports import read, to_outcome
+from plimsoll.nodes.providers.theoretical import Theoretical, build_expected_node
 from plimsoll.nodes.providers.values import ProviderFailed
 from plimsoll.objects.api.simulated_cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
 
@@ -58,7 +58,7 @@ class SimulatedGroup:
     async def target_size(self) -> int:
         return (await self._get_current()).spec.target
 
-    async def grows_atomically(self) -> bool:
+    async def can_increase_atomically(self) -> bool:
         return (await self._get_current()).spec.atomic
 
     async def zones(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class SimulatedGroup:
         return spec.zones or await self._cache.get_zones_of_type(spec.machine_type)
 
     async def nodes(self) -> tuple[Instance, ...]:
-        return tuple(instance_of(machine) for machine in await self._cache.list_machines(self._name))
+        return tuple(build_instance(machine) for machine in await self._cache.list_machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group whose machine type the cloud does not sell; other groups are not affected."""
@@ -121,7 +121,7 @@ class SimulatedGroup:
 
     async def _change(self, call: str, changing: Awaitable[None]) -> Outcome:
         try:
-            return await outcome_of(call, changing)
+            return await to_outcome(call, changing)
         finally:
             self._cache.invalidate(self._name)
 
@@ -150,12 +150,12 @@ class TheoreticalSimulatedGroup(Theoretical):
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """The expected template; once the group is created, the group has the real one."""
-        return node_of(self._blueprint, self._kind, group=self.id)
+        return build_expected_node(self._blueprint, self._kind, group=self.id)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         """Succeeds if a group of this id equals the blueprint: an earlier call created it."""
         spec = _build_spec(self._blueprint)
-        outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
+        outcome = await to_outcome("Create", self._cloud.create_group(self.id, spec))
         self._cache.invalidate(self.id)
         if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
             there = await self._cache.get_group(self.id)

@@ -13,7 +13,7 @@ from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.model.node_labels import INSTANCE_TYPE
 from plimsoll.nodes.model.prices import estimate_price
 from plimsoll.nodes.providers.ports import NodeOwner
-from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, machine_type_of
+from plimsoll.nodes.providers.simulated.cache import SimulatedCloudCache, build_machine_type
 from plimsoll.nodes.providers.simulated.groups import SimulatedGroup, TheoreticalSimulatedGroup
 from plimsoll.nodes.providers.values import HOUR_S
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
@@ -85,7 +85,7 @@ class SimulatedProvider:
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         zones = await self._cache.get_zones()
         return tuple(
-            machine_type_of(machine_type, zones=zones)
+            build_machine_type(machine_type, zones=zones)
             for machine_type in (await self._cache.get_machine_types()).values()
         )
 
@@ -93,7 +93,7 @@ class SimulatedProvider:
         sold = (await self._cache.get_machine_types()).get(blueprint.machine_type)
         if sold is None:
             return _build_refusal(f"machine type {blueprint.machine_type} is not sold here")
-        kind = machine_type_of(sold, zones=await self._cache.get_zones())
+        kind = build_machine_type(sold, zones=await self._cache.get_zones())
         for zone in blueprint.zones:
             if zone not in kind.zones:
                 return _build_refusal(f"machine type {kind.name} is not sold in zone {zone}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import structs
 
 from plimsoll.nodes.model.reasons import CLUSTER_UNHEALTHY
-from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, status_config_map
+from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, build_status_map_reference
 from plimsoll.nodes.reporting.events.requests import build_request_events
 from plimsoll.nodes.reporting.events.scale_down import build_scale_down_events
 from plimsoll.nodes.reporting.events.scale_up import build_scale_up_events
@@ -48,11 +48,11 @@ def _build_health_events(loop: LoopResult) -> Iterator[EventMessage]:
     if ended is not None and ended.code == CLUSTER_UNHEALTHY:
         message = f"Cluster is unhealthy: {ended.message}"
         yield EventMessage(
-            about=status_config_map(loop.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
+            about=build_status_map_reference(loop.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message
         )
     held_back = loop.held_back
     if held_back is not None and held_back.code == OTHER_AUTOSCALER:
-        about = status_config_map(loop.policy)
+        about = build_status_map_reference(loop.policy)
         yield EventMessage(about=about, type=WARNING, reason=OTHER_AUTOSCALER, message=f"Nothing is done: {held_back}")
 
 
@@ -72,7 +72,7 @@ class EventEmitter:
         """The uid of the status ConfigMap, once known: `kubectl describe` shows only Events with the object's uid."""
 
     def emit(self, loop: LoopResult) -> None:
-        status = status_config_map(loop.policy)
+        status = build_status_map_reference(loop.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
         for message in self._select_new(loop):
             about = with_uid if message.about == status else message.about

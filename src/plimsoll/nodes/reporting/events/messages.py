@@ -32,16 +32,16 @@ class EventMessage:
     message: str
 
 
-def status_config_map(policy: Policy) -> ObjectReference:
+def build_status_map_reference(policy: Policy) -> ObjectReference:
     """The object of cluster-wide Events: the status ConfigMap, as in Cluster Autoscaler."""
-    return config_map_reference(policy, policy.operation.status_name)
+    return build_config_map_reference(policy, policy.operation.status_name)
 
 
-def config_map_reference(policy: Policy, name: str) -> ObjectReference:
+def build_config_map_reference(policy: Policy, name: str) -> ObjectReference:
     return ObjectReference(api_version="v1", kind="ConfigMap", namespace=policy.operation.namespace, name=name)
 
 
-def pod_reference(pod: Pod, name: str = "") -> ObjectReference:
+def build_pod_reference(pod: Pod, name: str = "") -> ObjectReference:
     """A pod, or an equal pod of another name, whose uid is unknown."""
     meta = pod.metadata
     is_itself = not name or name == meta.name
@@ -62,13 +62,13 @@ def build_placed_pod_reference(key: PodKey, node: str, snapshot: Snapshot | None
     return ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
 
 
-def node_reference(name: str, snapshot: Snapshot | None) -> ObjectReference:
+def build_node_reference(name: str, snapshot: Snapshot | None) -> ObjectReference:
     state = None if snapshot is None else snapshot.view.find_node(name)
     uid = "" if state is None else state.node.metadata.uid
     return ObjectReference(api_version="v1", kind="Node", name=name, uid=uid)
 
 
-def owner_reference(pod: Pod) -> ObjectReference | None:
+def build_owner_reference(pod: Pod) -> ObjectReference | None:
     """The controller of a pod; None: the pod has none."""
     owner = controller_of(pod.metadata)
     if owner is None:

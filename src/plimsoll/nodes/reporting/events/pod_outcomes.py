@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.formatting import format_limit
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, owner_reference, pod_reference
+from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, build_owner_reference, build_pod_reference
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class PodEventGroups:
         key = (reason, text, "" if owner is None else f"{pod.metadata.namespace}/{owner.kind}/{owner.name}")
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = PodEventGroup(owner=owner_reference(pod), reason=reason, text=text)
+            known = self._classes[key] = PodEventGroup(owner=build_owner_reference(pod), reason=reason, text=text)
         known.pods.extend((pod, name) for name in names)
 
     def build_events(self, fallback: ObjectReference) -> Iterator[EventMessage]:
@@ -165,7 +165,7 @@ class PodEventGroups:
         for pod_class in self._classes.values():
             for pod, name in pod_class.pods[:share]:
                 yield EventMessage(
-                    about=pod_reference(pod, name),
+                    about=build_pod_reference(pod, name),
                     type=NORMAL,
                     reason=pod_class.reason,
                     message=f"pod {pod_class.text}",

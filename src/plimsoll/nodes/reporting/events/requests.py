@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.reporting.events.messages import NORMAL, WARNING, EventMessage, pod_reference
+from plimsoll.nodes.reporting.events.messages import NORMAL, WARNING, EventMessage, build_pod_reference
 from plimsoll.nodes.requests.model import UpdateKind
 from plimsoll.nodes.requests.status_updates import ACCEPTED_TEXT
 from plimsoll.objects.api.meta import ObjectReference
@@ -46,7 +46,7 @@ def build_request_events(loop: LoopResult) -> Iterator[EventMessage]:
 
 def _find_object(warning: ConsumerWarning) -> ObjectReference:
     if warning.pod is not None:
-        return pod_reference(warning.pod)
+        return build_pod_reference(warning.pod)
     if warning.view is not None:
         return _build_request_reference(warning.view)
     namespace, _, name = warning.request.partition("/")

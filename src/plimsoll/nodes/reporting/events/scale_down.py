@@ -13,10 +13,10 @@ from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
     WARNING,
     EventMessage,
+    build_node_reference,
     build_placed_pod_reference,
-    node_reference,
-    pod_reference,
-    status_config_map,
+    build_pod_reference,
+    build_status_map_reference,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def build_scale_down_events(loop: LoopResult) -> Iterator[EventMessage]:
 
 def _build_held_back_events(loop: LoopResult) -> Iterator[EventMessage]:
     """On the node if there is one, else on the status ConfigMap."""
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     if loop.hold is not None:
         message = f"nothing is scaled down: {loop.hold}"
         yield EventMessage(about=status, type=WARNING, reason=loop.hold.code, message=message)
     for held in loop.held_deletions:
         name = held.reason.facts.get("node", "")
-        about = node_reference(name, loop.snapshot) if name else status
+        about = build_node_reference(name, loop.snapshot) if name else status
         what = f"instance {held.instance or held.node} of group {held.group}" if held.node else f"group {held.group}"
         message = f"{what} is kept: {held.reason}"
         yield EventMessage(about=about, type=WARNING, reason=DELETION_HELD_BACK, message=message)
@@ -59,7 +59,7 @@ def _build_held_back_events(loop: LoopResult) -> Iterator[EventMessage]:
 
 def _build_cleanup_events(loop: LoopResult) -> Iterator[EventMessage]:
     for cleaned in loop.cleaned:
-        about = node_reference(cleaned.node, loop.snapshot)
+        about = build_node_reference(cleaned.node, loop.snapshot)
         if cleaned.failure is None:
             yield EventMessage(
                 about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {cleaned.node}"
@@ -70,13 +70,13 @@ def _build_cleanup_events(loop: LoopResult) -> Iterator[EventMessage]:
 
 
 def _build_started_events(removal: NodeRemoval, loop: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     if removal.is_empty:
         message = f'Scale-down: removing empty node "{removal.node}"'
         yield EventMessage(about=status, reason="ScaleDownEmpty", message=message)
     else:
         yield EventMessage(about=status, reason=SCALE_DOWN, message=_format_drain_message(removal))
-    node = node_reference(removal.node, loop.snapshot)
+    node = build_node_reference(removal.node, loop.snapshot)
     yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
     for move in removal.moves:
         pod = build_placed_pod_reference(move.pod, removal.node, loop.snapshot)
@@ -90,12 +90,12 @@ def _format_drain_message(removal: NodeRemoval) -> str:
 
 
 def _build_finished_events(ended: FinishedRemoval, loop: LoopResult) -> Iterator[EventMessage]:
-    node = node_reference(ended.removal.node, loop.snapshot)
+    node = build_node_reference(ended.removal.node, loop.snapshot)
     for evicted in ended.pods:
         if evicted.failure is not None:
             message = f"failed to delete pod for ScaleDown: {evicted.failure}"
             yield EventMessage(
-                about=pod_reference(evicted.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message
+                about=build_pod_reference(evicted.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message
             )
     why = ended.reason or "no reason was given"
     match ended.result:
@@ -110,7 +110,7 @@ def _build_finished_events(ended: FinishedRemoval, loop: LoopResult) -> Iterator
 
 
 def _build_deleted_group_events(loop: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     for deleted in loop.deleted_groups:
         if deleted.failure is None:
             message = f"NodeAutoprovisioning: removed node group {deleted.group}"

@@ -24,9 +24,9 @@ from plimsoll.nodes.model.reasons import (
 from plimsoll.nodes.reporting.events.messages import (
     WARNING,
     EventMessage,
-    config_map_reference,
-    pod_reference,
-    status_config_map,
+    build_config_map_reference,
+    build_pod_reference,
+    build_status_map_reference,
 )
 from plimsoll.nodes.reporting.events.pod_outcomes import PodEventGroups, find_pod_outcomes
 from plimsoll.nodes.reporting.min_size_enforcement import find_raised_groups, is_min_size_repair
@@ -68,7 +68,7 @@ def build_scale_up_events(loop: LoopResult, recent: Container[EventMessage] = ()
 
 
 def _build_repair_events(loop: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     for failed in loop.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
     for repaired in loop.repairs:
@@ -80,7 +80,7 @@ def _build_repair_events(loop: LoopResult) -> Iterator[EventMessage]:
 
 
 def _build_unregistered_events(repair: GroupRepair, loop: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     for name in repair.instances:
         if repair.failure is None:
             yield EventMessage(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
@@ -95,11 +95,13 @@ def _build_group_events(loop: LoopResult) -> Iterator[EventMessage]:
             yield from _build_result_events(result, loop)
     for raised in find_raised_groups(loop):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
-        yield from _build_resize_events(raised.group, sizes, raised.failure, about=status_config_map(loop.policy))
+        yield from _build_resize_events(
+            raised.group, sizes, raised.failure, about=build_status_map_reference(loop.policy)
+        )
 
 
 def _build_result_events(result: ScaleUpResult, loop: LoopResult) -> Iterator[EventMessage]:
-    status = status_config_map(loop.policy)
+    status = build_status_map_reference(loop.policy)
     if result.created:
         message = f"NodeAutoprovisioning: created new node group {result.group}"
         yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
@@ -144,12 +146,12 @@ def _build_limit_events(loop: LoopResult) -> Iterator[EventMessage]:
     if is_short or _is_full(loop):
         message = f"Max total nodes in cluster reached: {loop.policy.limits.max_nodes_total}"
         yield EventMessage(
-            about=status_config_map(loop.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message
+            about=build_status_map_reference(loop.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message
         )
 
 
 def _build_priority_events(loop: LoopResult) -> Iterator[EventMessage]:
-    about = config_map_reference(loop.policy, CONFIG_MAP)
+    about = build_config_map_reference(loop.policy, CONFIG_MAP)
     if loop.priority_problem is not None:
         yield EventMessage(
             about=about, type=WARNING, reason=loop.priority_problem.code, message=loop.priority_problem.message
@@ -190,7 +192,7 @@ def _build_pod_events(loop: LoopResult) -> Iterator[EventMessage]:
             words = texts.get(id(pod_outcome.reasons)) or _explain_not_triggered(pod_outcome.reasons, loop)
             texts[id(pod_outcome.reasons)] = words
             pod_events.add(pod, pod_outcome.remaining, reason=NOT_TRIGGERED, text=words)
-    yield from pod_events.build_events(status_config_map(loop.policy))
+    yield from pod_events.build_events(build_status_map_reference(loop.policy))
 
 
 def _explain_not_triggered(reasons: Iterable[Reason], loop: LoopResult) -> str:
@@ -228,7 +230,7 @@ def _build_ignored_events(loop: LoopResult) -> Iterator[EventMessage]:
     for filtered in (filtered for filtered in loop.filtered_pods if filtered.reason.code == CONSUMING):
         request = find_consumed_request(filtered)
         message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
-        yield EventMessage(about=pod_reference(filtered.pod), reason=IGNORED, message=message)
+        yield EventMessage(about=build_pod_reference(filtered.pod), reason=IGNORED, message=message)
 
 
 def find_consumed_request(filtered: FilteredPod) -> str:

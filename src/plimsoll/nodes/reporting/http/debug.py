@@ -72,7 +72,7 @@ class DebugViews:
         if waiting is not None:
             plan, snapshot, policy = loop.scale_up.plan, loop.snapshot, loop.policy
             found: Json = await self._planning(
-                lambda: explain_pod(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
+                lambda: explain_pod(ScaleUpProblem.from_snapshot(snapshot, policy), plan, waiting.key)
             )
             return found
         for filtered in loop.filtered_pods:
@@ -128,7 +128,7 @@ def _explain_pod_sets(loop: LoopResult, snapshot: Snapshot, view: RequestView) -
     """An explanation per pod set; requests that were not due are explained as if they were planned for."""
     there = {pending.key for pending in snapshot.pending}
     missing = (pending for pending in view.pods if pending.key not in there)
-    problem = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), loop.policy)
+    problem = ScaleUpProblem.from_snapshot(replace(snapshot, pending=(*snapshot.pending, *missing)), loop.policy)
     return [explain_pod(problem, loop.scale_up.plan, pending.key) for pending in view.pods]
 
 

@@ -25,7 +25,7 @@ from plimsoll.nodes.model.results import RemovalResult
 from plimsoll.nodes.reporting.events.pod_outcomes import find_pod_outcomes, format_scale_up
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.reporting.min_size_enforcement import is_min_size_repair
-from plimsoll.nodes.reporting.plan_json import machine_type_of
+from plimsoll.nodes.reporting.plan_json import get_machine_type
 from plimsoll.nodes.reporting.requests import build_request_actions, list_unserved_requests
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _build_scale_ups(loop: LoopResult) -> Iterator[Doing]:
 def _build_scale_up_action(scale_up: GroupScaleUp, group: str, before: int, after: int) -> Action:
     arguments: dict[str, object] = {"to": after}
     if not scale_up.option.exists:
-        arguments |= {"machineType": machine_type_of(scale_up.option), "zone": scale_up.option.zone}
+        arguments |= {"machineType": get_machine_type(scale_up.option), "zone": scale_up.option.zone}
     return Action(
         verb=GROW if scale_up.option.exists else CREATE,
         target=_build_group_ref(group),

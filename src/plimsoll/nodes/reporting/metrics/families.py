@@ -93,7 +93,7 @@ class Families:
         self.nodes = new(Gauge, "nodes_count", "Nodes in the cluster.", ("state",))
         self.node_groups = new(Gauge, "node_groups_count", "Node groups that are managed.", ("node_group_type",))
         self.unschedulable_pods = new(Gauge, "unschedulable_pods_count", "Pods that are unschedulable.", ("type",))
-        self.max_nodes = new(Gauge, "max_nodes_count", "The most nodes there may be in all node groups.")
+        self.compute_max_nodes = new(Gauge, "max_nodes_count", "The most nodes there may be in all node groups.")
         self.cpu_cores = new(Gauge, "cluster_cpu_current_cores", "Cores in the cluster, without leaving nodes.")
         self.cpu_limits = new(Gauge, "cpu_limits_cores", "Least and most cores in the cluster.", ("direction",))
         self.memory_bytes = new(Gauge, "cluster_memory_current_bytes", "Memory, without that of leaving nodes.")

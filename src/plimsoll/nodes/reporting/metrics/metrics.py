@@ -61,7 +61,7 @@ class Metrics:
         for result in loop.scale_up_results:
             self._observe_scale_up(result)
         for raised in find_raised_groups(loop):
-            devices = NO_DEVICES if raised.template is None else gpu_labels_of(raised.template)
+            devices = NO_DEVICES if raised.template is None else get_gpu_labels(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
         self._observe_plan(loop)
         self._observe_scale_down(loop)
@@ -103,7 +103,7 @@ class Metrics:
             for group_standing in standing.groups.values()
             if group_standing.group.autoscaled
         )
-        to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
+        to.compute_max_nodes.set(min(most, policy.limits.max_nodes_total or most))
 
     def _observe_groups(self, standing: ClusterHealth, snapshot: Snapshot, policy: Policy) -> None:
         to = self.families
@@ -168,7 +168,7 @@ class Metrics:
 
     def _observe_scale_up(self, result: ScaleUpResult) -> None:
         to = self.families
-        devices = gpu_labels_of(result.scale_up.option.node)
+        devices = get_gpu_labels(result.scale_up.option.node)
         if result.created:
             to.created_groups.labels(AUTOPROVISIONED).inc()
         if result.held_back is None:
@@ -230,7 +230,7 @@ class Metrics:
         if not is_removed:
             return
         state = None if loop.snapshot is None else loop.snapshot.view.find_node(ended.removal.node)
-        devices = NO_DEVICES if state is None else gpu_labels_of(state.node)
+        devices = NO_DEVICES if state is None else get_gpu_labels(state.node)
         emptiness = "empty" if ended.removal.is_empty else "underutilized"
         reason = "unready" if ended.was_unready else emptiness
         to.scaled_down.labels(reason, *devices, "").inc()
@@ -263,7 +263,7 @@ _NAMED_TAINTS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
-def gpu_labels_of(node: Node) -> tuple[str, str]:
+def get_gpu_labels(node: Node) -> tuple[str, str]:
     """Resource and type of a node's accelerators; "generic" if no label names the type."""
     resources = sorted(name for name in node.status.capacity or node.status.allocatable if is_gpu(name))
     if not resources:
@@ -290,7 +290,7 @@ class NodeTotals:
     def _measure(self, node: Node) -> tuple[Node, tuple[int, ...]]:
         if is_upcoming(node) or not is_counted(node):
             return node, self._nothing
-        counted = CountedNode.of(node)
+        counted = CountedNode.from_node(node)
         return node, tuple([counted.get_amount(resource) for resource in self._resources])
 
     @property

@@ -19,7 +19,7 @@ import structlog
 from plimsoll.kube.config_maps import put_config_map
 from plimsoll.kube.errors import ApiCallFailed, NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
-from plimsoll.nodes.config.options import flags_of_policy
+from plimsoll.nodes.config.options import list_policy_flags
 from plimsoll.nodes.reporting.log_line import build_log_line
 from plimsoll.objects.api.core import ConfigMap
 
@@ -74,7 +74,7 @@ class StatusConfigMapWriter:
                 operation.status_name,
                 namespace=operation.namespace,
                 data={documents.STATUS_KEY: documents.format_status(document)},
-                annotations={**documents.last_updated(loop.at), **notes},
+                annotations={**documents.build_last_updated(loop.at), **notes},
             )
         except ApiCallFailed as error:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
@@ -97,7 +97,7 @@ class StatusConfigMapWriter:
         """Write that a loop iteration is under way; its end writes the status, and that none is."""
         if not operation.write_status:
             return None
-        notes = {**documents.last_updated(now), LOOP_STARTED_ANNOTATION: started_at.isoformat(timespec="seconds")}
+        notes = {**documents.build_last_updated(now), LOOP_STARTED_ANNOTATION: started_at.isoformat(timespec="seconds")}
         # Written before the answer is known: the next status must be written even if it is unchanged.
         self._written = None
         try:
@@ -168,7 +168,7 @@ def build_annotations(loop: LoopResult) -> dict[str, str]:
         LOOP_STARTED_ANNOTATION: "",
         OTHER_AUTOSCALER_ANNOTATION: str(loop.held_back.facts.get("autoscalers", "")) if loop.held_back else "",
     }
-    in_force = {name: value for name, value in flags_of_policy(loop.policy).items() if name not in _PRIVATE}
+    in_force = {name: value for name, value in list_policy_flags(loop.policy).items() if name not in _PRIVATE}
     written = json.dumps(in_force, ensure_ascii=False)
     # Written empty: the options of an earlier loop are not in force.
     notes[OPTIONS_ANNOTATION] = written if len(written.encode()) <= _LONGEST_OPTIONS else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.value_parsing import read_duration_s
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
-from plimsoll.nodes.config.flags import problem_of
+from plimsoll.nodes.config.flags import find_flag_problem
 from plimsoll.nodes.config.options import find_flag
 from plimsoll.nodes.reporting.status.configmap import (
     LAST_LOOP_ANNOTATION,
@@ -84,10 +84,10 @@ def _find_problems(
         return
     for spelling, wanted in steering.options.items():
         flag = find_flag(spelling)
-        if flag is None or problem_of(flag, wanted) is not None:
+        if flag is None or find_flag_problem(flag, wanted) is not None:
             continue
         held = in_force.get(flag.name)
-        used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
+        used = flag.default if held is None or find_flag_problem(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
             difference = f"{flag.name} is configured as {wanted}, and the last loop iteration ran {_format_used(used)}"
             yield f"{difference}: {_explain_not_in_force(steering.configured_at, reported_at)}"

@@ -22,7 +22,7 @@ from plimsoll.nodes.model.pod_traits import find_consumed_request
 from plimsoll.nodes.observing.pod_filters import is_unschedulable
 from plimsoll.nodes.planning.equivalence.scheduling_keys import SchedulingKeys
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
-from plimsoll.nodes.requests.classes import class_kind_of, is_same_class
+from plimsoll.nodes.requests.classes import find_class_kind, is_same_class
 from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase
 from plimsoll.nodes.requests.status import ConditionType, RequestState, find_state
 from plimsoll.objects.api.pods import PodStatus
@@ -152,7 +152,7 @@ def has_served_pods(request: ProvisioningRequest, *, instance: str = "", registe
     Its capacity was used once, and replacement pods must not wait for it for ever. The exception is a check whose
     booking ended unused: it never adds nodes.
     """
-    kind = class_kind_of(request.spec.provisioning_class_name, instance=instance, registered=registered)
+    kind = find_class_kind(request.spec.provisioning_class_name, instance=instance, registered=registered)
     if kind is None:
         return False
     state, _ = find_state(request.status.conditions)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.requests.booking.idle_nodes import is_upcoming_node
-from plimsoll.nodes.requests.lifecycle import expiry_time
+from plimsoll.nodes.requests.lifecycle import compute_expiry_time
 from plimsoll.nodes.requests.model import Phase
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ class NodeArrivals:
         self._complete &= short
         self._complete |= {view.request.metadata.uid for view in held} - short
         for request_view in waiting:
-            if request_view.phase is Phase.ARRIVING and (end := expiry_time(request_view)) is not None and now > end:
+            if (
+                request_view.phase is Phase.ARRIVING
+                and (end := compute_expiry_time(request_view)) is not None
+                and now > end
+            ):
                 message = (
                     f"not all of its nodes have joined within {request_view.parameters.valid_s:g} s of its creation"
                 )

@@ -54,7 +54,7 @@ async def recover(actuators: RequestActuators, context: RecoveryContext) -> Reco
     going = [request for request in context.queue if is_rolling_back(request)]
     begun = [request.details.intent for request in going if request.details.intent is not None]
     revoked = await _revoke(actuators, context, begun)
-    going += [view_after(update) for update in revoked if update.is_written and update.details.intent is not None]
+    going += [apply_update(update) for update in revoked if update.is_written and update.details.intent is not None]
     begun = [request.details.intent for request in going if request.details.intent is not None]
     returns = _build_rollback_plans(context)
     message = {
@@ -180,7 +180,7 @@ async def begin_rollbacks(
             for request in names
         ]
     )
-    going = [view_after(update) for update in written if update.is_written]
+    going = [apply_update(update) for update in written if update.is_written]
     if going:
         await actuators.rollback_executor.refresh_provider()
     done = await continue_rollbacks(actuators, going, uncertain=context.uncertain)
@@ -223,6 +223,6 @@ def _end_attempt(status_updates: StatusUpdates, view: RequestView, message: Bloc
     return status_updates.mark_rolled_back(view, {}) if is_over(view) else status_updates.mark_not_found(view, message)
 
 
-def view_after(update: StatusUpdate) -> RequestView:
+def apply_update(update: StatusUpdate) -> RequestView:
     """The request after the update is written."""
     return replace(update.view, conditions=update.conditions, details=update.details)

@@ -154,7 +154,7 @@ class RollbackExecutor:
                 break
             if node is not None and (is_node_ready(node) or node.metadata.name in context.booked_nodes):
                 continue
-            ref = NodeRef.of_instance(machine) if node is None else NodeRef.of_node(node)
+            ref = NodeRef.from_instance(machine) if node is None else NodeRef.from_node(node)
             is_created = machine.state is not InstanceState.CREATING
             if is_created and not (await self._is_empty(ref.name) and await self._taint_registered(ref)):
                 continue
@@ -189,16 +189,18 @@ class RollbackExecutor:
         coming = [machine for machine, node in known if node is None]
         # A running machine may have registered since the loop began.
         empty_by_nature = [
-            NodeRef.of_instance(instance) for instance in coming if instance.state is InstanceState.CREATING
+            NodeRef.from_instance(instance) for instance in coming if instance.state is InstanceState.CREATING
         ]
-        to_ask = [NodeRef.of_instance(instance) for instance in coming if instance.state is not InstanceState.CREATING]
+        to_ask = [
+            NodeRef.from_instance(instance) for instance in coming if instance.state is not InstanceState.CREATING
+        ]
         idle = empty_by_nature[:most]
         for node_ref in to_ask:
             if len(idle) < most and await self._is_empty(node_ref.name) and await self._taint_registered(node_ref):
                 idle.append(node_ref)
         for node in nodes:
             if len(idle) < most and await self._is_empty(node.metadata.name) and await self._taint(node):
-                idle.append(NodeRef.of_node(node))
+                idle.append(NodeRef.from_node(node))
         return idle
 
     async def _taint_registered(self, ref: NodeRef) -> bool:
