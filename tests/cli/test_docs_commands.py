@@ -1,4 +1,7 @@
-"""The commands of docs/planning.md run as printed, and print what the page shows."""
+"""The commands of pages that need no cluster run as printed, and print what the pages show.
+
+Pages with a cluster: tests/e2e/up/test_documented_commands.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from tests.cli.runner import plimsoll
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs/planning.md").read_text()
-SHOWN = re.findall(r"```console\n\$ (plimsoll [^\n]*)\n(.*?)\n```", PAGE, re.DOTALL)
+README = (REPOSITORY / "README.md").read_text()
+SHOWN = re.findall(r"```console\n\$ (?:\.venv/bin/)?(plimsoll plan [^\n]*)\n(.*?)\n```", PAGE + README, re.DOTALL)
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
@@ -28,8 +32,16 @@ def test_a_command_prints_what_the_page_shows(monkeypatch: pytest.MonkeyPatch, c
     assert printed == expected
 
 
-def test_at_least_three_outputs_are_compared():
-    assert len(SHOWN) >= 3
+def test_the_outputs_of_both_pages_are_compared():
+    assert len(SHOWN) >= 4
+
+
+def test_the_scenario_of_the_page_runs():
+    page = (REPOSITORY / "docs/scenarios.md").read_text()
+    [scenario] = re.findall(r"```yaml\n(machineTypes:.*?steps:.*?)```", page, re.DOTALL)
+    ended = plimsoll("simulate", "-f", "-", stdin=scenario)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 of 1 expectations held" in ended.stdout
 
 
 def test_a_dump_and_the_groups_of_the_page_are_planned_by_the_commands_of_the_page(

@@ -29,7 +29,7 @@ def test_without_a_lease_there_is_no_other_autoscaler():
 
 @pytest.mark.parametrize(
     ("renewed_s_ago", "holder", "level"),
-    [(3, "ca", "warn"), (14.9, "ca", "warn"), (15, "ca", "ok"), (3, "", "ok")],
+    [(3, "ca", "warn"), (14.9, "ca", "warn"), (15, "ca", "ok"), (3, "", "ok"), (3, "plimsoll-up_1", "ok")],
 )
 def test_a_lease_that_somebody_holds_is_a_warning_until_it_expires(renewed_s_ago: float, holder: str, level: str):
     with DiagnosedCluster() as cluster:

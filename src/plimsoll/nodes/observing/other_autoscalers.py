@@ -140,7 +140,12 @@ class OtherAutoscalers:
         pods.add_index(_IMAGE_INDEX, lambda pod: [program] if (program := find_program_of_pod(pod)) else [])
 
     async def find(self, operation: Operation) -> tuple[OtherAutoscaler, ...]:
-        """The other autoscalers at work. Until the first look succeeds, one that could not be looked for."""
+        """The other autoscalers at work. Until the first look succeeds, one that could not be looked for.
+
+        A dry run looks for none: it is made to run beside another autoscaler.
+        """
+        if operation.dry_run:
+            return ()
         now_s = self._clock.monotonic_s()
         wait_s = _LOOK_EVERY_S if self._is_known and not self._found else _LOOK_AGAIN_S
         if now_s - self._looked_s >= wait_s:
