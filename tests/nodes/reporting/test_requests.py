@@ -179,7 +179,8 @@ def test_the_journal_knows_what_was_done_and_what_was_not():
 
 
 def test_the_sentence_names_requests():
-    told = build_log_line(
+    line = build_log_line(
         with_requests(verdict(UpdateKind.NOT_FOUND, "14 of 24 pods fit"), verdict(UpdateKind.ACCEPTED))
     )
-    assert told == "no capacity for request default/r (14 of 24 pods fit)"
+    assert line.endswith("default/r (14 of 24 pods fit)")
+    assert line.count("default/r") == 1, "an acceptance is not worth a clause"

@@ -32,12 +32,14 @@ def test_leaders_move_first_then_regions_then_the_pod_goes() -> None:
     with DrainHarness() as world:
         first = world.take_out()
         assert isinstance(first, DrainInProgress)
-        assert str(first.reason) == "store 4 is being removed: 5 leaders must move first"
+        assert first.reason.code == "Draining"
+        assert first.reason.facts == {"store": 4, "leaders": 5, "regions": 20}
         assert world.pd.evicting == {4}
         world.run.advance_by(5)
         second = world.take_out()
         assert isinstance(second, DrainInProgress)
-        assert str(second.reason) == "store 4 is being removed: 20 regions must move"
+        assert second.reason.code == "Draining"
+        assert second.reason.facts == {"store": 4, "leaders": 0, "regions": 20}
         assert world.pd.offline == [4]
         world.run.advance_by(19)
         assert isinstance(world.take_out(), DrainInProgress)

@@ -42,11 +42,10 @@ def test_no_room_for_one_of_them():
     found = check_capacity(world(nodes=nodes(), groups=[group("g")]), POLICY, [check("r", waiting("a", 13))])
     (answer,) = found.answers
     assert not answer.fits
-    assert [str(reason) for reason in answer.reasons] == [
-        "12 of 13 pods fit on the nodes that are there, and all are wanted or none",
-        "these nodes have less left in all than the pods ask for",
-        "0/3 nodes are available: 3 Insufficient cpu",
-    ]
+    fewer, _less_than_requested, scheduler = answer.reasons
+    assert {reason.code for reason in answer.reasons} == {"CapacityIsNotFound"}
+    assert fewer.facts == {"fit": 12, "pods": 13}
+    assert scheduler.message == "0/3 nodes are available: 3 Insufficient cpu"
     assert found.booked == {}
 
 

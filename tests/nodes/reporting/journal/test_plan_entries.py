@@ -1,5 +1,6 @@
 """Loops in the journal: every object is found by name, and nothing is written twice."""
 
+import re
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -45,9 +46,15 @@ from tests.nodes.reporting.loop_results import (
 LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
 
 
-def about(one: LoopResult, text: str) -> list[str]:
-    """What `plimsoll why` finds."""
-    return build_plan(one).filter_by_ref(Ref.parse(text)).format_lines()
+def find_reasons(loop: LoopResult, text: str) -> list[Reason]:
+    """The reasons that `plimsoll why` finds for an object. The golden file holds their wording."""
+    found = build_plan(loop).filter_by_ref(Ref.parse(text)).not_done
+    assert all(str(ref) == text for not_done in found for ref in not_done.about)
+    return [not_done.reason for not_done in found]
+
+
+def find_codes(loop: LoopResult, text: str) -> list[str]:
+    return [reason.code for reason in find_reasons(loop, text)]
 
 
 # ---- what is found
@@ -56,31 +63,28 @@ def about(one: LoopResult, text: str) -> list[str]:
 def test_why_a_pod_stays_without_a_place():
     one = unschedulable_loop(waiting("p"), reasons=(LIMIT, Reason(code="NoRoom", message="no room is left")))
 
-    (line,) = about(one, "pod/default/p")
-    assert line == (
-        "- pod/default/p stays unschedulable: no node can be added for it "
-        "(max cluster cpu limit reached (13 of 5 in use); no room is left)"
-    )
+    (reason,) = find_reasons(one, "pod/default/p")
+    assert (reason.code, [cause.code for cause in reason.because]) == ("NotTriggerScaleUp", [LIMIT.code, "NoRoom"])
 
 
 def test_what_a_pod_waits_for():
     one = scaled_up_loop(scale_up(option("g"), waiting("p"), nodes=1), pending=(waiting("p"),))
 
-    assert about(one, "pod/default/p") == [
-        "- pod/default/p waits for new nodes: nodes were requested: {g 0->1 (max: 10)}"
-    ]
+    (reason,) = find_reasons(one, "pod/default/p")
+    assert reason.code == "TriggeredScaleUp"
+    assert "{g 0->1 (max: 10)}" in reason.message
 
 
 def test_a_pod_that_fits_waits_for_the_scheduler():
     one = loop_result(waiting("p"), scale_up=ScaleUpPart(plan=planned(existing={"n1": {"default/p": 1}})))
 
-    assert about(one, "pod/default/p")[0].startswith("- pod/default/p waits for the scheduler")
+    assert find_codes(one, "pod/default/p") == ["FitsOnNodes"]
 
 
 def test_why_a_pod_is_not_planned_for():
     one = loop_result(filtered_pods=(filtered_pod("p", "Expendable", message="it is expendable"),))
 
-    assert about(one, "pod/default/p") == ["- pod/default/p is not planned for: it is expendable"]
+    assert find_codes(one, "pod/default/p") == ["Expendable"]
 
 
 def test_why_each_node_is_kept():
@@ -88,22 +92,23 @@ def test_why_each_node_is_kept():
         unremovable=(unremovable("n1", "NotUnderutilized", "cpu is used to 60.0%"), unremovable("n2", "BookedCapacity"))
     )
 
-    assert about(loop_result(scale_down=part), "node/n1") == ["- node/n1 is kept: cpu is used to 60.0%"]
-    assert about(loop_result(scale_down=part), "node/n2") == ["- node/n2 is kept: so it is"]
+    (reason,) = find_reasons(loop_result(scale_down=part), "node/n1")
+    assert (reason.code, reason.message) == ("NotUnderutilized", "cpu is used to 60.0%")
+    assert find_codes(loop_result(scale_down=part), "node/n2") == ["BookedCapacity"]
 
 
 def test_why_an_unneeded_node_does_not_go():
     cooldown = Reason(code="ScaleDownInCooldown", message="in cooldown")
     one = loop_result(scale_down=ScaleDownPart(unneeded=(unneeded("n1"),), skipped=cooldown))
 
-    assert about(one, "node/n1") == ["- node/n1 is not needed and stays for now: in cooldown"]
+    assert find_reasons(one, "node/n1") == [cooldown]
 
 
 def test_why_a_group_is_not_grown():
     full = SkippedGroup(group="g", machine_type="", code="MaxSizeReached", reason="max size reached")
     one = loop_result(scale_up=ScaleUpPart(plan=planned(skipped_groups=(full,))))
 
-    assert about(one, "nodegroup/g") == ["- nodegroup/g is not scaled up: max size reached"]
+    assert find_codes(one, "nodegroup/g") == ["MaxSizeReached"]
 
 
 def test_growth_names_the_group_the_size_and_its_end():
@@ -115,7 +120,9 @@ def test_growth_names_the_group_the_size_and_its_end():
     assert plan.actions[0].arguments == {"to": 3}
     assert plan.actions[0].precondition == {"size": 1}
     assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.FAILED]
-    assert str(outcomes[1].reason) == "no more machines of this type"
+    reason = outcomes[1].reason
+    assert reason is not None
+    assert (reason.code, reason.message) == (STOCKOUT.kind.value, STOCKOUT.message)
 
 
 def test_a_group_that_is_made_is_created():
@@ -156,9 +163,10 @@ def test_repairs_and_deleted_groups_are_actions_too():
 
 
 def test_a_turn_that_ended_early_says_why():
-    plan = build_plan(loop_result(ended_early=Reason(code="CannotSee", message="the cloud is gone")))
+    reason = Reason(code="CannotSee", message="the cloud is gone")
+    plan = build_plan(loop_result(ended_early=reason))
 
-    assert plan.format_lines() == ["- cluster/this is left as it is: the cloud is gone"]
+    assert [(not_done.about, not_done.reason) for not_done in plan.not_done] == [((Ref.parse("cluster/this"),), reason)]
 
 
 # ---- how much is written
@@ -288,13 +296,20 @@ def placed_now(name: str, on: str) -> LoopResult:
     return after(loop_result(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
 
 
-def lines_of(*turns: LoopResult) -> list[list[str]]:
-    """Lines of what each turn had to say."""
+def find_written_codes(*loops: LoopResult) -> list[list[tuple[str, str, str]]]:
+    """The objects that each loop iteration writes about, with the code of the reason and the node it names."""
     news = PlanDeduplicator()
     found = []
-    for loop in turns:
-        told = news.select_changes(*build_plan_and_outcomes(loop), partial(find_settled_pods, loop=loop))
-        found.append([] if told is None else told[0].format_lines())
+    for loop in loops:
+        written = news.select_changes(*build_plan_and_outcomes(loop), partial(find_settled_pods, loop=loop))
+        entries = () if written is None else written[0].not_done
+        found.append(
+            [
+                (str(ref), entry.reason.code, entry.reason.facts.get("node", ""))
+                for entry in entries
+                for ref in entry.about
+            ]
+        )
     return found
 
 
@@ -302,24 +317,23 @@ WAITS = unschedulable_loop(waiting("p"), reasons=(LIMIT,))
 
 
 def test_a_pod_that_got_its_place_is_said_to_have_one_once():
-    (_, *then) = lines_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
+    (_, *then) = find_written_codes(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
 
-    assert then == [["- pod/default/p is no longer pending: it is scheduled on node n1"], []]
+    assert then == [[("pod/default/p", "HasPlace", "n1")], []]
 
 
 def test_a_pod_that_is_nowhere_is_not_said_to_run():
-    assert lines_of(WAITS, after(loop_result(), seconds=10))[1] == [
-        "- pod/default/p is no longer pending: it is no longer among the unschedulable pods"
-    ]
+    assert find_written_codes(WAITS, after(loop_result(), seconds=10))[1] == [("pod/default/p", "WaitsNoMore", "")]
 
 
 def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
     blind = after(LoopResult(number=8, at=NOON, policy=loop_result().policy, ended_early=LIMIT), seconds=10)
     unplanned = after(loop_result(waiting("p")), seconds=20)
 
-    assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
-    assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
-        "- pod/default/p is no longer pending: it is scheduled on node n1"
+    written = find_written_codes(WAITS, blind, unplanned)[1:]
+    assert [about for entries in written for about, *_ in entries if about.startswith("pod/")] == []
+    assert find_written_codes(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
+        ("pod/default/p", "HasPlace", "n1")
     ]
 
 
@@ -336,40 +350,51 @@ def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, mos
     return ClusterHealth(at=NOON, groups={"g": one})
 
 
-def noted(*turns: LoopResult) -> list[list[str]]:
+def find_notes(*loops: LoopResult) -> list[list[Reason]]:
     notes = GroupNotes()
-    return [[f"{not_done.what}: {not_done.reason}" for not_done in notes.build(loop_result)] for loop_result in turns]
+    return [[not_done.reason for not_done in notes.build(loop)] for loop in loops]
+
+
+def find_note(health: ClusterHealth) -> Reason:
+    ((reason,),) = find_notes(loop_result(health=health))
+    assert reason.code == "GroupAsItIs"
+    return reason
 
 
 def test_a_quiet_group_is_told_with_its_sizes_and_limits():
-    assert noted(loop_result(health=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
-    unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
-    assert noted(loop_result(health=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no limit)"]]
-    fixed = standing_of(autoscaled=False)
-    assert noted(loop_result(health=fixed)) == [
-        ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]
-    ]
+    note = find_note(standing_of())
+    assert note.facts == {"size": 2, "state": "steady", "min": 1, "max": 10}
+    assert re.findall(r"\d+", note.message) == ["2", "2", "1", "10"], "nodes, ready, minimum, maximum"
+    unbounded = find_note(standing_of(target=1, ready=1, most=2**31 - 1))
+    assert unbounded.facts == {"size": 1, "state": "steady", "min": 1, "max": 2**31 - 1}
+    assert re.findall(r"\d+", unbounded.message) == ["1", "1", "1"], "nodes, ready, minimum"
+    fixed = find_note(standing_of(autoscaled=False))
+    assert re.findall(r"\d+", fixed.message) == ["2", "2"], "nodes, ready"
+    assert fixed.facts["state"] == "fixed"
 
 
 def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
     grows = scaled_up_loop(scale_up(option("g", size=2), waiting("p"), nodes=2), health=standing_of())
     quiet = after(loop_result(health=standing_of(target=4, ready=2)), seconds=10)
 
-    told = "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10)"
-    assert noted(grows, quiet) == [
-        [],
-        [f"{told}; 2 on the way; last grown from 2 to 4 at 2026-01-01 12:00:00 UTC"],
-    ]
+    none, (note,) = find_notes(grows, quiet)
+    assert none == []
+    assert (note.code, note.facts["size"], note.facts["state"]) == ("GroupAsItIs", 4, "growing")
+    sizes, upcoming, growth = note.message.split("; ")
+    assert re.findall(r"\d+", sizes) == ["4", "2", "1", "10"], "nodes, ready, minimum, maximum"
+    assert re.findall(r"\d+", upcoming) == ["2"]
+    assert "from 2 to 4 at 2026-01-01 12:00:00 UTC" in growth
 
 
 def test_a_group_that_lost_a_node_is_told_with_when_it_did():
     loses = loop_result(health=standing_of(), scale_down=ScaleDownPart(finished=(ended(removal("n9")),)))
 
-    assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
+    ((note,),) = find_notes(loses)
+    assert note.message.endswith("node n9 at 2026-01-01 12:00:00 UTC")
 
 
 def test_a_turn_that_could_not_look_says_nothing_of_groups():
-    assert noted(loop_result(health=None)) == [[]]
+    assert find_notes(loop_result(health=None)) == [[]]
 
 
 def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
