@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Ref
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ _PLURALS: Final = {"stays": "stay", "waits": "wait", "is": "are", "would": "woul
 
 def list_workloads(pod: ObjectMeta) -> tuple[Ref, ...]:
     """The workloads that a pod belongs to: its controller, and the Deployment or CronJob of that."""
-    owner = controller_of(pod)
+    owner = find_controller(pod)
     if owner is None or owner.kind.lower() not in WORKLOADS:
         return ()
     kind, name = owner.kind.lower(), owner.name

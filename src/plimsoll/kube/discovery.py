@@ -8,7 +8,7 @@ import msgspec
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.objects.codec.nulls import without_nulls
+from plimsoll.objects.codec.nulls import strip_nulls
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -77,7 +77,7 @@ def _parse_group(value: dict[str, Any]) -> Group:
 
 def _read(struct: type[W], path: str, value: Any) -> W:
     try:
-        return msgspec.convert(without_nulls(value, msgspec.inspect.type_info(struct)), struct)
+        return msgspec.convert(strip_nulls(value, msgspec.inspect.type_info(struct)), struct)
     except msgspec.ValidationError as error:
         raise UnreadableAnswer(f"GET {path}: {error}") from error
 

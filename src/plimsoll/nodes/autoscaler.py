@@ -48,7 +48,7 @@ from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.nodes.scaleup.orchestrator import ScaleUpContext, ScaleUpOrchestrator
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
@@ -506,7 +506,7 @@ class Autoscaler:
 
 
 def _will_be_recreated(pod: Pod, cluster: ClusterObjects) -> bool:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     if owner is None:
         return False
     known = cluster.controllers.get((pod.metadata.namespace, owner.kind, owner.name))

@@ -28,7 +28,7 @@ from plimsoll.nodes.observing.other_autoscalers import (
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -148,7 +148,7 @@ async def _list_pods(client: Client) -> list[str]:
 
 def _name_workload(pod: Pod) -> str:
     """The Deployment that a pod belongs to, by the name of its ReplicaSet; else its owner or the pod itself."""
-    owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
+    owner, namespace = find_controller(pod.metadata), pod.metadata.namespace
     if owner is None:
         return f"pod {namespace}/{pod.metadata.name}"
     suffix = pod.metadata.labels.get("pod-template-hash", "")

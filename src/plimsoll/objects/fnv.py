@@ -9,7 +9,7 @@ _PRIME: Final = 0x01000193
 _MASK: Final = 0xFFFFFFFF
 
 
-def fnv1_32(data: bytes) -> int:
+def hash_fnv1_32(data: bytes) -> int:
     """Go's `fnv.New32`: multiply, then exclusive or."""
     value = _OFFSET
     for byte in data:
@@ -17,7 +17,7 @@ def fnv1_32(data: bytes) -> int:
     return value
 
 
-def fnv1a_32(data: bytes) -> int:
+def hash_fnv1a_32(data: bytes) -> int:
     """Go's `fnv.New32a`: exclusive or, then multiply."""
     value = _OFFSET
     for byte in data:

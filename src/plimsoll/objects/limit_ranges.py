@@ -21,7 +21,7 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
 def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
     """A copy of a decodable pod with the resources that it would have after admission."""
-    copy: Json = without_nulls(pod)
+    copy: Json = strip_nulls(pod)
     default_requests_and_host_ports(copy.setdefault("spec", {}))
     copy.setdefault("metadata", {})
     for limit_range in limit_ranges:
@@ -29,17 +29,17 @@ def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
     return copy
 
 
-def without_nulls(value: Any) -> Any:
+def strip_nulls(value: Any) -> Any:
     """A copy; null is absent."""
     if isinstance(value, dict):
-        return {key: without_nulls(member) for key, member in value.items() if member is not None}
-    return [without_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
+        return {key: strip_nulls(member) for key, member in value.items() if member is not None}
+    return [strip_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def fill_in(pod: Json, limit_range: Json) -> None:
     """Give every container the defaults that it does not set itself, and record that in an annotation."""
     defaults: dict[str, Json] = {"requests": {}, "limits": {}}
-    for limit in limits_of(limit_range):
+    for limit in list_limits(limit_range):
         if limit.get("type") == "Container":
             defaults["requests"].update(limit.get("defaultRequest") or {})
             defaults["limits"].update(limit.get("default") or {})
@@ -65,5 +65,5 @@ def _fill(container: Json, part: str, defaults: Json) -> list[str]:
     return missing
 
 
-def limits_of(limit_range: Json) -> list[Json]:
+def list_limits(limit_range: Json) -> list[Json]:
     return (limit_range.get("spec") or {}).get("limits") or []

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 
-def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+def find_controller(metadata: ObjectMeta) -> OwnerReference | None:
     """The owner that manages the object. Kubernetes allows one; the first wins if there are two."""
     # A plain loop: it runs a dozen times per pod event, and a generator costs more than the loop body.
     for owner in metadata.owner_references:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.objects.protobuf.decoding import decode_body, decode_message
 from plimsoll.objects.protobuf.encoding import encode_message
-from plimsoll.objects.protobuf.messages import CORE, message_of_kind
+from plimsoll.objects.protobuf.messages import CORE, find_message_of_kind
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from tests.objects.protobuf.encoder import body, encoded, field
 
@@ -79,7 +79,7 @@ def test_there_are_recorded_bodies_to_compare_with():
 def test_what_a_real_kubectl_sent_survives_the_way_there_and_back(name: str, recorded: bytes):
     decoded = decode_body(recorded)
     value = {key: item for key, item in decoded.value.items() if key not in {"apiVersion", "kind"}}
-    message = message_of_kind(decoded.api_version, decoded.kind)
+    message = find_message_of_kind(decoded.api_version, decoded.kind)
     assert message is not None
     again = decode_body(body(decoded.api_version, decoded.kind, encode_message(message, value)))
     assert again.value == decoded.value

@@ -77,7 +77,7 @@ def test_scalars_lists_maps_structs_and_map_values(null: Any, absent: Any):
 
 
 def test_a_null_time_needs_no_second_look(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plimsoll.objects.codec.decoding.without_nulls", None)
+    monkeypatch.setattr("plimsoll.objects.codec.decoding.strip_nulls", None)
     found = decode_object(Pod, b'{"metadata": {"name": "a", "creationTimestamp": null}}')
     assert not isinstance(found, BadObject)
     assert found.metadata.creation_timestamp is None

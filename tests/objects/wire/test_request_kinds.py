@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES, with_shipped_names
+from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES, use_shipped_names
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import list_shipped_definitions
 
@@ -52,7 +52,7 @@ def test_names_of_the_first_design_become_those_of_today():
         "spec": {"provisioningClass": "c", "Parameters": {"a": "b"}, "podSets": []},
         "status": {"statuses": {"attempts": "1"}},
     }
-    assert with_shipped_names(body) == {
+    assert use_shipped_names(body) == {
         "apiVersion": "autoscaling.x-k8s.io/v1",
         "kind": "ProvisioningRequest",
         "spec": {"provisioningClassName": "c", "parameters": {"a": "b"}, "podSets": []},
@@ -71,4 +71,4 @@ def test_names_of_the_first_design_become_those_of_today():
     ids=["both names", "no map", "another kind", "another group"],
 )
 def test_everything_else_stays_as_it_is(body: dict[str, Any]):
-    assert with_shipped_names(body) == body
+    assert use_shipped_names(body) == body

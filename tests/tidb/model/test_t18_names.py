@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.objects.fnv import fnv1_32
+from plimsoll.objects.fnv import hash_fnv1_32
 from plimsoll.tidb.model.names import NameSeed, find_free_name, make_size_suffix
 from plimsoll.tidb.wire.name_seeds import read_seed
 from tests.cli.tidb.tidb_commands import run_name
@@ -61,7 +61,7 @@ GOLDEN = [
 def test_t18_golden_seeds(tmp_path: Path, seed: dict[str, Any], number: int, name: str):
     found = read_seed(json.dumps(seed).encode())
     assert found.encode() == json.dumps(seed, separators=(",", ":")).encode()
-    assert fnv1_32(found.encode()) == number
+    assert hash_fnv1_32(found.encode()) == number
     ended = run_name(tmp_path, seed)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{name}\n", "")
 

@@ -64,13 +64,13 @@ def _read_manifests(name: str) -> list[Manifest]:
     from msgspec.structs import replace
 
     from plimsoll.core.errors import UnreadableDocument
-    from plimsoll.objects.api.provisioning_requests import with_shipped_names
+    from plimsoll.objects.api.provisioning_requests import use_shipped_names
     from plimsoll.objects.codec.manifests import read_manifests
 
     found = read_manifests(read_file(name), source=name)
     if not found:
         raise UnreadableDocument("contains no object", path=name)
-    return [replace(manifest, body=with_shipped_names(manifest.body)) for manifest in found]
+    return [replace(manifest, body=use_shipped_names(manifest.body)) for manifest in found]
 
 
 def _apply_kind_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from plimsoll.kube.informer.events import Added, BecameUnreadable, Deleted, Key, Updated, get_view
 from plimsoll.objects.codec.decoding import RawObject
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -50,7 +50,7 @@ def build_owner_keys(resource: Resource) -> Keys[Key]:
     def find_keys(change: Change[Any]) -> Iterable[Key]:
         names: dict[str, None] = {}
         for view in list_states(change):
-            owner = controller_of(view.metadata)
+            owner = find_controller(view.metadata)
             if owner is not None and _is_of(owner, resource):
                 names[owner.name] = None
         if not names:

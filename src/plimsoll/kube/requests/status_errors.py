@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.kube.errors import Status, StatusDetails, build_error
-from plimsoll.objects.codec.nulls import Shape, without_nulls
+from plimsoll.objects.codec.nulls import Shape, strip_nulls
 
 if TYPE_CHECKING:
     from plimsoll.kube.errors import ApiError
@@ -109,7 +109,7 @@ def _salvage(body: bytes) -> Status | None:
         return None
     for candidate in (value, {**value, "details": None}):
         try:
-            return msgspec.convert(without_nulls(candidate, _build_shape()), Status)
+            return msgspec.convert(strip_nulls(candidate, _build_shape()), Status)
         except _UNREADABLE:
             continue
     return None

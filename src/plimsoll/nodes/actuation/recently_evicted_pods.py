@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.nodes.planning.state.node_pods import remove_node_name
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ class RecentEvictions:
 
     def note(self, pod: Pod, at: datetime) -> None:
         """Remember a pod, if a controller will recreate it."""
-        if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
+        if find_controller(pod.metadata) is not None and pod.status.phase not in _ENDED:
             self._pods[pod.metadata.uid] = (at, pod)
 
     def adjust_clock(self, by: timedelta) -> None:
@@ -61,7 +61,7 @@ class RecentEvictions:
 
 
 def _get_owner(pod: Pod) -> str:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
 
 

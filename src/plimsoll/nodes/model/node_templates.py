@@ -12,7 +12,7 @@ from msgspec import structs
 
 from plimsoll.nodes.model.node_labels import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE
 from plimsoll.nodes.model.taints import CONDITIONS
-from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS, with_old_labels
+from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS, add_old_labels
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus
 from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
@@ -41,8 +41,8 @@ def make_template(group: NodeGroup, passing: Container[str], *, attaches_like: s
     own = template.metadata.labels
     known = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
     labels = {
-        **with_old_labels({key: value for key, value in known.items() if value and key not in own}),
-        **with_old_labels(own, OLD_SYSTEM_LABELS),
+        **add_old_labels({key: value for key, value in known.items() if value and key not in own}),
+        **add_old_labels(own, OLD_SYSTEM_LABELS),
         HOSTNAME: name,
         TEMPLATE_LABEL: "true",
     }
@@ -76,7 +76,7 @@ class MachineTemplate:
 
     def build_system_labels(self, zone: str) -> dict[str, str]:
         """What such a machine says of itself; its catalogue's words go before ours."""
-        return with_old_labels(
+        return add_old_labels(
             {
                 OS: "linux",
                 ARCH: self.kind.architecture,

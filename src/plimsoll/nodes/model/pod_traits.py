@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.pods import Pod
@@ -26,7 +26,7 @@ def is_mirror_pod(pod: Pod) -> bool:
 def is_daemon_pod(pod: Pod) -> bool:
     if pod.metadata.annotations.get(DAEMON_POD) == "true":
         return True
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     return owner is not None and owner.kind == "DaemonSet"
 
 

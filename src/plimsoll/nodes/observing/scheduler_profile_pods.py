@@ -21,7 +21,7 @@ from plimsoll.nodes.config.scheduler_profiles import (
 )
 from plimsoll.objects.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Toleration
 from plimsoll.objects.api.meta import LabelSelector
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,7 +128,7 @@ def _build_spread(pod: Pod, profile: SchedulerProfile) -> tuple[TopologySpreadCo
 
 def _build_selector(pod: Pod) -> LabelSelector | None:
     """The selector for default spread: the pods of its owner. Services, which may join owners, are ignored."""
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     labels = {key: value for key, value in pod.metadata.labels.items() if key not in _OF_ONE_POD}
     return LabelSelector(match_labels=labels) if owner is not None and owner.kind in _SPREADING and labels else None
 

@@ -1,7 +1,7 @@
 """The Cluster API objects that the node autoscaler reads: machines, and the kinds that create them.
 
 Group and version are not fixed (`CAPI_GROUP`, and the version that the management cluster prefers), so the structs are
-in no table of kinds: `cluster_api_resource` builds a `Resource` for a client. Where v1beta1 and v1beta2 differ, a
+in no table of kinds: `build_cluster_api_resource` builds a `Resource` for a client. Where v1beta1 and v1beta2 differ, a
 struct has the fields of both.
 """
 
@@ -109,7 +109,7 @@ class ClusterMachine(WireObject):
         return message or status.failure_reason or status.deprecated.v1beta1.failure_reason
 
 
-def cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:
+def build_cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:
     kind = struct.kind_name()
     return Resource(
         group=group,

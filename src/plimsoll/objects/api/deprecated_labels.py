@@ -25,6 +25,6 @@ OLD_LABELS: Final = {
 """The deprecated labels that clouds set."""
 
 
-def with_old_labels(labels: Mapping[str, str], names: Mapping[str, str] = OLD_LABELS) -> dict[str, str]:
+def add_old_labels(labels: Mapping[str, str], names: Mapping[str, str] = OLD_LABELS) -> dict[str, str]:
     """The labels with their deprecated names added; a deprecated label that is present keeps its value."""
     return {**{old: labels[new] for old, new in names.items() if new in labels}, **labels}

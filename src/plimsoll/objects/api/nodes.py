@@ -73,13 +73,13 @@ class Node(WireObject):
 
 def is_node_ready(node: Node) -> bool:
     """Whether the Ready condition is True. A node without the condition is not ready."""
-    return _ready_status(node) == "True"
+    return _find_ready_status(node) == "True"
 
 
 def is_node_ready_or_unreported(node: Node) -> bool:
     """Like `is_ready`, but a node without the condition counts as ready: no kubelet has reported yet."""
-    return _ready_status(node) in {"True", None}
+    return _find_ready_status(node) in {"True", None}
 
 
-def _ready_status(node: Node) -> str | None:
+def _find_ready_status(node: Node) -> str | None:
     return next((condition.status for condition in node.status.conditions if condition.type == "Ready"), None)

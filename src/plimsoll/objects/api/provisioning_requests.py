@@ -1,7 +1,7 @@
 """ProvisioningRequests, which request capacity before the pods exist, and ProvisioningClasses (`autoscaling.x-k8s.io`).
 
 `REQUEST_RESOURCES` adds them to a client's table of kinds. Files may have the field names of the first design, which
-`with_shipped_names` converts; a server has only the current names.
+`use_shipped_names` converts; a server has only the current names.
 """
 
 # ruff: noqa: D101 - a struct means what the schema of the same name says; docstrings only where that surprises
@@ -98,7 +98,7 @@ _OF_SPEC: Final = {"provisioningClass": "provisioningClassName", "Parameters": "
 _OF_STATUS: Final = {"statuses": "provisioningClassDetails"}
 
 
-def with_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
+def use_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
     """A request of a file with the current field names; where both names are present, the current one has precedence.
 
     Everything else is returned unchanged.

@@ -278,7 +278,7 @@ class Machine(WireObject):
     status: MachineStatus = MachineStatus()
 
 
-def _resource(struct: type[WireObject], plural: str, *short_names: str) -> Resource:
+def _build_resource(struct: type[WireObject], plural: str, *short_names: str) -> Resource:
     kind = struct.kind_name()
     return Resource(
         group=CLOUD_GROUP,
@@ -294,7 +294,7 @@ def _resource(struct: type[WireObject], plural: str, *short_names: str) -> Resou
 
 
 CLOUD_RESOURCES: Final = (
-    _resource(Cloud, "clouds"),
-    _resource(NodeGroup, "nodegroups", "ng"),
-    _resource(Machine, "machines"),
+    _build_resource(Cloud, "clouds"),
+    _build_resource(NodeGroup, "nodegroups", "ng"),
+    _build_resource(Machine, "machines"),
 )

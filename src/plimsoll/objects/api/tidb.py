@@ -181,7 +181,7 @@ class TidbCluster(WireObject):
         return self.spec.cluster is not None and bool(self.spec.cluster.name)
 
 
-def _resource(struct: type[WireObject], plural: str, short_name: str) -> Resource:
+def _build_resource(struct: type[WireObject], plural: str, short_name: str) -> Resource:
     kind = struct.kind_name()
     return Resource(
         group=TIDB_GROUP,
@@ -196,6 +196,6 @@ def _resource(struct: type[WireObject], plural: str, short_name: str) -> Resourc
 
 
 TIDB_RESOURCES: Final = (
-    _resource(TidbClusterAutoScaler, "tidbclusterautoscalers", "ta"),
-    _resource(TidbCluster, "tidbclusters", "tc"),
+    _build_resource(TidbClusterAutoScaler, "tidbclusterautoscalers", "ta"),
+    _build_resource(TidbCluster, "tidbclusters", "tc"),
 )

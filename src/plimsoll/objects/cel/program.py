@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.checker.checker import Checked, check
-from plimsoll.objects.cel.checker.literal_checks import literal_issues, unusable_pattern
+from plimsoll.objects.cel.checker.literal_checks import find_literal_issues, find_unusable_pattern
 from plimsoll.objects.cel.cost.estimator import estimate
 from plimsoll.objects.cel.errors import CelCompileError
 from plimsoll.objects.cel.eval.evaluator import compile_tree
 from plimsoll.objects.cel.eval.frames import Frame
-from plimsoll.objects.cel.syntax.errors import word_issues
+from plimsoll.objects.cel.syntax.errors import build_issues
 from plimsoll.objects.cel.syntax.parser import Malformed, parse
 from plimsoll.objects.cel.syntax.source import Issue, Source
 from plimsoll.objects.cel.types.types import BOOL, STRING, CelType
-from plimsoll.objects.cel.values.views import adapter
+from plimsoll.objects.cel.values.views import find_adapter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Program:
         self._checked = checked
         self._variables = variables
         self._run, self._locals_needed = compile_tree(checked)
-        self._adapters = {name: adapter(declared) for name, declared in variables.items() if name in checked.used}
+        self._adapters = {name: find_adapter(declared) for name, declared in variables.items() if name in checked.used}
 
     def uses(self, name: str) -> bool:
         """Whether the expression refers to the declared variable."""
@@ -62,7 +62,7 @@ def compile_expression(source: str, *, variables: Mapping[str, CelType], result:
         raise CelCompileError(f"{whose}compilation failed: {text.render(issues)}")
     if result is not None and checked.types[checked.root] != result:
         raise CelCompileError(_WRONG_RESULT.get(result, f"expression must evaluate to {result}"))
-    pattern_problem = unusable_pattern(checked.root)
+    pattern_problem = find_unusable_pattern(checked.root)
     if pattern_problem is not None:
         raise CelCompileError(f"{whose or 'program '}instantiation failed: {pattern_problem}")
     return Program(source, checked, variables)
@@ -79,8 +79,8 @@ def _check(text: Source, variables: Mapping[str, CelType]) -> tuple[Checked | No
     try:
         root, issues = parse(text)
     except Malformed as malformed:
-        return None, [malformed.issue] if malformed.wording_known else word_issues(text, malformed.issue)
+        return None, [malformed.issue] if malformed.wording_known else build_issues(text, malformed.issue)
     if issues:
         return None, issues
     checked = check(root, variables)
-    return checked, checked.issues or literal_issues(root)
+    return checked, checked.issues or find_literal_issues(root)

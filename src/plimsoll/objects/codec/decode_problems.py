@@ -41,21 +41,21 @@ class BadObject(Value):
     @classmethod
     def from_json(cls, value: Any, *, kind: str, problem: str) -> Self:
         """The bad object, with its identity as far as its JSON has it."""
-        metadata = _mapping(_mapping(value).get("metadata"))
-        spec = _mapping(_mapping(value).get("spec"))
+        metadata = _as_mapping(_as_mapping(value).get("metadata"))
+        spec = _as_mapping(_as_mapping(value).get("spec"))
         return cls(
             kind=kind,
             problem=problem,
-            namespace=_text(metadata.get("namespace")),
-            name=_text(metadata.get("name")),
-            uid=_text(metadata.get("uid")),
-            resource_version=_text(metadata.get("resourceVersion")),
-            node_name=_text(spec.get("nodeName")) if kind == "Pod" else "",
-            provider_id=_text(spec.get("providerID")) if kind == "Node" else "",
+            namespace=_as_text(metadata.get("namespace")),
+            name=_as_text(metadata.get("name")),
+            uid=_as_text(metadata.get("uid")),
+            resource_version=_as_text(metadata.get("resourceVersion")),
+            node_name=_as_text(spec.get("nodeName")) if kind == "Pod" else "",
+            provider_id=_as_text(spec.get("providerID")) if kind == "Node" else "",
         )
 
 
-def problem_of(error: Exception, *, value: Any = None) -> str:
+def describe_problem(error: Exception, *, value: Any = None) -> str:
     """`spec.containers[0].ports[0].containerPort: Expected `int`, got `str``. `value` helps to name a map's key."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
@@ -65,18 +65,18 @@ def problem_of(error: Exception, *, value: Any = None) -> str:
     if place is None:
         return str(error)
     complaint = str(error)[: place.start()]
-    path = _with_key(place["path"], complaint, value)
+    path = _insert_key(place["path"], complaint, value)
     if place["key"]:
         complaint = f"{complaint} as key"
     return f"{path}: {complaint}" if path else complaint
 
 
-def json_type(value: Any) -> str:
+def get_json_type(value: Any) -> str:
     """The type of a JSON value, in msgspec's words."""
     return _JSON_TYPES.get(type(value), type(value).__name__)
 
 
-def _with_key(path: str, complaint: str, value: Any) -> str:
+def _insert_key(path: str, complaint: str, value: Any) -> str:
     """Insert the key where msgspec writes `labels[...]`: the first key whose value has the reported type."""
     got = _GOT.search(complaint)
     head, dots, rest = path.partition("[...]")
@@ -84,19 +84,19 @@ def _with_key(path: str, complaint: str, value: Any) -> str:
         return path
     for step in _STEP.finditer(head):
         index = step[1]
-        value = _element(value, int(index)) if index else _mapping(value).get(step[0])
-    keys = (key for key, member in _mapping(value).items() if json_type(member) == got[1])
+        value = _get_element(value, int(index)) if index else _as_mapping(value).get(step[0])
+    keys = (key for key, member in _as_mapping(value).items() if get_json_type(member) == got[1])
     key = next(keys, "...")
     return f"{head}[{key[:_LONGEST_KEY]}]"
 
 
-def _element(value: Any, index: int) -> Any:
+def _get_element(value: Any, index: int) -> Any:
     return value[index] if isinstance(value, list) and index < len(value) else None
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""

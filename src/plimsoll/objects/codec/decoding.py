@@ -19,9 +19,9 @@ from msgspec import Raw
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.objects.api.meta import ListMeta, MicroTime, ObjectMeta, WireObject
-from plimsoll.objects.codec.decode_problems import BadObject, Unreadable, json_type, problem_of
-from plimsoll.objects.codec.json_spans import cut, members
-from plimsoll.objects.codec.nulls import Shape, without_nulls
+from plimsoll.objects.codec.decode_problems import BadObject, Unreadable, describe_problem, get_json_type
+from plimsoll.objects.codec.json_spans import index_members, split_members
+from plimsoll.objects.codec.nulls import Shape, strip_nulls
 from plimsoll.objects.codec.unknown_fields import DEGRADING_KINDS, MOST_UNKNOWN, remove_unknown
 
 T = TypeVar("T", bound=WireObject)
@@ -68,9 +68,9 @@ def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
     """The object, or what is wrong with it."""
     decoded = _decode(struct, data)
     if isinstance(decoded, Unreadable):
-        return _bad(struct, decoded.problem, data)
+        return _build_bad_object(struct, decoded.problem, data)
     if decoded.kind not in ("", struct.kind_name()):
-        return _bad(struct, _other_kind(struct, decoded.kind), data)
+        return _build_bad_object(struct, _check_kind(struct, decoded.kind), data)
     return decoded
 
 
@@ -80,7 +80,7 @@ def convert_object(struct: type[T], value: Any) -> T | BadObject:
     if isinstance(converted, Unreadable):
         return BadObject.from_json(value, kind=struct.kind_name(), problem=converted.problem)
     if converted.kind not in ("", struct.kind_name()):
-        return BadObject.from_json(value, kind=struct.kind_name(), problem=_other_kind(struct, converted.kind))
+        return BadObject.from_json(value, kind=struct.kind_name(), problem=_check_kind(struct, converted.kind))
     return converted
 
 
@@ -95,13 +95,13 @@ def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
     try:
         fast = _list_decoder(struct).decode(data)
     except _UNREADABLE:
-        return _one_by_one(struct, data)
-    problem = _not_a_list(struct, fast.kind or "", has_items=fast.items is not None)
+        return _decode_one_by_one(struct, data)
+    problem = _check_list_kind(struct, fast.kind or "", has_items=fast.items is not None)
     if problem:
         return DecodedList(problem=problem)
     items = fast.items or ()
     if any(item.kind not in ("", struct.kind_name()) for item in items):
-        return _one_by_one(struct, data)
+        return _decode_one_by_one(struct, data)
     return DecodedList(items=items, metadata=fast.metadata or ListMeta())
 
 
@@ -149,7 +149,7 @@ class _Envelope(Value):
         return DecodedList(items=items, bad=bad, metadata=self.metadata, problem=self.problem)
 
 
-def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
+def _decode_one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
     envelope = _open_envelope(struct, data)
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem)
@@ -160,60 +160,60 @@ def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
 
 
 def _open_envelope(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
-    outer = _outer(data)
+    outer = _decode_outer(data)
     if isinstance(outer, Unreadable):
         return outer
     try:
         kind = msgspec.json.decode(outer.kind, type=str | None) or ""
     except _UNREADABLE as error:
-        return Unreadable(problem=f"kind: {problem_of(error)}")
+        return Unreadable(problem=f"kind: {describe_problem(error)}")
     try:
         items = msgspec.json.decode(outer.items, type=tuple[Raw, ...] | None)
     except RecursionError:
         # One item is nested too deeply; the others are still to be had.
-        items = tuple(Raw(value) for _, value in cut(bytes(outer.items)))
+        items = tuple(Raw(value) for _, value in split_members(bytes(outer.items)))
     except _UNREADABLE as error:
-        return Unreadable(problem=f"items: {problem_of(error)}")
-    problem = _not_a_list(struct, kind, has_items=items is not None)
-    return Unreadable(problem=problem) if problem else _envelope(outer.metadata, items)
+        return Unreadable(problem=f"items: {describe_problem(error)}")
+    problem = _check_list_kind(struct, kind, has_items=items is not None)
+    return Unreadable(problem=problem) if problem else _build_envelope(outer.metadata, items)
 
 
-def _outer(data: bytes) -> _RawList | Unreadable:
+def _decode_outer(data: bytes) -> _RawList | Unreadable:
     try:
         return msgspec.json.decode(data, type=_RawList)
     except RecursionError as error:
-        parts = members(data)
+        parts = index_members(data)
         # Text that breaks off would look like an empty list.
         if "items" not in parts or not data.rstrip().endswith(b"}"):
-            return Unreadable(problem=problem_of(error))
+            return Unreadable(problem=describe_problem(error))
         return _RawList(**{name: Raw(parts[name]) for name in _RawList.__struct_fields__ if name in parts})
     except _UNREADABLE as error:
-        return Unreadable(problem=problem_of(error))
+        return Unreadable(problem=describe_problem(error))
 
 
-def _envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
+def _build_envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
     listed = _decode(ListMeta, metadata) if bytes(metadata) != b"null" else ListMeta()
     if isinstance(listed, Unreadable):
         return _Envelope(items=items or (), metadata=ListMeta(), problem=f"metadata.{listed.problem}")
     return _Envelope(items=items or (), metadata=listed, problem="")
 
 
-def _not_a_list(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
+def _check_list_kind(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
     """Whether a list holds the expected kind. A dump of several kinds is a `List`."""
     if kind not in {"", "List", f"{struct.kind_name()}List"}:
         return f"kind: expected {struct.kind_name()}List, got {kind[:64]}"
     return "" if kind or has_items else "items: expected a list, got none"
 
 
-def _other_kind(struct: type[WireObject], kind: str) -> str:
+def _check_kind(struct: type[WireObject], kind: str) -> str:
     return f"kind: expected {struct.kind_name()}, got {kind[:64]}"
 
 
 def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
     try:
-        fast: S = _decoder(struct).decode(data)
+        fast: S = _get_decoder(struct).decode(data)
     except _UNREADABLE as error:
-        problem = problem_of(error)
+        problem = describe_problem(error)
     else:
         return fast
     try:
@@ -224,7 +224,7 @@ def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
 
 
 def _convert(struct: type[S], value: Any) -> S | Unreadable:
-    present = without_nulls(value, _shape(struct))
+    present = strip_nulls(value, _get_shape(struct))
     may_degrade = issubclass(struct, WireObject) and struct.kind_name() in DEGRADING_KINDS
     for attempt in range(MOST_UNKNOWN + 1):
         try:
@@ -232,21 +232,23 @@ def _convert(struct: type[S], value: Any) -> S | Unreadable:
         except _UNREADABLE as error:
             rest = remove_unknown(present, error) if may_degrade and attempt < MOST_UNKNOWN else None
             if rest is None:
-                return Unreadable(problem=problem_of(error, value=present))
+                return Unreadable(problem=describe_problem(error, value=present))
             present = rest
         else:
             return converted
     raise AssertionError("the last attempt returns")
 
 
-def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
+def _build_bad_object(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
     """The identity of an object, from text that may not even be JSON."""
-    parts = members(bytes(data))
-    identity = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
+    parts = index_members(bytes(data))
+    identity = {
+        name: {key: _decode_text(part) for key, part in index_members(parts.get(name, b"")).items()} for name in _WHO
+    }
     return BadObject.from_json(identity, kind=struct.kind_name(), problem=problem)
 
 
-def _text(json: bytes) -> str:
+def _decode_text(json: bytes) -> str:
     try:
         return msgspec.json.decode(json, type=str)
     except _UNREADABLE:
@@ -258,7 +260,7 @@ def _from_wire(kind: type[Any], value: Any) -> Any:
         raise NotImplementedError(kind)
     if isinstance(value, str):
         return MicroTime.parse(value)
-    raise ValueError(f"Expected `datetime`, got `{json_type(value)}`")
+    raise ValueError(f"Expected `datetime`, got `{get_json_type(value)}`")
 
 
 def _to_wire(value: Any) -> Any:
@@ -271,7 +273,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_to_wire)
 
 
 @cache
-def _decoder(struct: type[S]) -> msgspec.json.Decoder[S]:
+def _get_decoder(struct: type[S]) -> msgspec.json.Decoder[S]:
     return msgspec.json.Decoder(struct, dec_hook=_from_wire)
 
 
@@ -281,5 +283,5 @@ def _list_decoder(struct: type[T]) -> msgspec.json.Decoder[_TypedList[T]]:
 
 
 @cache
-def _shape(struct: type[Wire]) -> Shape:
+def _get_shape(struct: type[Wire]) -> Shape:
     return msgspec.inspect.type_info(struct)

@@ -20,7 +20,7 @@ _OUTER: Final = re.compile(rb'(?:[^"\[\]{},:]|' + _STRING + rb")*+([\[\]{},:])",
 _INNER: Final = re.compile(rb'(?:[^"\[\]{}]|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
 
 
-def cut(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+def split_members(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Pairs of key (as it is written, with quotes; empty in an array) and value, as far as the text is whole."""
     depth = start = end = 0
     key = b""
@@ -32,22 +32,22 @@ def cut(text: bytes) -> Iterator[tuple[bytes, bytes]]:
         elif mark in b"}]":
             depth -= 1
             if depth == 0:
-                yield from _whole(key, text[start : end - 1])
+                yield from _yield_whole(key, text[start : end - 1])
             if depth <= 0:
                 return
         elif mark == b":":
             key, start = text[start : end - 1].strip(), end
         else:
-            yield from _whole(key, text[start : end - 1])
+            yield from _yield_whole(key, text[start : end - 1])
             key, start = b"", end
 
 
-def _whole(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _yield_whole(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes]]:
     value = value.strip()
     if value:
         yield key, value
 
 
-def members(text: bytes) -> dict[str, bytes]:
+def index_members(text: bytes) -> dict[str, bytes]:
     """The values of an object by their keys. The last of two equal ones wins, as it does for every parser."""
-    return {key[1:-1].decode(errors="replace"): value for key, value in cut(text) if key}
+    return {key[1:-1].decode(errors="replace"): value for key, value in split_members(text) if key}

@@ -36,7 +36,7 @@ class Manifest(Value):
 
     @property
     def api_version(self) -> str:
-        return _text(self.body.get("apiVersion"))
+        return _as_text(self.body.get("apiVersion"))
 
     @property
     def group(self) -> str:
@@ -44,15 +44,15 @@ class Manifest(Value):
 
     @property
     def kind(self) -> str:
-        return _text(self.body.get("kind"))
+        return _as_text(self.body.get("kind"))
 
     @property
     def ref(self) -> Ref:
         """The object's own idea of its name, for messages and for finding its old version."""
         metadata = self.body.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-        name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
-        return Ref(kind=self.kind, namespace=_text(metadata.get("namespace")), name=name)
+        name = _as_text(metadata.get("name")) or _as_text(metadata.get("generateName"))
+        return Ref(kind=self.kind, namespace=_as_text(metadata.get("namespace")), name=name)
 
 
 def read_documents(
@@ -69,7 +69,7 @@ def read_documents(
         raise UnreadableDocument(f"not UTF-8 at byte {error.start}", path=source) from error
     try:
         yield from (
-            _json_document(text, odd_numbers=odd_numbers)
+            _parse_json_documents(text, odd_numbers=odd_numbers)
             if text.lstrip()[:1] in {"{", "["}
             else load_all(text, letters_are_text=letters_are_text, odd_numbers=odd_numbers)
         )
@@ -82,11 +82,11 @@ def read_manifests(data: bytes, *, source: str, odd_numbers: bool = False) -> li
     return [
         Manifest(source=source, line=line, body=body)
         for line, document in read_documents(data, source=source, odd_numbers=odd_numbers)
-        for body in _objects_of(document, source=source, line=line)
+        for body in _iterate_objects(document, source=source, line=line)
     ]
 
 
-def _objects_of(document: Any, *, source: str, line: int, place: str = "") -> Iterator[dict[str, Any]]:
+def _iterate_objects(document: Any, *, source: str, line: int, place: str = "") -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict):
         problem = f"line {line}: {place}an object was expected, this is a {_describe_type(document)}"
         raise UnreadableDocument(problem, path=source)
@@ -97,21 +97,21 @@ def _objects_of(document: Any, *, source: str, line: int, place: str = "") -> It
         return
     for index, item in enumerate(items or ()):
         here = f"{place}items[{index}]: "
-        typed = _with_type_of(document, item) if isinstance(item, dict) else item
-        yield from _objects_of(typed, source=source, line=line, place=here)
+        typed = _add_item_type(document, item) if isinstance(item, dict) else item
+        yield from _iterate_objects(typed, source=source, line=line, place=here)
 
 
-def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+def _add_item_type(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     """Items of a typed list (PodList) do not say what they are; the list does."""
     if item.get("kind") or holder["kind"] == "List":
         return item
     return {"apiVersion": holder.get("apiVersion"), "kind": holder["kind"].removesuffix("List"), **item}
 
 
-def _json_document(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]:
+def _parse_json_documents(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]:
     """Consecutive JSON values. Flow style YAML starts alike, so text that is not JSON is parsed as YAML."""
     try:
-        yield from _json_values(text, odd_numbers=odd_numbers)
+        yield from _parse_json_values(text, odd_numbers=odd_numbers)
     except json.JSONDecodeError as error:
         try:
             documents = list(load_all(text, odd_numbers=odd_numbers))
@@ -124,25 +124,25 @@ def _json_document(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]
         raise UnreadableDocument("holds a number of thousands of digits") from error
 
 
-def _json_values(text: str, *, odd_numbers: bool) -> list[tuple[int, Any]]:
-    constant, number = (float, float) if odd_numbers else (_no_constant, _finite)
-    decoder = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=constant, parse_float=number)
+def _parse_json_values(text: str, *, odd_numbers: bool) -> list[tuple[int, Any]]:
+    constant, number = (float, float) if odd_numbers else (_refuse_constant, _parse_finite)
+    decoder = json.JSONDecoder(object_pairs_hook=_build_object, parse_constant=constant, parse_float=number)
     found: list[tuple[int, Any]] = []
-    place = _after_blanks(text, 0)
+    place = _skip_blanks(text, 0)
     while place < len(text):
         line = text.count("\n", 0, place) + 1
         value, place = decoder.raw_decode(text, place)
         found.append((line, value))
-        place = _after_blanks(text, place)
+        place = _skip_blanks(text, place)
     return found
 
 
-def _after_blanks(text: str, place: int) -> int:
+def _skip_blanks(text: str, place: int) -> int:
     blanks = _BLANK.match(text, place)
     return blanks.end() if blanks else place
 
 
-def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         seen: set[str] = set()
@@ -151,18 +151,18 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise UnreadableDocument(f"{name} is not JSON")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
     if number in {float("inf"), float("-inf")}:
         raise UnreadableDocument(f"{digits} is too large a number")
     return number
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 

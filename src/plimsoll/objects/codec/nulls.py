@@ -14,29 +14,29 @@ Shape = inspect.Type
 _CONTAINERS: Final = (inspect.StructType, inspect.DictType, inspect.VarTupleType)
 
 
-def without_nulls(value: Any, shape: Shape) -> Any:
+def strip_nulls(value: Any, shape: Shape) -> Any:
     """The value without null fields and map values, and without fields that the type does not declare."""
-    shape = _container(shape)
+    shape = _get_container(shape)
     if isinstance(shape, inspect.StructType) and isinstance(value, dict):
         known = ((field.encode_name, field.type) for field in shape.fields)
-        return {name: without_nulls(value[name], of) for name, of in known if value.get(name) is not None}
+        return {name: strip_nulls(value[name], of) for name, of in known if value.get(name) is not None}
     if isinstance(shape, inspect.DictType) and isinstance(value, dict):
-        of = _container(shape.value_type)
+        of = _get_container(shape.value_type)
         if isinstance(of, inspect.AnyType):
             return value
         present = {key: member for key, member in value.items() if member is not None}
         # Labels and the like may be many: a map of scalars is not walked twice.
         return (
-            {key: without_nulls(member, of) for key, member in present.items()}
+            {key: strip_nulls(member, of) for key, member in present.items()}
             if isinstance(of, _CONTAINERS)
             else present
         )
     if isinstance(shape, inspect.VarTupleType) and isinstance(value, list):
-        return [without_nulls(item, shape.item_type) for item in value]
+        return [strip_nulls(item, shape.item_type) for item in value]
     return value
 
 
-def _container(shape: Shape) -> Shape:
+def _get_container(shape: Shape) -> Shape:
     """The X of `X | None`; no wire type has two containers in one union."""
     if not isinstance(shape, inspect.UnionType):
         return shape

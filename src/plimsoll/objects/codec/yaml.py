@@ -79,7 +79,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     if any(mark in text for mark in _ODD_BREAKS):  # between single quotes they would read back as a space
         return dumper.represent_scalar(f"{_TAG}str", text, style='"')
     try:
@@ -105,7 +105,7 @@ def resolve(plain: str) -> Any:
         )
     digits = plain.replace("_", "")
     if _INTEGER.fullmatch(digits):
-        return _integer(digits)
+        return _parse_integer(digits)
     if _FLOAT.fullmatch(digits):
         number = float(digits)
         if number in {float("inf"), float("-inf")}:
@@ -114,7 +114,7 @@ def resolve(plain: str) -> Any:
     return plain
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     sign = -1 if digits[0] == "-" else 1
     bare = digits.lstrip("+-")
     if len(bare) > 1 and bare[0] == "0" and bare[1].isdigit():
@@ -157,13 +157,13 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
+            self._on_scalar(event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._start(event)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             self._end(event)
         elif isinstance(event, yaml.AliasEvent):
-            self._alias(event)
+            self._on_alias(event)
         elif isinstance(event, yaml.DocumentStartEvent):
             self.line = _place(event)[0]
 
@@ -189,14 +189,14 @@ class _Builder:
             self._sizes[done.anchor] = self._count - done.counted_before
         self._add(event, done.values, grown=0)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
+    def _on_scalar(self, event: yaml.ScalarEvent) -> None:
         value: Any
         if self._letters_are_text and event.implicit[0] and event.value in _LETTERS:
             value = event.value
         elif self._odd_numbers and event.implicit[0] and _NO_JSON.fullmatch(event.value):
             value = float(event.value.replace(".", ""))
         else:
-            value = _value_of(event)
+            value = _resolve_value(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = value
         top = self._open[-1] if self._open else None
@@ -210,7 +210,7 @@ class _Builder:
             raise _at(event, f'key "{key}" occurs twice in one mapping')
         top.key, top.keyed = key, True
 
-    def _alias(self, event: yaml.AliasEvent) -> None:
+    def _on_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
             raise _at(event, f"alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
@@ -260,7 +260,7 @@ def _is_excessive(aliased: int, count: int) -> bool:
     return aliased / count > allowed
 
 
-def _value_of(event: yaml.ScalarEvent) -> Any:
+def _resolve_value(event: yaml.ScalarEvent) -> Any:
     tag = event.tag
     if tag is None:
         try:
@@ -287,7 +287,7 @@ def _as_bool(text: str) -> bool:
 
 
 _TAGGED: Final[dict[str, Callable[[str], Any]]] = {
-    "int": _integer,
+    "int": _parse_integer,
     "float": float,
     "bool": _as_bool,
     "null": lambda _: None,
@@ -318,7 +318,7 @@ def _place(event: yaml.Event) -> tuple[int, int]:
     return mark.line + 1, mark.column + 1
 
 
-_Dumper.add_representer(str, _text_node)
+_Dumper.add_representer(str, _represent_text)
 
 
 def _describe(error: yaml.YAMLError) -> str:

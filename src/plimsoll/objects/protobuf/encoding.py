@@ -51,24 +51,26 @@ class _Writing:
         for number in sorted(types):
             field = types[number]
             # Fields that are inline in JSON are a message of their own here, with the same names.
-            found = _inline_part(field, value) if field.is_inline else value.get(field.name)
+            found = _select_inline_part(field, value) if field.is_inline else value.get(field.name)
             if found is not None:
-                out += self._field(number, field, found, path=path, depth=depth)
+                out += self._encode_field(number, field, found, path=path, depth=depth)
         return bytes(out) + self._unknown.get(path, b"")
 
-    def _field(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
+    def _encode_field(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
         below = f"{path}.{field.name}" if path else field.name
         if field.is_map:
             _expect(found, dict, below)
-            entries = (self._entry(field, key, found[key], path=below, depth=depth) for key in sorted(found))
+            entries = (self._encode_entry(field, key, found[key], path=below, depth=depth) for key in sorted(found))
             return b"".join(write_field(number, LENGTH_DELIMITED, entry) for entry in entries)
         if not field.is_repeated:
-            return self._one(number, field, found, path=below, depth=depth)
+            return self._encode_single(number, field, found, path=below, depth=depth)
         _expect(found, list, below)
         items = enumerate(found)
-        return b"".join(self._one(number, field, item, path=f"{below}[{at}]", depth=depth) for at, item in items)
+        return b"".join(
+            self._encode_single(number, field, item, path=f"{below}[{at}]", depth=depth) for at, item in items
+        )
 
-    def _one(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
+    def _encode_single(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
         scalar = _SCALARS.get(field.type)
         if scalar is not None:
             wire_type, written = scalar
@@ -76,13 +78,13 @@ class _Writing:
         content = b"" if found is None else self.message(field.type, found, path=path, depth=depth + 1)
         return write_field(number, LENGTH_DELIMITED, content)
 
-    def _entry(self, field: FieldType, key: str, found: Any, *, path: str, depth: int) -> bytes:
-        return write_field(1, LENGTH_DELIMITED, key.encode()) + self._one(
+    def _encode_entry(self, field: FieldType, key: str, found: Any, *, path: str, depth: int) -> bytes:
+        return write_field(1, LENGTH_DELIMITED, key.encode()) + self._encode_single(
             2, field, found, path=f"{path}[{key[:100]}]", depth=depth
         )
 
 
-def _inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
+def _select_inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
     """The part of the value that belongs to the inline message; None if there is none."""
     names = {field_type.name for field_type in (message(field.type) or {}).values()}
     return {name: found for name, found in value.items() if name in names} or None
@@ -91,60 +93,60 @@ def _inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] |
 # ---- scalars
 
 
-def _text(value: Any, path: str) -> bytes:
+def _encode_text(value: Any, path: str) -> bytes:
     return str(_expect(value, str, path)).encode()
 
 
-def _bytes(value: Any, path: str) -> bytes:
+def _encode_bytes(value: Any, path: str) -> bytes:
     try:
         return base64.b64decode(_expect(value, str, path), validate=True)
     except binascii.Error as error:
         raise InvalidProtobuf(f"is not base64: {error}", path=path) from None
 
 
-def _flag(value: Any, path: str) -> int:
+def _encode_flag(value: Any, path: str) -> int:
     return int(_expect(value, bool, path))
 
 
-def _integer(value: Any, path: str) -> int:
+def _encode_integer(value: Any, path: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
         raise InvalidProtobuf(f"is not an integer but {value!r}", path=path)
     return value
 
 
-def _double(value: Any, path: str) -> bytes:
+def _encode_double(value: Any, path: str) -> bytes:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidProtobuf(f"is not a number but {value!r}", path=path)
     return struct.pack("<d", value)
 
 
 _SCALARS: Final[dict[str, tuple[int, Callable[[Any, str], int | bytes]]]] = {
-    "string": (LENGTH_DELIMITED, _text),
-    "bytes": (LENGTH_DELIMITED, _bytes),
-    "bool": (VARINT, _flag),
-    "int32": (VARINT, _integer),
-    "int64": (VARINT, _integer),
-    "double": (FIXED64, _double),
+    "string": (LENGTH_DELIMITED, _encode_text),
+    "bytes": (LENGTH_DELIMITED, _encode_bytes),
+    "bool": (VARINT, _encode_flag),
+    "int32": (VARINT, _encode_integer),
+    "int64": (VARINT, _encode_integer),
+    "double": (FIXED64, _encode_double),
 }
 
 
 # ---- messages that are not objects in JSON
 
 
-def _quantity(value: Any, path: str) -> bytes:
+def _encode_quantity(value: Any, path: str) -> bytes:
     """Encode a quantity as a string, its only form in protobuf; files have `cpu: 1`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidProtobuf(f"is not a quantity but {value!r}", path=path)
     return write_field(1, LENGTH_DELIMITED, str(value).encode())
 
 
-def _int_or_string(value: Any, path: str) -> bytes:
+def _encode_int_or_string(value: Any, path: str) -> bytes:
     if isinstance(value, str):
         return write_field(1, VARINT, 1) + write_field(3, LENGTH_DELIMITED, value.encode())
-    return write_field(1, VARINT, 0) + write_field(2, VARINT, _integer(value, path))
+    return write_field(1, VARINT, 0) + write_field(2, VARINT, _encode_integer(value, path))
 
 
-def _time(value: Any, path: str) -> bytes:
+def _encode_time(value: Any, path: str) -> bytes:
     try:
         moment = msgspec.convert(value, Time)
     except msgspec.ValidationError as error:
@@ -158,10 +160,10 @@ def _encode_embedded_json(value: Any, _path: str) -> bytes:
 
 
 _SPECIALS: Final[dict[str, Callable[[Any, str], bytes]]] = {
-    "k8s.io.apimachinery.pkg.api.resource.Quantity": _quantity,
-    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
-    f"{META}Time": _time,
-    f"{META}MicroTime": _time,
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": _encode_quantity,
+    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _encode_int_or_string,
+    f"{META}Time": _encode_time,
+    f"{META}MicroTime": _encode_time,
     f"{META}FieldsV1": _encode_embedded_json,
     f"{RUNTIME}RawExtension": _encode_embedded_json,
 }

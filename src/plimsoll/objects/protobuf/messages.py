@@ -39,30 +39,30 @@ class FieldType(Value):
 @cache
 def message(name: str) -> dict[int, FieldType] | None:
     """The fields by number; None for a message that is not in the table."""
-    table = _table().get(name)
-    return None if table is None else {int(number): _field(name, entry) for number, entry in table.items()}
+    table = _load_table().get(name)
+    return None if table is None else {int(number): _build_field(name, entry) for number, entry in table.items()}
 
 
 @cache
-def message_of_kind(api_version: str, kind: str) -> str | None:
+def find_message_of_kind(api_version: str, kind: str) -> str | None:
     """The message that a kind is sent as. Options and reviews of metadata are registered in every group."""
     group, _, version = api_version.rpartition("/")
     package = f"k8s.io.api.{group.partition('.')[0] or 'core'}.{version}."
     candidates = (EXTENSIONS if group == "apiextensions.k8s.io" and version == "v1" else package, META)
-    return next((prefix + kind for prefix in candidates if prefix + kind in _table()), None)
+    return next((prefix + kind for prefix in candidates if prefix + kind in _load_table()), None)
 
 
 @cache
-def _table() -> dict[str, dict[str, Any]]:
+def _load_table() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = json.loads((resources.files(__package__) / "fields.json").read_bytes())
     return table
 
 
-def _field(owner: str, entry: list[Any]) -> FieldType:
+def _build_field(owner: str, entry: list[Any]) -> FieldType:
     name, type_, *flags = entry
     is_map = isinstance(type_, dict)
     return FieldType(
-        name=_JSON_NAMES.get((owner, name)) or _extension_name(name),
+        name=_JSON_NAMES.get((owner, name)) or _build_extension_name(name),
         type=type_["map"] if is_map else type_,
         is_repeated="repeated" in flags,
         is_map=is_map,
@@ -70,7 +70,7 @@ def _field(owner: str, entry: list[Any]) -> FieldType:
     )
 
 
-def _extension_name(name: str) -> str:
+def _build_extension_name(name: str) -> str:
     """`xKubernetesListMapKeys` → `x-kubernetes-list-map-keys`; others are spelled as in JSON."""
     if not name.startswith("xKubernetes"):
         return name

@@ -161,7 +161,7 @@ _NO_POINTERS: Final = {"k8s.io.api.core.v1.EndpointPort": ("name", "protocol")}
 
 
 @cache
-def zeros_kept(message: str) -> frozenset[str]:
+def list_significant_zeros(message: str) -> frozenset[str]:
     """The JSON names of a message's fields whose zero is significant."""
     pointers = set(_POINTERS.get(message.rpartition(".")[2], ())) - set(_NO_POINTERS.get(message, ()))
     return frozenset(pointers | _list_required_fields(message))

@@ -29,28 +29,28 @@ class InvalidProtobuf(InvalidInput):
 Field = tuple[int, int, int | bytes]
 
 
-def fields(buffer: bytes) -> Iterator[Field]:
+def iterate_fields(buffer: bytes) -> Iterator[Field]:
     position = 0
     end = len(buffer)
     while position < end:
-        tag, position = _varint(buffer, position)
+        tag, position = _read_varint(buffer, position)
         number, wire_type = tag >> 3, tag & 7
         if number == 0 or number > 0x1FFFFFFF:
             raise InvalidProtobuf(f"proto: illegal tag {number} (wire type {wire_type})")
         if wire_type == VARINT:
-            value, position = _varint(buffer, position)
+            value, position = _read_varint(buffer, position)
             yield number, wire_type, value
             continue
-        length, position = _length(buffer, position, wire_type)
+        length, position = _read_length(buffer, position, wire_type)
         if position + length > end:
             raise InvalidProtobuf("unexpected EOF")
         yield number, wire_type, buffer[position : position + length]
         position += length
 
 
-def _length(buffer: bytes, position: int, wire_type: int) -> tuple[int, int]:
+def _read_length(buffer: bytes, position: int, wire_type: int) -> tuple[int, int]:
     if wire_type == LENGTH_DELIMITED:
-        return _varint(buffer, position)
+        return _read_varint(buffer, position)
     if wire_type == FIXED64:
         return 8, position
     if wire_type == FIXED32:
@@ -59,7 +59,7 @@ def _length(buffer: bytes, position: int, wire_type: int) -> tuple[int, int]:
     raise InvalidProtobuf(f"proto: illegal wireType {wire_type}")
 
 
-def _varint(buffer: bytes, position: int) -> tuple[int, int]:
+def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     for index in range(position, min(position + _LONGEST_VARINT, len(buffer))):
         byte = buffer[index]
@@ -73,7 +73,7 @@ def _varint(buffer: bytes, position: int) -> tuple[int, int]:
 def read_packed_varints(buffer: bytes) -> Iterator[int]:
     position = 0
     while position < len(buffer):
-        value, position = _varint(buffer, position)
+        value, position = _read_varint(buffer, position)
         yield value
 
 
@@ -89,7 +89,7 @@ def write_varint(value: int) -> bytes:
 
 
 def write_field(number: int, wire_type: int, content: int | bytes) -> bytes:
-    """A field as `fields` reads it."""
+    """A field as `iterate_fields` reads it."""
     tag = write_varint(number << 3 | wire_type)
     if isinstance(content, int):
         return tag + write_varint(content)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.api.provisioning_requests import with_shipped_names
+from plimsoll.objects.api.provisioning_requests import use_shipped_names
 from plimsoll.objects.builtin.decoding.decode import decode
 from plimsoll.objects.builtin.decoding.openapi import find_schema_name
 from plimsoll.objects.schema.json_values import Refused, take_over
@@ -49,7 +49,7 @@ def read_manifest(given: DocumentValue) -> Json:
 
 def read_checked_manifest(given: DocumentValue) -> Json:
     """The same, every field of its type and called as it is today; a status as a server would hold it."""
-    body = with_shipped_names(read_manifest(given))
+    body = use_shipped_names(read_manifest(given))
     metadata, api_version, kind = (body.get(name) for name in ("metadata", "apiVersion", "kind"))
     if not (isinstance(metadata, dict) and isinstance(api_version, str) and isinstance(kind, str)):
         return body

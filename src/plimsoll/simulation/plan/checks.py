@@ -22,7 +22,7 @@ from plimsoll.core.names import (
 )
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.api.simulated_cloud import CapacityType, MachineType, NodeGroupSpec
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.simulation.document import Problems, describe_value, join_path
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _check_type(body: Json, path: str, problems: Problems) -> None:
     try:
         one = msgspec.convert(body, MachineType)
     except msgspec.ValidationError as error:
-        problems.add(*join_problem_path(path, problem_of(error, value=body)))
+        problems.add(*join_problem_path(path, describe_problem(error, value=body)))
         return
     whole = {"cpu": one.cpu, "memory": one.memory, "pods": one.pods}
     for name, amount in whole.items():
@@ -142,7 +142,7 @@ def _check_group(entry: GroupEntry, path: str, problems: Problems) -> None:
     try:
         spec = msgspec.convert(entry.spec, NodeGroupSpec)
     except msgspec.ValidationError as error:
-        problems.add(*join_problem_path(path, problem_of(error, value=entry.spec)))
+        problems.add(*join_problem_path(path, describe_problem(error, value=entry.spec)))
         return
     for name, size, most in (("max", spec.max, MOST), ("target", spec.target, MOST_NODES)):
         if size > most:

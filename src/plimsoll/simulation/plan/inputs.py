@@ -29,14 +29,14 @@ from plimsoll.objects.api.meta import WireObject, format_time
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod, PodTemplate
 from plimsoll.objects.api.policy import LimitRange, PodDisruptionBudget, PriorityClass
-from plimsoll.objects.api.provisioning_requests import ProvisioningRequest, with_shipped_names
+from plimsoll.objects.api.provisioning_requests import ProvisioningRequest, use_shipped_names
 from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
 from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.objects.api.workloads import DaemonSet
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.codec.manifests import read_documents
-from plimsoll.objects.limit_ranges import as_admitted, without_nulls
+from plimsoll.objects.limit_ranges import as_admitted, strip_nulls
 from plimsoll.scheduling import ClusterView, Storage
 from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolve_priority
 from plimsoll.simulation.files.cloud_manifests import build_initial_nodes, label_nodes
@@ -249,7 +249,7 @@ class _Reading:
         for body in self._by_kind.get(LimitRange.kind_name(), ()):
             namespace = body["metadata"]["namespace"]
             if f"{namespace}/{body['metadata']['name']}" in readable:
-                found.setdefault(namespace, []).append(without_nulls(body))
+                found.setdefault(namespace, []).append(strip_nulls(body))
         return found
 
     def _fill(self, body: Json, namespace: str) -> Json:
@@ -269,11 +269,11 @@ class _Reading:
 
 def _complete(body: Json, *, now: str) -> Json:
     """A copy with what a running cluster would have put there; what cannot be read stays as it is."""
-    copy = {**with_shipped_names(body), "metadata": {**body["metadata"]}}
+    copy = {**use_shipped_names(body), "metadata": {**body["metadata"]}}
     if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:
         copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
     if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
-        copy["status"] = without_nulls(body.get("status") or {})
+        copy["status"] = strip_nulls(body.get("status") or {})
         complete_status(copy, {}, is_new=True, now=now)
     return copy
 

@@ -17,7 +17,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.secret_tls import build_tls_context
 from plimsoll.objects.api.tidb import ExternalEndpoint  # noqa: TC001 - msgspec reads annotations at run time
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
 from plimsoll.web.address_guard import NO_EXCEPTIONS, AddressExceptions, find_refusal
 from plimsoll.web.client import PinnedUrl, RequestFailed
@@ -127,7 +127,7 @@ def _read(question: RecommendationRequest, answer: Response) -> int | Recommenda
     try:
         read = msgspec.json.decode(answer.body, type=_Recommendation)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return RecommendationFailed(problem=f"the answer of {host} cannot be read: {problem_of(error)}")
+        return RecommendationFailed(problem=f"the answer of {host} cannot be read: {describe_problem(error)}")
     expected = {"name": question.cluster, "namespace": question.namespace, "type": question.component.value}
     for field, wanted in expected.items():
         answered = getattr(read, field)

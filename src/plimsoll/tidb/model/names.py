@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.objects.fnv import fnv1_32
+from plimsoll.objects.fnv import hash_fnv1_32
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -47,7 +47,7 @@ class NameSeed(Value, rename={}):
         return text.translate(_ESCAPED).encode()
 
     def build_name(self) -> str:
-        number = str(fnv1_32(self.encode()))
+        number = str(hash_fnv1_32(self.encode()))
         return "auto-" + "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in number)
 
 

@@ -19,7 +19,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import RawObject
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.observing.cluster_lists import list_clusters
 from plimsoll.tidb.planning.api.defaults import get_scaled_component
@@ -264,7 +264,7 @@ class Observer:
 
     def _is_certainly_ours(self, cluster: Cluster, scaler: Scaler, others: Collection[Scaler]) -> bool:
         """Labels hold only a name: without an owner it may be that of an autoscaler in another namespace."""
-        owner = controller_of(cluster.metadata)
+        owner = find_controller(cluster.metadata)
         if owner is not None:
             return owner.uid == scaler.metadata.uid
         metadata = scaler.metadata
@@ -346,7 +346,7 @@ def _replace_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbCluste
 
 def _is_made_by(made: ObjectMeta, autoscaler: TidbClusterAutoScaler, component: Component) -> bool:
     name, base = autoscaler.metadata.name, autoscaler.spec.cluster.name
-    owner = controller_of(made)
+    owner = find_controller(made)
     if owner is not None and made.namespace != autoscaler.metadata.namespace:
         # Owners are in the namespace of their dependents: this cluster belongs to an autoscaler of the same name there.
         return False

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.tidb.pd import types
 from plimsoll.web.client import Request, RequestFailed
 
@@ -192,7 +192,7 @@ class PdClient:
         try:
             return msgspec.json.decode(answer, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return PdFailed(problem=f"the answer of PD to {path} cannot be read: {problem_of(error)}", status=200)
+            return PdFailed(problem=f"the answer of PD to {path} cannot be read: {describe_problem(error)}", status=200)
 
     async def _act(
         self, method: Literal["POST", "DELETE"], path: str, body: dict[str, Any] | None = None

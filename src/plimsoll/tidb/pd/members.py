@@ -14,7 +14,7 @@ import msgspec
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.objects.api.meta import format_time
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.limits import HEARD_WITHIN_S
 from plimsoll.tidb.pd.client import PdFailed
@@ -157,7 +157,7 @@ def _build_tidb_member(address: str, info: bytes | None, base: BaseCluster) -> M
     try:
         read = msgspec.json.decode(info, type=_TidbInfo) if info else _TidbInfo()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return PdFailed(problem=f"the entry of TiDB {address} cannot be read: {problem_of(error)}", status=200)
+        return PdFailed(problem=f"the entry of TiDB {address} cannot be read: {describe_problem(error)}", status=200)
     return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_parse_start_time(read))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from plimsoll.core.values import Wire
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.tidb.model.planner_answer import BAD_ANSWER, NO_METRICS, REFUSED, UNREACHABLE, NoAnswer, PlannerAnswer
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collector, CollectorSettings
@@ -117,7 +117,7 @@ def _read_refusal(answer: Response) -> NoAnswer:
     try:
         refusal = msgspec.json.decode(answer.body, type=_Refused | str)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"the planner answers {answer.status}: {answer.excerpt or problem_of(error)}"
+        problem = f"the planner answers {answer.status}: {answer.excerpt or describe_problem(error)}"
         return NoAnswer(code=REFUSED, problem=problem)
     if isinstance(refusal, str):
         return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {refusal[:500]}")

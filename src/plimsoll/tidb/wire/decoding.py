@@ -8,8 +8,8 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Wire
-from plimsoll.objects.codec.decode_problems import problem_of
-from plimsoll.objects.codec.nulls import without_nulls
+from plimsoll.objects.codec.decode_problems import describe_problem
+from plimsoll.objects.codec.nulls import strip_nulls
 
 W = TypeVar("W", bound=Wire)
 
@@ -18,7 +18,7 @@ def read_wire(form: type[W], data: bytes) -> W:
     """Decode `data`. Raises `InvalidInput`. Unknown fields are ignored, because other writers may add some."""
     present = None
     try:
-        present = without_nulls(msgspec.json.decode(data), msgspec.inspect.type_info(form))
+        present = strip_nulls(msgspec.json.decode(data), msgspec.inspect.type_info(form))
         return msgspec.convert(present, form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(problem_of(error, value=present)) from error
+        raise InvalidInput(describe_problem(error, value=present)) from error

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 from plimsoll.tidb.model.components import GROUP_LABEL, LARGEST_COUNT, LONGEST_LABEL_VALUE, Component
 from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
@@ -53,7 +53,7 @@ def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | R
         written = msgspec.json.decode(data, type=tuple[_WrittenPlan, ...] | None) or ()
         json.loads(data, object_pairs_hook=_reject_duplicate_keys)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return RejectedPlans(problem=problem_of(error))
+        return RejectedPlans(problem=describe_problem(error))
     except ValueError as error:  # from the second pass: a duplicate key, or a number with thousands of digits
         return RejectedPlans(problem=str(error))
     plans = tuple(plan.read() for plan in written)

@@ -14,7 +14,7 @@ from plimsoll.objects.api.cluster_api import (
     MachineDeployment,
     MachineSet,
     Scalable,
-    cluster_api_resource,
+    build_cluster_api_resource,
 )
 from plimsoll.objects.api.nodes import Node
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, MARK
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 BOOT_S = 30.0
 
-DEPLOYMENTS = cluster_api_resource(MachineDeployment, group=GROUP, version="v1beta1")
-SETS = cluster_api_resource(MachineSet, group=GROUP, version="v1beta1")
-MACHINES = cluster_api_resource(ClusterMachine, group=GROUP, version="v1beta1")
+DEPLOYMENTS = build_cluster_api_resource(MachineDeployment, group=GROUP, version="v1beta1")
+SETS = build_cluster_api_resource(MachineSet, group=GROUP, version="v1beta1")
+MACHINES = build_cluster_api_resource(ClusterMachine, group=GROUP, version="v1beta1")
 
 
 class FakeClusterApi:

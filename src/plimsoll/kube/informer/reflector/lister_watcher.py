@@ -8,7 +8,7 @@ import msgspec
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.status import ReflectorProgress
-from plimsoll.objects.codec.json_spans import members
+from plimsoll.objects.codec.json_spans import index_members
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -53,7 +53,7 @@ class ListerWatcher:
             raw = await self._client.get_raw(self._kind, name, namespace=namespace)
         except NotFound:
             return None
-        metadata = members(members(raw).get("metadata", b""))
+        metadata = index_members(index_members(raw).get("metadata", b""))
         return _format_json(metadata.get("uid", b"")), _format_json(metadata.get("resourceVersion", b""))
 
     async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:

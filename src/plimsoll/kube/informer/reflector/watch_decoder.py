@@ -19,9 +19,9 @@ from plimsoll.kube.informer.events import V, get_key_tuple
 from plimsoll.kube.informer.reflector.type_meta import strip_type_meta, strip_type_meta_with_raw
 from plimsoll.kube.requests.status_errors import read_status_error
 from plimsoll.objects.api.meta import MicroTime, WireObject
-from plimsoll.objects.codec.decode_problems import BadObject, problem_of
+from plimsoll.objects.codec.decode_problems import BadObject, describe_problem
 from plimsoll.objects.codec.decoding import RawObject, decode_object, decode_with_raw
-from plimsoll.objects.codec.json_spans import members
+from plimsoll.objects.codec.json_spans import index_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -138,13 +138,13 @@ class FrameReader(Generic[V]):
             event = msgspec.json.decode(frame, type=_RawFrame)
         except RecursionError as error:
             # The object is nested too deeply, but its name can be read.
-            parts = members(frame)
+            parts = index_members(frame)
             kind = parts.get("type", b"").strip(b'"').decode(errors="replace")
             if "object" not in parts:
-                return UnreadableFrame(problem_of(error))
+                return UnreadableFrame(describe_problem(error))
             event = _RawFrame(type=kind, object=Raw(parts["object"]))
         except _UNREADABLE as error:
-            return UnreadableFrame(problem_of(error))
+            return UnreadableFrame(describe_problem(error))
         match event.type:
             case "ADDED" | "MODIFIED":
                 return self._decode_object_event(event, Present)
@@ -170,7 +170,7 @@ def _decode_bookmark(data: Raw) -> Bookmark | UnreadableFrame:
     try:
         marked = msgspec.json.decode(data, type=_BookmarkObject)
     except _UNREADABLE as error:
-        return UnreadableFrame(f"bookmark: {problem_of(error)}")
+        return UnreadableFrame(f"bookmark: {describe_problem(error)}")
     metadata = marked.metadata or _Metadata()
     return _build_bookmark(metadata.resource_version or "", metadata.annotations or {})
 

@@ -16,7 +16,7 @@ from plimsoll.local.apiserver.admission.pod_resources import (
     parse_quantities,
 )
 from plimsoll.local.apiserver.storage import ListQuery
-from plimsoll.objects.limit_ranges import fill_in, limits_of
+from plimsoll.objects.limit_ranges import fill_in, list_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ class LimitRanger:
             return
         assert attempt.obj is not None
         for limit_range in self._limit_ranges(attempt.namespace):
-            limits = limits_of(limit_range)
+            limits = list_limits(limit_range)
             problems = find_pod_problems(attempt.obj, limits) if is_pod else claim_problems(attempt.obj, limits)
             if problems:
                 raise forbidden(attempt, aggregate(problems))

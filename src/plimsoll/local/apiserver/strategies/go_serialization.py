@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.builtin.decoding import openapi
 from plimsoll.objects.builtin.decoding.go_types import get_struct_name
-from plimsoll.objects.protobuf.presence import zeros_kept
+from plimsoll.objects.protobuf.presence import list_significant_zeros
 
 Json = dict[str, Any]
 
@@ -110,7 +110,7 @@ def _convert_value(item: Any, field: _Field) -> Any:
 def _load_fields(component: str) -> tuple[dict[str, _Field], Json]:
     """The declared fields that are not always written as they are, and those that are written although empty."""
     schema = openapi.load_component(component)
-    kept = zeros_kept(_get_message_name(component))
+    kept = list_significant_zeros(_get_message_name(component))
     required = frozenset(schema.get("required", ()))
     written = _build_always_written(component)
     fields = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.cloud.machines.templates import HOSTNAME, ZONE
-from plimsoll.objects.api.deprecated_labels import with_old_labels
+from plimsoll.objects.api.deprecated_labels import add_old_labels
 from plimsoll.objects.api.meta import format_time
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def build_node_manifest(
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": with_old_labels({**template.labels, **where, HOSTNAME: name})},
+        "metadata": {"name": name, "labels": add_old_labels({**template.labels, **where, HOSTNAME: name})},
         "spec": {"providerID": provider_id, **({"taints": taints} if taints else {})},
         "status": {
             "capacity": _as_text(template.capacity),

@@ -24,7 +24,7 @@ from plimsoll.local.controller_manager.pod_indexes import index_pods_by_label, l
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod, is_pod_ready
 from plimsoll.objects.api.policy import PodDisruptionBudget
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class DisruptionController:
 
 def _extract_counted_fields(pod: Pod) -> tuple[Any, ...]:
     metadata = pod.metadata
-    return metadata.labels, is_pod_ready(pod), metadata.deletion_timestamp, controller_of(metadata)
+    return metadata.labels, is_pod_ready(pod), metadata.deletion_timestamp, find_controller(metadata)
 
 
 def _build_body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from plimsoll.core.values import Value
 from plimsoll.kube.discovery import fetch_resources
 from plimsoll.kube.errors import NotFound
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class PodScales:
         unmanaged: list[str] = []
         seen: set[str] = set()
         for pod in pods:
-            owner = controller_of(pod.metadata)
+            owner = find_controller(pod.metadata)
             if owner is None:
                 unmanaged.append(pod.metadata.name)
             elif owner.uid not in seen:
@@ -93,7 +93,7 @@ class PodScales:
                 return None
         if found is None or found.view.metadata.uid != owner.uid:
             return None
-        above = controller_of(found.view.metadata)
+        above = find_controller(found.view.metadata)
         if above is not None and above.kind == "Deployment":
             return self._find_known_scale(above, namespace) or (owner.uid, _read_replicas(found.view.spec))
         return owner.uid, _read_replicas(found.view.spec)

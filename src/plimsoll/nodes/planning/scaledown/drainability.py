@@ -22,7 +22,7 @@ from plimsoll.nodes.model.pod_traits import (
 )
 from plimsoll.nodes.model.reasons import WAITS_FOR_COMPLETION
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -156,7 +156,7 @@ def _check_overdue(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
 
 
 def _check_controller(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     if owner is None:
         return None
     known = rules.find_controller(pod, owner)
@@ -190,7 +190,7 @@ def _check_on_completion(_: DrainRules, pod: Pod) -> DrainabilityStatus | None:
 
 
 def _check_replicated(rules: DrainRules, pod: Pod) -> DrainabilityStatus | None:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     if owner is None:
         return _build_blocked_status(NOT_REPLICATED, "it has no controller that would make it again")
     if owner.kind in _REPLICATING or not rules.options.skip_custom_controllers:

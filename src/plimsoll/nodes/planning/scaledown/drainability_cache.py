@@ -14,7 +14,7 @@ import numpy as np
 
 from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.planning.scaledown.drainability import MOVE, DrainOutcome
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,5 +140,5 @@ class DrainabilityCache:
 
 
 def _find_controller(pod: Pod, known: Mapping[ControllerKey, ControllerInfo]) -> ControllerInfo | None:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     return None if owner is None else known.get((pod.metadata.namespace, owner.kind, owner.name))

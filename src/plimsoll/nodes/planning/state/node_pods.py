@@ -33,7 +33,7 @@ from plimsoll.nodes.planning.equivalence.scheduling_keys import compute_fingerpr
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
 from plimsoll.nodes.planning.state.placeholder_pods import is_placeholder
 from plimsoll.objects.api.nodes import is_node_ready_or_unreported
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def remove_node_name(pod: Pod) -> Pod:
 
 def _build_kind_key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
     meta = loose.metadata
-    owner = controller_of(meta)
+    owner = find_controller(meta)
     notes = meta.annotations
     made_by = None if owner is None else (owner.kind, owner.name)
     leaving = (meta.deletion_timestamp, loose.spec.termination_grace_period_seconds)

@@ -14,7 +14,7 @@ from msgspec import structs
 from plimsoll.core.resources import PODS, ResourceVector
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.objects.api.pods import Container, ResourceRequirements
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 
 if TYPE_CHECKING:
@@ -83,5 +83,5 @@ def build_placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
 
 def is_placeholder(pod: Pod) -> bool:
     """Whether the pod represents booked pods of a ProvisioningRequest."""
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     return owner is not None and owner.kind == REQUEST_KIND

@@ -22,7 +22,7 @@ from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.planning.equivalence.scheduling_keys import compute_fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
 from plimsoll.objects.codec.decode_problems import BadObject
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.scheduling import ClusterView, Storage
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
 
@@ -289,7 +289,7 @@ def _get_queue_key(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
 
 def _get_group_key(pod: Pod) -> SimilarityRules:
     meta = pod.metadata
-    owner = controller_of(meta)
+    owner = find_controller(meta)
     own_claims = bool(pod.spec.volumes) and touches_storage(pod)
     return (
         meta.namespace,

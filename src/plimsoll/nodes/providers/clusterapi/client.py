@@ -24,7 +24,7 @@ from plimsoll.objects.api.cluster_api import (
     MachineDeployment,
     MachinePool,
     MachineSet,
-    cluster_api_resource,
+    build_cluster_api_resource,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ServedApi(Value):
     plurals: frozenset[str]
 
     def resource(self, struct: type[WireObject]) -> Resource:
-        return cluster_api_resource(struct, group=self.group, version=self.version)
+        return build_cluster_api_resource(struct, group=self.group, version=self.version)
 
     @property
     def scalable(self) -> tuple[type[Scalable], ...]:

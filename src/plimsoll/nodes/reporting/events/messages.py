@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.recorder import EventType
 from plimsoll.objects.api.meta import ObjectReference
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
@@ -70,7 +70,7 @@ def build_node_reference(name: str, snapshot: Snapshot | None) -> ObjectReferenc
 
 def build_owner_reference(pod: Pod) -> ObjectReference | None:
     """The controller of a pod; None: the pod has none."""
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     if owner is None:
         return None
     return ObjectReference(

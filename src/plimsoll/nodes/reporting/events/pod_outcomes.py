@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.formatting import format_limit
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, build_owner_reference, build_pod_reference
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ class PodEventGroups:
         """Add equal pods by name; pods that do not exist yet have no names and get no Event."""
         if not names:
             return
-        owner = controller_of(pod.metadata)
+        owner = find_controller(pod.metadata)
         key = (reason, text, "" if owner is None else f"{pod.metadata.namespace}/{owner.kind}/{owner.name}")
         known = self._classes.get(key)
         if known is None:

@@ -24,12 +24,12 @@ from plimsoll.objects.cel.syntax.ast import (
     Literal,
     MapLiteral,
     Select,
-    leading_chain,
+    list_leading_chain,
 )
 from plimsoll.objects.cel.syntax.parser import find_qualified_name
 from plimsoll.objects.cel.syntax.source import Issue
 from plimsoll.objects.cel.types import types as t
-from plimsoll.objects.cel.types.unification import Bindings, is_dynamic, more_general
+from plimsoll.objects.cel.types.unification import Bindings, choose_more_general, is_dynamic
 from plimsoll.objects.cel.values.numbers import UInt
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ class _Checker:
         """The node's type; checked once, even where a macro uses a node twice."""
         types = self.checked.types
         if node not in types:
-            for link in reversed(leading_chain(node, self._first_operand)):
+            for link in reversed(list_leading_chain(node, self._find_first_operand)):
                 if link not in types:
                     types[link] = self._infer(link)
         return types[node]
 
-    def _first_operand(self, node: AstNode) -> AstNode | None:
+    def _find_first_operand(self, node: AstNode) -> AstNode | None:
         """The first part of the node that is a value; `optional` in `optional.of(1)` is not."""
-        if isinstance(node, Select) and self._type_name(node) is not None:
+        if isinstance(node, Select) and self._read_type_name(node) is not None:
             return None
         children = node.children()
         if isinstance(node, Call) and self._find_namespaced_name(node) is not None:
@@ -107,38 +107,38 @@ class _Checker:
             case Literal():
                 return _LITERAL_TYPES[type(node.value)]
             case Ident():
-                return self._ident(node, node.name)
+                return self._check_ident(node, node.name)
             case Select():
                 return self._select(node)
             case Call():
-                return self._optional_select(node) if node.function == "_?._" else self._call(node)
+                return self._check_optional_select(node) if node.function == "_?._" else self._call(node)
             case ListLiteral():
                 return self._list(node)
             case MapLiteral():
                 return self._map(node)
             case Comprehension():
-                return self._comprehension(node)
+                return self._check_comprehension(node)
             case Bind():
-                with self._scope({node.variable: self.type_of(node.value)}):
+                with self._enter_scope({node.variable: self.type_of(node.value)}):
                     return self.type_of(node.body)
         raise AssertionError(node)
 
-    def _complain(self, node: AstNode, problem: str) -> t.CelType:
+    def _add_issue(self, node: AstNode, problem: str) -> t.CelType:
         self.checked.issues.append(Issue(node.offset, problem))
         return t.ERROR
 
     @contextmanager
-    def _scope(self, names: dict[str, t.CelType]) -> Iterator[None]:
+    def _enter_scope(self, names: dict[str, t.CelType]) -> Iterator[None]:
         self._scopes.append(names)
         yield
         self._scopes.pop()
 
-    def _local(self, name: str) -> t.CelType | None:
+    def _find_local(self, name: str) -> t.CelType | None:
         """A variable of an enclosing comprehension; a leading dot refers to a declared variable."""
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
-    def _ident(self, node: AstNode, name: str) -> t.CelType:
-        local = self._local(name)
+    def _check_ident(self, node: AstNode, name: str) -> t.CelType:
+        local = self._find_local(name)
         if local is not None:
             return local
         declared = self._variables.get(name.removeprefix("."))
@@ -149,48 +149,48 @@ class _Checker:
             of, value = TYPES[name.removeprefix(".")]
             self.checked.constants[node] = value
             return of
-        return self._complain(node, f"undeclared reference to '{name}' (in container '')")
+        return self._add_issue(node, f"undeclared reference to '{name}' (in container '')")
 
     # -- fields
 
     def _select(self, node: Select) -> t.CelType:
-        name = self._type_name(node)
+        name = self._read_type_name(node)
         if name is not None:
-            return self._ident(node, name)
-        result = self._field(node, self.type_of(node.operand), node.name)
+            return self._check_ident(node, name)
+        result = self._check_field(node, self.type_of(node.operand), node.name)
         return t.BOOL if node.test_only else result
 
-    def _type_name(self, node: Select) -> str | None:
+    def _read_type_name(self, node: Select) -> str | None:
         """`google.protobuf.Timestamp` and its like, unless a variable hides the first part."""
         name = find_qualified_name(node)
         if name is None or name not in TYPES:
             return None
         first = name.partition(".")[0]
-        return None if self._local(first) is not None or first in self._variables else name
+        return None if self._find_local(first) is not None or first in self._variables else name
 
-    def _field(self, node: AstNode, operand: t.CelType, name: str) -> t.CelType:
+    def _check_field(self, node: AstNode, operand: t.CelType, name: str) -> t.CelType:
         operand = self.bindings.resolve(operand)
         if isinstance(operand, t.OptionalType):
-            of = self._field(node, operand.of, name)
+            of = self._check_field(node, operand.of, name)
             return of if isinstance(of, t.OptionalType) else t.OptionalType(of)
         if isinstance(operand, t.MapType):
             return operand.value
         if isinstance(operand, t.ObjectType):
             actual = unescape_field(name)
             if actual is None or actual not in operand.fields:
-                return self._complain(node, f"undefined field '{name}'")
+                return self._add_issue(node, f"undefined field '{name}'")
             return operand.fields[actual]
         if isinstance(operand, t.TypeVariable):
             self.bindings.assignable([t.DYN], [operand])
         elif not is_dynamic(operand):
-            return self._complain(node, f"type '{self._format_type(operand)}' does not support field selection")
+            return self._add_issue(node, f"type '{self._format_type(operand)}' does not support field selection")
         return t.DYN
 
-    def _optional_select(self, node: Call) -> t.CelType:
+    def _check_optional_select(self, node: Call) -> t.CelType:
         operand, name = node.arguments
         assert isinstance(name, Literal)
         self.type_of(name)
-        of = self._field(node, self.type_of(operand), str(name.value))
+        of = self._check_field(node, self.type_of(operand), str(name.value))
         return of if isinstance(of, t.OptionalType) else t.OptionalType(of)
 
     # -- calls
@@ -213,7 +213,7 @@ class _Checker:
     def _resolve(self, node: Call, name: str, arguments: list[t.CelType], *, is_method: bool) -> t.CelType:
         overloads = FUNCTIONS.get(name)
         if overloads is None:
-            return self._complain(node, f"undeclared reference to '{name}' (in container '')")
+            return self._add_issue(node, f"undeclared reference to '{name}' (in container '')")
         result: t.CelType | None = None
         meant: list[Overload] = []
         for overload in overloads:
@@ -226,8 +226,8 @@ class _Checker:
             returned = self.bindings.resolve(returned)
             result = returned if result is None or result == returned else t.DYN
         if result is None:
-            signature = self._signature(arguments, is_method=is_method)
-            return self._complain(node, f"found no matching overload for '{name}' applied to '{signature}'")
+            signature = self._format_signature(arguments, is_method=is_method)
+            return self._add_issue(node, f"found no matching overload for '{name}' applied to '{signature}'")
         self.checked.overloads[node] = meant
         return result
 
@@ -251,7 +251,7 @@ class _Checker:
 
         return [renamed(parameter) for parameter in overload.parameters], renamed(overload.result)
 
-    def _signature(self, arguments: list[t.CelType], *, is_method: bool) -> str:
+    def _format_signature(self, arguments: list[t.CelType], *, is_method: bool) -> str:
         shown = [self._format_type(argument) for argument in arguments]
         if is_method:
             return f"{shown[0]}.({', '.join(shown[1:])})"
@@ -267,7 +267,7 @@ class _Checker:
         for place, item in enumerate(node.elements):
             of = self.type_of(item)
             if place in node.optional:
-                of = self._content(item, of)
+                of = self._get_content_type(item, of)
             element = self._join_types(item, element, of)
         return t.ListType(element or self.bindings.fresh())
 
@@ -278,17 +278,17 @@ class _Checker:
             key = self._join_types(entry.key, key, self.type_of(entry.key))
             of = self.type_of(entry.value)
             if entry.optional:
-                of = self._content(entry.value, of)
+                of = self._get_content_type(entry.value, of)
             value = self._join_types(entry.value, value, of)
         return t.MapType(key or self.bindings.fresh(), value or self.bindings.fresh())
 
-    def _content(self, node: AstNode, of: t.CelType) -> t.CelType:
+    def _get_content_type(self, node: AstNode, of: t.CelType) -> t.CelType:
         of = self.bindings.resolve(of)
         if isinstance(of, t.OptionalType):
             return of.of
         if not is_dynamic(of):
             wanted = t.OptionalType(of)
-            self._complain(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(of)}'")
+            self._add_issue(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(of)}'")
         return of
 
     def _join_types(self, node: AstNode, previous: t.CelType | None, current: t.CelType) -> t.CelType:
@@ -296,16 +296,16 @@ class _Checker:
         if previous is None:
             return current
         if self.bindings.assignable([previous], [current]):
-            return more_general(previous, current)
-        self._complain(node, f"expected type '{self._format_type(previous)}' but found '{self._format_type(current)}'")
+            return choose_more_general(previous, current)
+        self._add_issue(node, f"expected type '{self._format_type(previous)}' but found '{self._format_type(current)}'")
         return previous
 
-    def _comprehension(self, node: Comprehension) -> t.CelType:
+    def _check_comprehension(self, node: Comprehension) -> t.CelType:
         first, second = self._find_range_types(node, self.bindings.resolve(self.type_of(node.items)))
         initial = self.type_of(node.initial)
-        with self._scope({ACCUMULATOR: initial}):
+        with self._enter_scope({ACCUMULATOR: initial}):
             names = {node.variable: first} if node.variable2 is None else {node.variable: first, node.variable2: second}
-            with self._scope(names):
+            with self._enter_scope(names):
                 self._expect(node.condition, t.BOOL)
                 self._expect(node.step, initial)
             return self.type_of(node.result)
@@ -320,7 +320,7 @@ class _Checker:
         if isinstance(over, t.TypeVariable):
             self.bindings.assignable([t.DYN], [over])
         elif not is_dynamic(over):
-            self._complain(
+            self._add_issue(
                 node.items,
                 f"expression of type '{self._format_type(over)}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",
@@ -331,4 +331,4 @@ class _Checker:
     def _expect(self, node: AstNode, wanted: t.CelType) -> None:
         found = self.type_of(node)
         if not self.bindings.assignable([wanted], [found]):
-            self._complain(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(found)}'")
+            self._add_issue(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(found)}'")

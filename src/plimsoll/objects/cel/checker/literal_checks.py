@@ -20,7 +20,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def unusable_pattern(root: AstNode) -> str | None:
+def find_unusable_pattern(root: AstNode) -> str | None:
     """The error of a constant pattern of find or findAll: Kubernetes finds it one stage later than the others."""
     for node in walk(root):
         if isinstance(node, Call) and node.function in {"find", "findAll"} and node.arguments:
@@ -33,7 +33,7 @@ def unusable_pattern(root: AstNode) -> str | None:
     return None
 
 
-def literal_issues(root: AstNode) -> list[Issue]:
+def find_literal_issues(root: AstNode) -> list[Issue]:
     """Durations, timestamps and patterns that are none."""
     calls = (node for node in walk(root) if isinstance(node, Call) and node.function in _CHECKS and node.arguments)
     issues: list[Issue] = []

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.cost.library_costs import Operand, Price, find_declared_size, library_price
-from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, Range, exactly, total
+from plimsoll.objects.cel.cost.library_costs import Operand, Price, estimate_library_price, find_declared_size
+from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, Range, build_exact, sum_ranges
 from plimsoll.objects.cel.names import unescape_field
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
@@ -24,7 +24,7 @@ from plimsoll.objects.cel.syntax.ast import (
     Literal,
     MapLiteral,
     Select,
-    leading_chain,
+    list_leading_chain,
 )
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.values.numbers import UINT_MAX
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.cel.checker.checker import Checked
 
-_NEW_LIST = exactly(10)
-_NEW_MAP = exactly(30)
+_NEW_LIST = build_exact(10)
+_NEW_MAP = build_exact(30)
 _EMPTY = Range(UINT_MAX, 0)
 # No schema limits the length of a map's keys, and Kubernetes counts them as empty.
 _KEY = t.StringType(0)
@@ -83,12 +83,12 @@ class _Estimator:
     def cost(self, node: AstNode) -> Range:
         """The cost of evaluating the node; computed once, even if a macro uses the node twice."""
         if node not in self._costs:
-            for link in reversed(leading_chain(node, self._checked.first_operand)):
+            for link in reversed(list_leading_chain(node, self._checked.first_operand)):
                 if link not in self._costs:
-                    self._costs[link] = self._cost(link)
+                    self._costs[link] = self._compute_cost(link)
         return self._costs[node]
 
-    def _cost(self, node: AstNode) -> Range:
+    def _compute_cost(self, node: AstNode) -> Range:
         match node:
             case Ident():
                 self._reached[node] = self._find_type_by_name(node.name)
@@ -102,56 +102,58 @@ class _Estimator:
             case MapLiteral():
                 return self._map(node)
             case Comprehension():
-                return self._comprehension(node)
+                return self._estimate_comprehension(node)
             case Bind():
                 return self._bind(node)
         return NOTHING
 
     # -- sizes
 
-    def _local(self, name: str) -> _Local | None:
+    def _find_local(self, name: str) -> _Local | None:
         stack = self._locals.get(name)
         return stack[-1] if stack else None
 
     def _find_type_by_name(self, name: str) -> t.CelType | None:
-        local = self._local(name)
+        local = self._find_local(name)
         if local is not None:
             return local.reached
         declared = self._variables.get(name.removeprefix("."))
         return declared.of if isinstance(declared, t.OptionalType) else declared
 
-    def _reach(self, node: AstNode) -> t.CelType | None:
+    def _find_reached_type(self, node: AstNode) -> t.CelType | None:
         if isinstance(node, Ident):
             return self._find_type_by_name(node.name)
         return self._reached.get(node)
 
-    def _size(self, node: AstNode) -> Range | None:
+    def _estimate_size(self, node: AstNode) -> Range | None:
         """The size of a node, in the order of cel-go: computed, literal, from the schema, from the type."""
         if node in self._sizes:
             return self._sizes[node]
         written = _find_literal_size(node)
         if written is not None:
             return written
-        reached = self._reach(node)
+        reached = self._find_reached_type(node)
         if reached is not None:
             return find_declared_size(reached)
         if _is_scalar(self._checked.types[node]):
             return ONE
-        local = self._local(node.name) if isinstance(node, Ident) else None
+        local = self._find_local(node.name) if isinstance(node, Ident) else None
         return local.size if local is not None else None
 
-    def _size_or_unknown(self, node: AstNode) -> Range:
-        size = self._size(node)
+    def _estimate_size_or_unknown(self, node: AstNode) -> Range:
+        size = self._estimate_size(node)
         return UNKNOWN if size is None else size
 
-    def _entry(self, node: AstNode) -> _Entry | None:
+    def _find_entry(self, node: AstNode) -> _Entry | None:
         if node in self._entries:
             return self._entries[node]
-        local = self._local(node.name) if isinstance(node, Ident) else None
+        local = self._find_local(node.name) if isinstance(node, Ident) else None
         return local.entry if local is not None else None
 
-    def _operand(self, node: AstNode) -> Operand:
-        return Operand(node, self._checked.types[node], self._size_or_unknown(node), self._reach(node))
+    def _build_operand(self, node: AstNode) -> Operand:
+        return Operand(
+            node, self._checked.types[node], self._estimate_size_or_unknown(node), self._find_reached_type(node)
+        )
 
     # -- nodes
 
@@ -162,34 +164,36 @@ class _Estimator:
         if node.test_only:
             return cost
         operand = self._checked.types[node.operand]
-        reached = self._reach(node.operand)
+        reached = self._find_reached_type(node.operand)
         if isinstance(reached, t.ObjectType):
             self._reached[node] = reached.fields.get(unescape_field(node.name) or "")
         return cost.plus(ONE) if isinstance(operand, t.MapType | t.ObjectType) else cost
 
     def _list(self, node: ListLiteral) -> Range:
-        cost = total([self.cost(element) for element in node.elements])
+        cost = sum_ranges([self.cost(element) for element in node.elements])
         size = _EMPTY if node.elements else NOTHING
         for element in node.elements:
-            size = size.union(self._size_or_unknown(element))
+            size = size.union(self._estimate_size_or_unknown(element))
         self._entries[node] = _Entry(of_list=True, key=ONE, value=size)
         return cost.plus(_NEW_LIST)
 
     def _map(self, node: MapLiteral) -> Range:
-        cost = total([self.cost(part) for part in node.children()])
+        cost = sum_ranges([self.cost(part) for part in node.children()])
         key = value = _EMPTY if node.entries else NOTHING
         for entry in node.entries:
-            key = key.union(self._size_or_unknown(entry.key))
-            value = value.union(self._size_or_unknown(entry.value))
+            key = key.union(self._estimate_size_or_unknown(entry.key))
+            value = value.union(self._estimate_size_or_unknown(entry.value))
         self._entries[node] = _Entry(of_list=False, key=key, value=value)
         return cost.plus(_NEW_MAP)
 
     def _bind(self, node: Bind) -> Range:
         cost = _NEW_LIST.plus(self.cost(node.value))
-        local = _Local(self._reach(node.value), self._size(node.value), self._entry(node.value))
+        local = _Local(
+            self._find_reached_type(node.value), self._estimate_size(node.value), self._find_entry(node.value)
+        )
         self._locals.setdefault(node.variable, []).append(local)
         cost = cost.plus(self.cost(node.body))
-        size, entry = self._size(node.body), self._entry(node.body)
+        size, entry = self._estimate_size(node.body), self._find_entry(node.body)
         self._locals[node.variable].pop()
         self._remember(node, size, entry)
         return cost
@@ -200,31 +204,33 @@ class _Estimator:
         if entry is not None:
             self._entries[node] = entry
 
-    def _comprehension(self, node: Comprehension) -> Range:
+    def _estimate_comprehension(self, node: Comprehension) -> Range:
         cost = self.cost(node.items).plus(self.cost(node.initial))
-        accumulator = _Local(self._reach(node.initial), self._size(node.initial), self._entry(node.initial))
+        accumulator = _Local(
+            self._find_reached_type(node.initial), self._estimate_size(node.initial), self._find_entry(node.initial)
+        )
         self._locals.setdefault(ACCUMULATOR, []).append(accumulator)
-        variables = self._loop_variables(node)
+        variables = self._build_loop_variables(node)
         for name, local in variables.items():
             self._locals.setdefault(name, []).append(local)
         per_element = self.cost(node.condition).plus(self.cost(node.step))
-        step_entry = self._entry(node.step)
+        step_entry = self._find_entry(node.step)
         for name in variables:
             self._locals[name].pop()
         cost = cost.plus(self.cost(node.result))
         self._locals[ACCUMULATOR].pop()
-        times = self._size_or_unknown(node.items)
+        times = self._estimate_size_or_unknown(node.items)
         if isinstance(node.initial, Literal):
-            self._remember(node, self._size(node.initial), None)
+            self._remember(node, self._estimate_size(node.initial), None)
         elif isinstance(node.initial, ListLiteral | MapLiteral):
             self._remember(node, times, step_entry)
         return cost.plus(times.times(per_element))
 
-    def _loop_variables(self, node: Comprehension) -> dict[str, _Local]:
-        entry, reached = self._entry(node.items), self._reach(node.items)
+    def _build_loop_variables(self, node: Comprehension) -> dict[str, _Local]:
+        entry, reached = self._find_entry(node.items), self._find_reached_type(node.items)
         over_list = entry.of_list if entry is not None else isinstance(self._checked.types[node.items], t.ListType)
         key = _Local(_KEY if isinstance(reached, t.MapType) else None, entry.key if entry else None)
-        value = _Local(_content(reached), entry.value if entry else None)
+        value = _Local(_get_content_type(reached), entry.value if entry else None)
         if node.variable2 is not None:
             return {node.variable: key, node.variable2: value}
         return {node.variable: value if over_list else key}
@@ -235,82 +241,82 @@ class _Estimator:
         if node.function == "dyn":
             (argument,) = node.arguments
             cost = ONE.plus(self.cost(argument))
-            self._remember(node, self._size(argument), self._entry(argument))
+            self._remember(node, self._estimate_size(argument), self._find_entry(argument))
             return cost
         costs = [self.cost(argument) for argument in node.arguments]
-        arguments = [self._operand(argument) for argument in node.arguments]
+        arguments = [self._build_operand(argument) for argument in node.arguments]
         target, cost, function = None, NOTHING, node.function
         if node.target is not None and self._checked.is_method(node):
-            cost, target = self.cost(node.target), self._operand(node.target)
+            cost, target = self.cost(node.target), self._build_operand(node.target)
         elif node in self._checked.overloads:
             function = self._checked.overloads[node][0].name
-        price = self._price(node, function, target, arguments)
+        price = self._estimate_price(node, function, target, arguments)
         size = price.size
         if function == "_[_]":
             size = self._index(node)
-        self._remember(node, size if size is not None else self._size(node), None)
-        return cost.plus(self._arguments_cost(function, costs)).plus(price.cost)
+        self._remember(node, size if size is not None else self._estimate_size(node), None)
+        return cost.plus(self._sum_arguments_cost(function, costs)).plus(price.cost)
 
-    def _arguments_cost(self, function: str, costs: list[Range]) -> Range:
+    def _sum_arguments_cost(self, function: str, costs: list[Range]) -> Range:
         if function in {"_&&_", "_||_"}:
             return Range(costs[0].least, costs[0].plus(costs[1]).most)
         if function == "_?_:_":
             return costs[0].plus(costs[1].union(costs[2]))
-        return total(costs)
+        return sum_ranges(costs)
 
     def _index(self, node: Call) -> Range | None:
         container = node.arguments[0]
-        reached, entry = self._reach(container), self._entry(container)
-        self._reached[node] = _content(reached)
+        reached, entry = self._find_reached_type(container), self._find_entry(container)
+        self._reached[node] = _get_content_type(reached)
         return entry.value if entry is not None else None
 
-    def _price(self, node: Call, function: str, target: Operand | None, arguments: list[Operand]) -> Price:
-        price = library_price(function, target, arguments)
+    def _estimate_price(self, node: Call, function: str, target: Operand | None, arguments: list[Operand]) -> Price:
+        price = estimate_library_price(function, target, arguments)
         if price is not None:
             return price
-        return self._standard_price(node, function, [argument.size for argument in arguments])
+        return self._estimate_standard_price(node, function, [argument.size for argument in arguments])
 
-    def _standard_price(self, node: Call, function: str, sizes: list[Range]) -> Price:
+    def _estimate_standard_price(self, node: Call, function: str, sizes: list[Range]) -> Price:
         """The cost of operators that do not evaluate all operands, or whose cost depends on the overload."""
         match function:
             case "_&&_" | "_||_":
                 return Price(NOTHING)
             case "_?_:_":
-                entry = self._entry(node.arguments[1])
-                self._remember(node, None, entry.union(self._entry(node.arguments[2])) if entry else None)
+                entry = self._find_entry(node.arguments[1])
+                self._remember(node, None, entry.union(self._find_entry(node.arguments[2])) if entry else None)
                 return Price(NOTHING, sizes[1].union(sizes[2]))
-            case "_+_" if self._joins(node):
+            case "_+_" if self._is_concatenation(node):
                 return self._join(node, sizes)
             case "_==_" | "_!=_":
-                return Price(_comparison(sizes))
+                return Price(_compute_comparison(sizes))
             case _ if function in _ORDERINGS and self._compares_text(node):
-                return Price(_comparison(sizes))
+                return Price(_compute_comparison(sizes))
         return Price(ONE)
 
-    def _parameters(self, node: Call) -> list[t.CelType]:
+    def _list_parameters(self, node: Call) -> list[t.CelType]:
         return [overload.parameters[0] for overload in self._checked.overloads.get(node, ())]
 
-    def _joins(self, node: Call) -> bool:
-        return any(isinstance(of, t.StringType | t.BytesType | t.ListType) for of in self._parameters(node))
+    def _is_concatenation(self, node: Call) -> bool:
+        return any(isinstance(of, t.StringType | t.BytesType | t.ListType) for of in self._list_parameters(node))
 
     def _compares_text(self, node: Call) -> bool:
-        return any(isinstance(of, t.StringType | t.BytesType) for of in self._parameters(node))
+        return any(isinstance(of, t.StringType | t.BytesType) for of in self._list_parameters(node))
 
     def _join(self, node: Call, sizes: list[Range]) -> Price:
         size = sizes[0].plus(sizes[1])
-        entry = self._entry(node.arguments[0])
-        self._remember(node, None, entry.union(self._entry(node.arguments[1])) if entry is not None else None)
-        only_lists = all(isinstance(of, t.ListType) for of in self._parameters(node))
+        entry = self._find_entry(node.arguments[0])
+        self._remember(node, None, entry.union(self._find_entry(node.arguments[1])) if entry is not None else None)
+        only_lists = all(isinstance(of, t.ListType) for of in self._list_parameters(node))
         return Price(ONE if only_lists else size.scale(TRAVERSAL), size)
 
 
-def _content(reached: t.CelType | None) -> t.CelType | None:
+def _get_content_type(reached: t.CelType | None) -> t.CelType | None:
     if isinstance(reached, t.ListType):
         return reached.element
     return reached.value if isinstance(reached, t.MapType) else None
 
 
-def _comparison(sizes: list[Range]) -> Range:
+def _compute_comparison(sizes: list[Range]) -> Range:
     shorter = min(sizes[0].most, sizes[1].most)
     return Range(1 if shorter else 0, shorter).scale(TRAVERSAL)
 
@@ -318,11 +324,11 @@ def _comparison(sizes: list[Range]) -> Range:
 def _find_literal_size(node: AstNode) -> Range | None:
     match node:
         case Literal():
-            return exactly(len(node.value)) if isinstance(node.value, str | bytes) else ONE
+            return build_exact(len(node.value)) if isinstance(node.value, str | bytes) else ONE
         case ListLiteral():
-            return exactly(len(node.elements))
+            return build_exact(len(node.elements))
         case MapLiteral():
-            return exactly(len(node.entries))
+            return build_exact(len(node.entries))
     return None
 
 

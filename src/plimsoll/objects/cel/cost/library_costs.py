@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.cel.cost.ranges import ONE, PATTERN, TRAVERSAL, UNKNOWN, Range, exactly
+from plimsoll.objects.cel.cost.ranges import ONE, PATTERN, TRAVERSAL, UNKNOWN, Range, build_exact
 from plimsoll.objects.cel.syntax.ast import AstNode, Literal
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.values.numbers import UINT_MAX
@@ -40,21 +40,21 @@ class Price:
     size: Range | None = None
 
 
-def library_price(function: str, target: Operand | None, arguments: list[Operand]) -> Price | None:
+def estimate_library_price(function: str, target: Operand | None, arguments: list[Operand]) -> Price | None:
     """The cost, or None for operators and for calls that cost one step."""
     estimate = _PRICES.get(function)
     return estimate(target, arguments) if estimate is not None else None
 
 
-def _one(_target: Operand | None, _arguments: list[Operand]) -> Price:
+def _price_one_step(_target: Operand | None, _arguments: list[Operand]) -> Price:
     return Price(ONE)
 
 
-def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price | None:
+def _price_elements(target: Operand | None, _arguments: list[Operand]) -> Price | None:
     """One step per element, more for text elements; for a string, its traversal."""
     if target is None:
         return None
-    element = _element(target)
+    element = _get_element(target)
     if element is None:
         return Price(target.size.scale(TRAVERSAL))
     per_element = ONE
@@ -63,7 +63,7 @@ def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price |
     return Price(target.size.times(per_element))
 
 
-def _element(target: Operand) -> Operand | None:
+def _get_element(target: Operand) -> Operand | None:
     match target.type:
         case t.ListType():
             of = target.type.element
@@ -77,11 +77,11 @@ def _element(target: Operand) -> Operand | None:
     return Operand(None, of, find_declared_size(reached) if reached is not None else UNKNOWN, reached)
 
 
-def _first_argument(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+def _price_first_argument(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     return Price(arguments[0].size.scale(TRAVERSAL)) if len(arguments) == 1 else None
 
 
-def _same_length(target: Operand | None, _arguments: list[Operand]) -> Price | None:
+def _price_same_length(target: Operand | None, _arguments: list[Operand]) -> Price | None:
     return Price(target.size.scale(TRAVERSAL), target.size) if target is not None else None
 
 
@@ -121,8 +121,8 @@ def _split(target: Operand | None, arguments: list[Operand]) -> Price | None:
 def _join(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    element = _element(target)
-    size = target.size.times(element.size) if element is not None else exactly(0)
+    element = _get_element(target)
+    size = target.size.times(element.size) if element is not None else build_exact(0)
     if arguments:
         gaps = Range(max(target.size.least - 1, 0), max(target.size.most - 1, 0))
         size = size.plus(arguments[0].size.times(gaps))
@@ -140,7 +140,7 @@ def _price_parsing_method(target: Operand | None, arguments: list[Operand]) -> P
     return Price(arguments[0].size.scale(TRAVERSAL)) if target is not None and arguments else None
 
 
-def _ip(target: Operand | None, arguments: list[Operand]) -> Price | None:
+def _price_ip(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
     return Price(arguments[0].size.scale(TRAVERSAL)) if arguments else Price(ONE)
@@ -170,14 +170,14 @@ def _format(target: Operand | None, _arguments: list[Operand]) -> Price | None:
     return Price(target.size.scale(TRAVERSAL)) if target is not None else None
 
 
-def _string_to_bytes(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+def _price_string_to_bytes(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     if not isinstance(arguments[0].type, t.StringType):
         return None
     size = arguments[0].size
     return Price(size.scale(TRAVERSAL), Range(size.least, min(size.most * 4, UINT_MAX)))
 
 
-def _bytes_to_string(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+def _price_bytes_to_string(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     if not isinstance(arguments[0].type, t.BytesType):
         return None
     size = arguments[0].size
@@ -215,44 +215,46 @@ def _equals(_target: Operand | None, arguments: list[Operand]) -> Price | None:
     return Price(Range(1, _LONGEST_FORMAT_NAME).scale(TRAVERSAL)) if one.type == t.FORMAT else None
 
 
-def _sets(factor: int) -> Callable[[Operand | None, list[Operand]], Price | None]:
+def _build_set_price(factor: int) -> Callable[[Operand | None, list[Operand]], Price | None]:
     def estimate(_target: Operand | None, arguments: list[Operand]) -> Price | None:
         product = arguments[0].size.times(arguments[1].size)
-        return Price(product.times(exactly(factor)).plus(ONE))
+        return Price(product.times(build_exact(factor)).plus(ONE))
 
     return estimate
 
 
 _PRICES: dict[str, Callable[[Operand | None, list[Operand]], Price | None]] = {
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _over_elements),
-    "url": _first_argument,
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _same_length),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _price_elements),
+    "url": _price_first_argument,
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _price_same_length),
     "replace": _replace,
     "split": _split,
     "join": _join,
     **dict.fromkeys(("find", "findAll"), _find),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _price_parsing_method),
-    "ip": _ip,
-    **dict.fromkeys(("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"), _one),
-    **dict.fromkeys(("isLinkLocalUnicast", "format.named", "sign", "asInteger", "isInteger"), _one),
-    **dict.fromkeys(("asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub"), _one),
-    **dict.fromkeys(("major", "minor", "patch"), _one),
-    **dict.fromkeys(("getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"), _one),
+    "ip": _price_ip,
+    **dict.fromkeys(
+        ("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"), _price_one_step
+    ),
+    **dict.fromkeys(("isLinkLocalUnicast", "format.named", "sign", "asInteger", "isInteger"), _price_one_step),
+    **dict.fromkeys(("asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub"), _price_one_step),
+    **dict.fromkeys(("major", "minor", "patch"), _price_one_step),
+    **dict.fromkeys(("getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"), _price_one_step),
     "containsIP": _contains_address(network=False),
     "containsCIDR": _contains_address(network=True),
     "validate": _validate,
     "format": _format,
-    "bytes": _string_to_bytes,
-    "string": _bytes_to_string,
+    "bytes": _price_string_to_bytes,
+    "string": _price_bytes_to_string,
     "strings.quote": _quote,
-    **dict.fromkeys(("startsWith", "endsWith"), _first_argument),
+    **dict.fromkeys(("startsWith", "endsWith"), _price_first_argument),
     "matches": _matches,
     "contains": _contains,
     "@in": _is_in,
     "_==_": _equals,
-    "sets.contains": _sets(1),
-    "sets.intersects": _sets(1),
-    "sets.equivalent": _sets(2),
+    "sets.contains": _build_set_price(1),
+    "sets.intersects": _build_set_price(1),
+    "sets.equivalent": _build_set_price(2),
 }
 
 # A request is at most 3 MiB, and two characters of it are the quotes around the text.

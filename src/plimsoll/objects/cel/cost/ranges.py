@@ -19,10 +19,10 @@ class Range(NamedTuple):
     most: int
 
     def plus(self, other: Range) -> Range:
-        return Range(_bound(self.least + other.least), _bound(self.most + other.most))
+        return Range(_cap(self.least + other.least), _cap(self.most + other.most))
 
     def times(self, other: Range) -> Range:
-        return Range(_bound(self.least * other.least), _bound(self.most * other.most))
+        return Range(_cap(self.least * other.least), _cap(self.most * other.most))
 
     def scale(self, factor: float) -> Range:
         """The range multiplied by a cost factor, rounded up."""
@@ -32,23 +32,23 @@ class Range(NamedTuple):
         return Range(min(self.least, other.least), max(self.most, other.most))
 
 
-def exactly(value: int) -> Range:
+def build_exact(value: int) -> Range:
     return Range(value, value)
 
 
-NOTHING = exactly(0)
-ONE = exactly(1)
+NOTHING = build_exact(0)
+ONE = build_exact(1)
 UNKNOWN = Range(0, UINT_MAX)
 
 
-def total(costs: list[Range]) -> Range:
+def sum_ranges(costs: list[Range]) -> Range:
     result = NOTHING
     for cost in costs:
         result = result.plus(cost)
     return result
 
 
-def _bound(value: int) -> int:
+def _cap(value: int) -> int:
     return min(value, UINT_MAX)
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.eval.frames import Failed
-from plimsoll.objects.cel.library.operators import has, is_key, optional_select, select
+from plimsoll.objects.cel.library.operators import has, is_key, select, select_optional
 from plimsoll.objects.cel.values import equality
 from plimsoll.objects.cel.values.optionals import CelOptional
-from plimsoll.objects.cel.values.values import is_list, no_such_overload
+from plimsoll.objects.cel.values.values import is_list, raise_no_such_overload
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.eval.frames import Frame, Run
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def singles(source: object) -> Iterable[tuple[object, object]]:
     if isinstance(source, Mapping) or (is_list(source)):
         return ((item, None) for item in source)
-    return no_such_overload()
+    return raise_no_such_overload()
 
 
 def pairs(source: object) -> Iterable[tuple[object, object]]:
@@ -31,7 +31,7 @@ def pairs(source: object) -> Iterable[tuple[object, object]]:
         return ((key, source[key]) for key in source)
     if is_list(source):
         return enumerate(source)
-    return no_such_overload()
+    return raise_no_such_overload()
 
 
 def insert(entries: dict[object, object], key: object, value: object) -> None:
@@ -79,7 +79,7 @@ def selection(operand: Run, name: str, *, test_only: bool) -> Run:
 def optional_selection(operand: Run, name: str) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(1)
-        return optional_select(operand(frame), name)
+        return select_optional(operand(frame), name)
 
     return run
 
@@ -94,7 +94,7 @@ def logical(left: Run, right: Run, *, decides: bool) -> Run:
             if first is decides:
                 return decides
             if first is not (not decides):
-                no_such_overload()
+                raise_no_such_overload()
         except CelEvaluationError as error:
             failed = error
         second = right(frame)
@@ -102,7 +102,7 @@ def logical(left: Run, right: Run, *, decides: bool) -> Run:
             return decides
         if failed is not None:
             raise failed
-        return second if second is (not decides) else no_such_overload()
+        return second if second is (not decides) else raise_no_such_overload()
 
     return run
 
@@ -112,7 +112,7 @@ def conditional(condition: Run, chosen: Run, otherwise: Run) -> Run:
         decision = condition(frame)
         if decision is True:
             return chosen(frame)
-        return otherwise(frame) if decision is False else no_such_overload()
+        return otherwise(frame) if decision is False else raise_no_such_overload()
 
     return run
 
@@ -130,7 +130,7 @@ def not_strictly_false(operand: Run) -> Run:
 
 def equality_test(left: Run, right: Run, *, wanted: bool) -> Run:
     def run(frame: Frame) -> object:
-        same, looked_at = equality.equal(left(frame), right(frame))
+        same, looked_at = equality.compare_values(left(frame), right(frame))
         frame.charge(looked_at)
         return same is wanted
 
@@ -144,7 +144,7 @@ def membership(wanted: Run, container: Run) -> Run:
             frame.charge(1)
             return is_key(value) and value in within
         if not is_list(within):
-            return no_such_overload("@in")
+            return raise_no_such_overload("@in")
         found, looked_at = equality.contains(within, value)
         frame.charge(1 + looked_at)
         return found
@@ -163,7 +163,7 @@ def new_list(elements: list[Run], optional: frozenset[int]) -> Run:
             if place not in optional:
                 items.append(value)
             elif not isinstance(value, CelOptional):
-                no_such_overload()
+                raise_no_such_overload()
             elif value.has_value:
                 items.append(value.value)
         return items
@@ -179,7 +179,7 @@ def new_map(entries: list[tuple[Run, Run, bool]]) -> Run:
             key, value = key_of(frame), value_of(frame)
             if optional:
                 if not isinstance(value, CelOptional):
-                    no_such_overload()
+                    raise_no_such_overload()
                 if not value.has_value:
                     continue
                 value = value.value

@@ -16,7 +16,7 @@ from plimsoll.objects.cel.library.network import Cidr, Ip, Url
 from plimsoll.objects.cel.types import types as t
 from plimsoll.objects.cel.values.numbers import UInt
 from plimsoll.objects.cel.values.optionals import CelOptional
-from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, is_int, is_list, no_such_overload
+from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, is_int, is_list, raise_no_such_overload
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.eval.frames import Frame, Run
@@ -47,10 +47,10 @@ _CAREFUL = frozenset(
 )
 
 
-def caller(overloads: list[Overload], operands: list[Run]) -> Run:
+def build_caller(overloads: list[Overload], operands: list[Run]) -> Run:
     """A function that evaluates the operands, charges for the call and makes it."""
     name = overloads[0].name
-    call = _choice(name, overloads)
+    call = _build_choice(name, overloads)
     if len(operands) == 1:
         (only,) = operands
 
@@ -78,7 +78,7 @@ def caller(overloads: list[Overload], operands: list[Run]) -> Run:
     return any_number
 
 
-def _choice(name: str, overloads: list[Overload]) -> Callable[..., object]:
+def _build_choice(name: str, overloads: list[Overload]) -> Callable[..., object]:
     first = overloads[0].implementation
     if first in _CAREFUL and all(overload.implementation is first for overload in overloads):
         return first
@@ -88,7 +88,7 @@ def _choice(name: str, overloads: list[Overload]) -> Callable[..., object]:
         for parameters, implementation in candidates:
             if all(map(_conforms, parameters, values)):
                 return implementation(*values)
-        return no_such_overload(name)
+        return raise_no_such_overload(name)
 
     return call
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.eval import closures
-from plimsoll.objects.cel.eval.dispatch import caller
+from plimsoll.objects.cel.eval.dispatch import build_caller
 from plimsoll.objects.cel.eval.frames import Failed, Frame, Run
 from plimsoll.objects.cel.syntax.ast import (
     ACCUMULATOR,
@@ -23,9 +23,9 @@ from plimsoll.objects.cel.syntax.ast import (
     Literal,
     MapLiteral,
     Select,
-    leading_chain,
+    list_leading_chain,
 )
-from plimsoll.objects.cel.values.values import no_such_overload
+from plimsoll.objects.cel.values.values import raise_no_such_overload
 
 if TYPE_CHECKING:
     from plimsoll.objects.cel.checker.checker import Checked
@@ -46,7 +46,7 @@ class _Compiler:
 
     def run(self, node: AstNode) -> Run:
         if node not in self._done:
-            for link in reversed(leading_chain(node, self._checked.first_operand)):
+            for link in reversed(list_leading_chain(node, self._checked.first_operand)):
                 if link not in self._done:
                     self._done[link] = self._compile(link)
         return self._done[node]
@@ -58,7 +58,7 @@ class _Compiler:
             case Literal():
                 return closures.constant(node.value)
             case Ident():
-                return self._ident(node)
+                return self._compile_ident(node)
             case Select():
                 return closures.selection(self.run(node.operand), node.name, test_only=node.test_only)
             case Call():
@@ -69,7 +69,7 @@ class _Compiler:
                 entries = [(self.run(entry.key), self.run(entry.value), entry.optional) for entry in node.entries]
                 return closures.new_map(entries)
             case Comprehension():
-                return self._comprehension(node)
+                return self._compile_comprehension(node)
             case Bind():
                 return self._bind(node)
         raise AssertionError(node)
@@ -85,7 +85,7 @@ class _Compiler:
     def _close(self, name: str) -> None:
         self._slots[name].pop()
 
-    def _ident(self, node: Ident) -> Run:
+    def _compile_ident(self, node: Ident) -> Run:
         slots = self._slots.get(node.name)
         return closures.local(slots[-1]) if slots else closures.variable(node.name.removeprefix("."))
 
@@ -117,7 +117,7 @@ class _Compiler:
                 assert isinstance(name, Literal)
                 return closures.optional_selection(self.run(node.arguments[0]), str(name.value))
             case "cel.@mapInsert":
-                return self._insertion(node)
+                return self._compile_insertion(node)
             case "_==_" | "_!=_":
                 left, right = map(self.run, node.arguments)
                 return closures.equality_test(left, right, wanted=node.function == "_==_")
@@ -125,20 +125,20 @@ class _Compiler:
                 wanted, container = map(self.run, node.arguments)
                 return closures.membership(wanted, container)
             case "_+_" if _is_accumulator(node.arguments[0]):
-                return self._appending(node)
-        return self._function(node)
+                return self._compile_append(node)
+        return self._compile_function(node)
 
-    def _function(self, node: Call) -> Run:
+    def _compile_function(self, node: Call) -> Run:
         operands = [self.run(argument) for argument in node.arguments]
         if node.target is not None and self._checked.is_method(node):
             operands.insert(0, self.run(node.target))
-        return caller(self._checked.overloads[node], operands)
+        return build_caller(self._checked.overloads[node], operands)
 
-    def _appending(self, node: Call) -> Run:
+    def _compile_append(self, node: Call) -> Run:
         """`accumulator + [x]` appends to the fold's own list; copying it each time would be quadratic."""
         added = node.arguments[1]
         if not isinstance(added, ListLiteral):
-            return self._function(node)
+            return self._compile_function(node)
         accumulator, element = self.run(node.arguments[0]), self.run(added.elements[0])
 
         def run(frame: Frame) -> object:
@@ -151,7 +151,7 @@ class _Compiler:
 
         return run
 
-    def _insertion(self, node: Call) -> Run:
+    def _compile_insertion(self, node: Call) -> Run:
         accumulator, *rest = map(self.run, node.arguments)
 
         def run(frame: Frame) -> object:
@@ -159,7 +159,7 @@ class _Compiler:
             assert isinstance(entries, dict)
             added = {rest[0](frame): rest[1](frame)} if len(rest) == 2 else rest[0](frame)
             if not isinstance(added, Mapping):
-                return no_such_overload("transformMapEntry")
+                return raise_no_such_overload("transformMapEntry")
             frame.charge(1 + len(added))
             for key in added:
                 closures.insert(entries, key, added[key])
@@ -169,7 +169,7 @@ class _Compiler:
 
     # -- folds
 
-    def _comprehension(self, node: Comprehension) -> Run:
+    def _compile_comprehension(self, node: Comprehension) -> Run:
         items, initial = self.run(node.items), self.run(node.initial)
         accumulator = self._open(ACCUMULATOR)
         first = self._open(node.variable)

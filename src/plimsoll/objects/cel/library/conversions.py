@@ -16,8 +16,8 @@ from plimsoll.objects.cel.values.numbers import (
     UINT_MAX,
     UInt,
     check_int64,
-    double_to_int,
-    double_to_uint,
+    convert_double_to_int,
+    convert_double_to_uint,
 )
 from plimsoll.objects.cel.values.values import (
     NANOS,
@@ -25,7 +25,7 @@ from plimsoll.objects.cel.values.values import (
     Opaque,
     Timestamp,
     TypeValue,
-    no_such_overload,
+    raise_no_such_overload,
     type_name,
 )
 
@@ -57,35 +57,35 @@ def _refuse(value: object, to: str) -> NoReturn:
 def to_int(value: object) -> int:
     match value:
         case bool():
-            return no_such_overload("int")
+            return raise_no_such_overload("int")
         case int():
             return check_int64(int(value), unsigned=False)
         case float():
-            return double_to_int(value)
+            return convert_double_to_int(value)
         case str():
-            return _integer(value, "int", low=INT_MIN, high=INT_MAX)
+            return _parse_integer(value, "int", low=INT_MIN, high=INT_MAX)
         case Timestamp():
             return value.nanos // NANOS
         case Duration():
             return value.nanos
-    return no_such_overload("int")
+    return raise_no_such_overload("int")
 
 
 @LIBRARY.function("uint(uint) -> uint", "uint(int) -> uint", "uint(double) -> uint", "uint(string) -> uint")
 def to_uint(value: object) -> UInt:
     match value:
         case bool():
-            return no_such_overload("uint")
+            return raise_no_such_overload("uint")
         case int():
             return UInt(check_int64(int(value), unsigned=True))
         case float():
-            return double_to_uint(value)
+            return convert_double_to_uint(value)
         case str():
-            return UInt(_integer(value, "uint", low=0, high=UINT_MAX))
-    return no_such_overload("uint")
+            return UInt(_parse_integer(value, "uint", low=0, high=UINT_MAX))
+    return raise_no_such_overload("uint")
 
 
-def _integer(text: str, to: str, *, low: int, high: int) -> int:
+def _parse_integer(text: str, to: str, *, low: int, high: int) -> int:
     if len(text) > _LONGEST_NUMBER or not _INTEGER.fullmatch(text) or (low == 0 and not text.isdigit()):
         _refuse(text, to)
     value = int(text)
@@ -107,7 +107,7 @@ def to_double(value: object) -> float:
         if math.isinf(number) and "inf" not in value.lower():
             _refuse(value, "double")
         return number
-    return no_such_overload("double")
+    return raise_no_such_overload("double")
 
 
 @LIBRARY.function(
@@ -131,26 +131,26 @@ def to_string(value: object) -> str:
         case int():
             return str(int(value))
         case float():
-            return shortest_double(value)
+            return format_shortest_double(value)
         case bytes():
-            return _text(value)
+            return _decode_text(value)
         case Timestamp():
             return times.format_timestamp(value)
         case Duration():
             return times.format_duration(value)
         case Opaque():
             return str(value)
-    return no_such_overload("string")
+    return raise_no_such_overload("string")
 
 
-def _text(value: bytes) -> str:
+def _decode_text(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         raise CelEvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-def shortest_double(value: float) -> str:
+def format_shortest_double(value: float) -> str:
     """Format like Go's %g: the fewest digits that parse to the same value; an exponent from 1e+06 on and below 1e-4."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
@@ -169,7 +169,7 @@ def shortest_double(value: float) -> str:
 def to_bytes(value: object) -> bytes:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
-    return value if isinstance(value, bytes) else no_such_overload("bytes")
+    return value if isinstance(value, bytes) else raise_no_such_overload("bytes")
 
 
 @LIBRARY.function("bool(bool) -> bool", "bool(string) -> bool")
@@ -177,7 +177,7 @@ def to_bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if not isinstance(value, str):
-        return no_such_overload("bool")
+        return raise_no_such_overload("bool")
     if value in {"1", "t", "T", "true", "TRUE", "True"}:
         return True
     if value in {"0", "f", "F", "false", "FALSE", "False"}:
@@ -194,7 +194,7 @@ def to_timestamp(value: object) -> Timestamp:
             return times.parse_timestamp(value)
         case int() if not isinstance(value, bool | UInt):
             return Timestamp(value * NANOS)
-    return no_such_overload("timestamp")
+    return raise_no_such_overload("timestamp")
 
 
 @LIBRARY.function("duration(duration) -> duration", "duration(string) -> duration", "duration(int) -> duration")
@@ -206,7 +206,7 @@ def to_duration(value: object) -> Duration:
             return times.parse_duration(value)
         case int() if not isinstance(value, bool | UInt):
             return Duration(value)
-    return no_such_overload("duration")
+    return raise_no_such_overload("duration")
 
 
 @LIBRARY.function("dyn(A) -> dyn")
@@ -219,21 +219,21 @@ def type_of(value: object) -> TypeValue:
     return TypeValue(type_name(value))
 
 
-def _calendar(name: str, part: Callable[[datetime], int]) -> None:
+def _declare_calendar_part(name: str, part: Callable[[datetime], int]) -> None:
     @LIBRARY.function(f"<timestamp>.{name}() -> int", f"<timestamp>.{name}(string) -> int")
     def accessor(value: Timestamp, zone: str | None = None) -> int:
-        return part(times.local_time(value, zone))
+        return part(times.convert_to_local_time(value, zone))
 
 
-_calendar("getFullYear", lambda moment: moment.year)
-_calendar("getMonth", lambda moment: moment.month - 1)
-_calendar("getDayOfYear", lambda moment: moment.timetuple().tm_yday - 1)
-_calendar("getDayOfMonth", lambda moment: moment.day - 1)
-_calendar("getDate", lambda moment: moment.day)
-_calendar("getDayOfWeek", lambda moment: moment.isoweekday() % 7)
+_declare_calendar_part("getFullYear", lambda moment: moment.year)
+_declare_calendar_part("getMonth", lambda moment: moment.month - 1)
+_declare_calendar_part("getDayOfYear", lambda moment: moment.timetuple().tm_yday - 1)
+_declare_calendar_part("getDayOfMonth", lambda moment: moment.day - 1)
+_declare_calendar_part("getDate", lambda moment: moment.day)
+_declare_calendar_part("getDayOfWeek", lambda moment: moment.isoweekday() % 7)
 
 
-def _clock(name: str, part: Callable[[datetime], int], nanos: int) -> None:
+def _declare_clock_part(name: str, part: Callable[[datetime], int], nanos: int) -> None:
     """A part of a timestamp's clock time, or a whole duration in that unit."""
 
     @LIBRARY.function(
@@ -242,10 +242,10 @@ def _clock(name: str, part: Callable[[datetime], int], nanos: int) -> None:
     def accessor(value: Timestamp | Duration, zone: str | None = None) -> int:
         if isinstance(value, Duration):
             return int(math.copysign(abs(value.nanos) // nanos, value.nanos))
-        return part(times.local_time(value, zone))
+        return part(times.convert_to_local_time(value, zone))
 
 
-_clock("getHours", lambda moment: moment.hour, 3600 * NANOS)
-_clock("getMinutes", lambda moment: moment.minute, 60 * NANOS)
-_clock("getSeconds", lambda moment: moment.second, NANOS)
-_clock("getMilliseconds", lambda moment: moment.microsecond // 1000, NANOS // 1000)
+_declare_clock_part("getHours", lambda moment: moment.hour, 3600 * NANOS)
+_declare_clock_part("getMinutes", lambda moment: moment.minute, 60 * NANOS)
+_declare_clock_part("getSeconds", lambda moment: moment.second, NANOS)
+_declare_clock_part("getMilliseconds", lambda moment: moment.microsecond // 1000, NANOS // 1000)

@@ -26,7 +26,7 @@ _LIBRARIES = (
 )
 
 
-def _by_name() -> dict[str, list[Overload]]:
+def _index_by_name() -> dict[str, list[Overload]]:
     functions: dict[str, list[Overload]] = {}
     for library in _LIBRARIES:
         for overload in library.LIBRARY.overloads:
@@ -34,7 +34,7 @@ def _by_name() -> dict[str, list[Overload]]:
     return functions
 
 
-FUNCTIONS: dict[str, list[Overload]] = _by_name()
+FUNCTIONS: dict[str, list[Overload]] = _index_by_name()
 
 TYPES: dict[str, tuple[t.CelType, TypeValue]] = {
     name: (t.TypeType(of), TypeValue(name))

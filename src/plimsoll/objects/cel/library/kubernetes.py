@@ -81,15 +81,15 @@ def as_approximate_float(value: QuantityValue) -> float:
 
 @LIBRARY.function("<quantity>.add(quantity) -> quantity", "<quantity>.add(int) -> quantity")
 def plus(value: QuantityValue, other: QuantityValue | int) -> QuantityValue:
-    return QuantityValue(value.amount + _amount(other))
+    return QuantityValue(value.amount + _as_quantity(other))
 
 
 @LIBRARY.function("<quantity>.sub(quantity) -> quantity", "<quantity>.sub(int) -> quantity")
 def minus(value: QuantityValue, other: QuantityValue | int) -> QuantityValue:
-    return QuantityValue(value.amount - _amount(other))
+    return QuantityValue(value.amount - _as_quantity(other))
 
 
-def _amount(value: QuantityValue | int) -> Quantity:
+def _as_quantity(value: QuantityValue | int) -> Quantity:
     return value.amount if isinstance(value, QuantityValue) else Quantity.parse(str(value))
 
 
@@ -133,7 +133,7 @@ def _parse_semver(text: str) -> Semver | str:
     if found is None:
         return f"Invalid character(s) found in version {text[:64]!r}"
     major, minor, patch, prerelease, build = found.groups()
-    numbers = (_number(major), _number(minor), _number(patch))
+    numbers = (_parse_number(major), _parse_number(minor), _parse_number(patch))
     identifiers = tuple(prerelease.split(".")) if prerelease is not None else ()
     if any(part.isdigit() and len(part) > 1 and part.startswith("0") for part in identifiers):
         return "Numeric PreRelease version must not contain leading zeroes"
@@ -144,7 +144,7 @@ def _parse_semver(text: str) -> Semver | str:
     return Semver(numbers, identifiers)
 
 
-def _number(digits: str) -> int:
+def _parse_number(digits: str) -> int:
     return int(digits) if len(digits) <= 20 else UINT_MAX + 1
 
 
@@ -184,7 +184,7 @@ _declare_number("minor", 1)
 _declare_number("patch", 2)
 
 
-def _comparable(value: object) -> Quantity | Semver:
+def _as_comparable(value: object) -> Quantity | Semver:
     if isinstance(value, QuantityValue):
         return value.amount
     assert isinstance(value, Semver)
@@ -194,7 +194,7 @@ def _comparable(value: object) -> Quantity | Semver:
 def _declare_comparison(name: str, result: str, compare: Callable[[bool, bool], object]) -> None:
     @LIBRARY.function(f"<quantity>.{name}(quantity) -> {result}", f"<semver>.{name}(semver) -> {result}")
     def comparison(left: object, right: object) -> object:
-        one, other = _comparable(left), _comparable(right)
+        one, other = _as_comparable(left), _as_comparable(right)
         if type(one) is not type(other):
             raise CelEvaluationError("no such overload")
         return compare(one > other, one < other)

@@ -60,12 +60,14 @@ for _kind, _zero in _SUMMABLE.items():
 
 @LIBRARY.function("<list(A)>.indexOf(A) -> int")
 def index_of(items: Sequence[object], wanted: object) -> int:
-    return next((place for place, item in enumerate(items) if equality.equal(item, wanted)[0]), -1)
+    return next((place for place, item in enumerate(items) if equality.compare_values(item, wanted)[0]), -1)
 
 
 @LIBRARY.function("<list(A)>.lastIndexOf(A) -> int")
 def last_index_of(items: Sequence[object], wanted: object) -> int:
-    return next((place for place in reversed(range(len(items))) if equality.equal(items[place], wanted)[0]), -1)
+    return next(
+        (place for place in reversed(range(len(items))) if equality.compare_values(items[place], wanted)[0]), -1
+    )
 
 
 @LIBRARY.function("sets.contains(list(A), list(A)) -> bool")

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.types.signatures import Library
 from plimsoll.objects.cel.values import equality
-from plimsoll.objects.cel.values.numbers import UInt, check_int64, divide, divide_double, is_number, modulo
+from plimsoll.objects.cel.values.numbers import UInt, check_int64, compute_modulo, divide, divide_double, is_number
 from plimsoll.objects.cel.values.optionals import CelOptional
-from plimsoll.objects.cel.values.values import Duration, Timestamp, is_int, is_list, no_such_overload
+from plimsoll.objects.cel.values.values import Duration, Timestamp, is_int, is_list, raise_no_such_overload
 from plimsoll.objects.cel.values.views import ListView, ObjectView
 
 LIBRARY = Library()
@@ -23,27 +23,27 @@ _NUMBERS = ("int", "uint", "double")
 _ACROSS = [(number, other) for number in _NUMBERS for other in _NUMBERS if number != other]
 
 
-def _same(operator: str, kinds: Sequence[str], result: str = "") -> list[str]:
+def _build_same_type_signatures(operator: str, kinds: Sequence[str], result: str = "") -> list[str]:
     return [f"{operator}({kind}, {kind}) -> {result or kind}" for kind in kinds]
 
 
-def _relation(operator: str) -> list[str]:
+def _build_relation_signatures(operator: str) -> list[str]:
     across = [f"{operator}({left}, {other}) -> bool" for left, other in _ACROSS]
-    return _same(operator, _ORDERED, "bool") + across
+    return _build_same_type_signatures(operator, _ORDERED, "bool") + across
 
 
-def _whole(left: int, right: int) -> bool:
+def _are_same_integers(left: int, right: int) -> bool:
     """Both int or both uint: arithmetic does not mix them, and Python's bools are none."""
     return type(left) is type(right) and not isinstance(left, bool)
 
 
 @LIBRARY.function(
-    *_same("_+_", [*_NUMBERS, "string", "bytes", "list(A)", "duration"]),
+    *_build_same_type_signatures("_+_", [*_NUMBERS, "string", "bytes", "list(A)", "duration"]),
     "_+_(timestamp, duration) -> timestamp",
     "_+_(duration, timestamp) -> timestamp",
 )
 def add(left: object, right: object) -> object:
-    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+    if isinstance(left, int) and isinstance(right, int) and _are_same_integers(left, right):
         return check_int64(int(left) + int(right), unsigned=isinstance(left, UInt))
     match left, right:
         case (float(), float()) | (str(), str()) | (bytes(), bytes()):
@@ -56,18 +56,18 @@ def add(left: object, right: object) -> object:
             return Timestamp(left.nanos + right.nanos)
     if is_list(left) and is_list(right):
         if isinstance(left, ListView) and left.kind != "atomic":
-            return equality.union(left, right)
+            return equality.merge_lists(left, right)
         return [*left, *right]
-    return no_such_overload("_+_")
+    return raise_no_such_overload("_+_")
 
 
 @LIBRARY.function(
-    *_same("_-_", [*_NUMBERS, "duration"]),
+    *_build_same_type_signatures("_-_", [*_NUMBERS, "duration"]),
     "_-_(timestamp, duration) -> timestamp",
     "_-_(timestamp, timestamp) -> duration",
 )
 def subtract(left: object, right: object) -> object:
-    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+    if isinstance(left, int) and isinstance(right, int) and _are_same_integers(left, right):
         return check_int64(int(left) - int(right), unsigned=isinstance(left, UInt))
     match left, right:
         case (float(), float()):
@@ -78,32 +78,32 @@ def subtract(left: object, right: object) -> object:
             return Duration(left.nanos - right.nanos)
         case (Timestamp(), Duration()):
             return Timestamp(left.nanos - right.nanos)
-    return no_such_overload("_-_")
+    return raise_no_such_overload("_-_")
 
 
-@LIBRARY.function(*_same("_*_", _NUMBERS))
+@LIBRARY.function(*_build_same_type_signatures("_*_", _NUMBERS))
 def multiply(left: object, right: object) -> object:
-    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+    if isinstance(left, int) and isinstance(right, int) and _are_same_integers(left, right):
         return check_int64(int(left) * int(right), unsigned=isinstance(left, UInt))
     if isinstance(left, float) and isinstance(right, float):
         return left * right
-    return no_such_overload("_*_")
+    return raise_no_such_overload("_*_")
 
 
-@LIBRARY.function(*_same("_/_", _NUMBERS))
+@LIBRARY.function(*_build_same_type_signatures("_/_", _NUMBERS))
 def quotient(left: object, right: object) -> object:
-    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+    if isinstance(left, int) and isinstance(right, int) and _are_same_integers(left, right):
         return divide(left, right, unsigned=isinstance(left, UInt))
     if isinstance(left, float) and isinstance(right, float):
         return divide_double(left, right)
-    return no_such_overload("_/_")
+    return raise_no_such_overload("_/_")
 
 
-@LIBRARY.function(*_same("_%_", ("int", "uint")))
+@LIBRARY.function(*_build_same_type_signatures("_%_", ("int", "uint")))
 def remainder(left: object, right: object) -> object:
-    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
-        return modulo(left, right, unsigned=isinstance(left, UInt))
-    return no_such_overload("_%_")
+    if isinstance(left, int) and isinstance(right, int) and _are_same_integers(left, right):
+        return compute_modulo(left, right, unsigned=isinstance(left, UInt))
+    return raise_no_such_overload("_%_")
 
 
 @LIBRARY.function("-_(int) -> int", "-_(double) -> double")
@@ -112,12 +112,12 @@ def negate(value: object) -> object:
         return -value
     if isinstance(value, int) and is_int(value):
         return check_int64(-value, unsigned=False)
-    return no_such_overload("-_")
+    return raise_no_such_overload("-_")
 
 
 @LIBRARY.function("!_(bool) -> bool")
 def logical_not(value: object) -> bool:
-    return not value if isinstance(value, bool) else no_such_overload("!_")
+    return not value if isinstance(value, bool) else raise_no_such_overload("!_")
 
 
 @LIBRARY.function(
@@ -134,43 +134,43 @@ def refuse_direct_call(*_: object) -> object:
 
 @LIBRARY.function("_==_(A, A) -> bool")
 def equals(left: object, right: object) -> bool:
-    return equality.equal(left, right)[0]
+    return equality.compare_values(left, right)[0]
 
 
 @LIBRARY.function("_!=_(A, A) -> bool")
 def differs(left: object, right: object) -> bool:
-    return not equality.equal(left, right)[0]
+    return not equality.compare_values(left, right)[0]
 
 
-@LIBRARY.function(*_relation("_<_"))
+@LIBRARY.function(*_build_relation_signatures("_<_"))
 def less(left: object, right: object) -> bool:
-    _comparable(left, right, "_<_")
+    _require_comparable(left, right, "_<_")
     return bool(left < right)  # type: ignore[operator]  # comparable
 
 
-@LIBRARY.function(*_relation("_<=_"))
+@LIBRARY.function(*_build_relation_signatures("_<=_"))
 def at_most(left: object, right: object) -> bool:
-    _comparable(left, right, "_<=_")
+    _require_comparable(left, right, "_<=_")
     return bool(left <= right)  # type: ignore[operator]  # comparable
 
 
-@LIBRARY.function(*_relation("_>_"))
+@LIBRARY.function(*_build_relation_signatures("_>_"))
 def greater(left: object, right: object) -> bool:
-    _comparable(left, right, "_>_")
+    _require_comparable(left, right, "_>_")
     return bool(left > right)  # type: ignore[operator]  # comparable
 
 
-@LIBRARY.function(*_relation("_>=_"))
+@LIBRARY.function(*_build_relation_signatures("_>=_"))
 def at_least(left: object, right: object) -> bool:
-    _comparable(left, right, "_>=_")
+    _require_comparable(left, right, "_>=_")
     return bool(left >= right)  # type: ignore[operator]  # comparable
 
 
-def _comparable(left: object, right: object, operator: str) -> None:
+def _require_comparable(left: object, right: object, operator: str) -> None:
     if is_number(left) and is_number(right):
         return
     if type(left) is not type(right) or not isinstance(left, bool | str | bytes | Timestamp | Duration):
-        no_such_overload(operator)
+        raise_no_such_overload(operator)
 
 
 @LIBRARY.function("@in(A, list(A)) -> bool", "@in(A, map(A, B)) -> bool")
@@ -179,7 +179,7 @@ def is_in(wanted: object, container: object) -> bool:
         return is_key(wanted) and wanted in container
     if is_list(container):
         return equality.contains(container, wanted)[0]
-    return no_such_overload("@in")
+    return raise_no_such_overload("@in")
 
 
 def is_key(value: object) -> bool:
@@ -200,11 +200,11 @@ def index(container: object, key: object) -> object:
             raise CelEvaluationError(f"no such key: {_format_key(key)}")
         return container[key]
     if is_list(container):
-        position = _position(key)
+        position = _as_position(key)
         if not 0 <= position < len(container):
             raise CelEvaluationError(f"index out of bounds: {position}")
         return container[position]
-    return no_such_overload("_[_]")
+    return raise_no_such_overload("_[_]")
 
 
 @LIBRARY.function(
@@ -219,12 +219,12 @@ def optional_index(container: object, key: object) -> CelOptional:
     if isinstance(container, Mapping):
         return CelOptional.of(container[key]) if is_key(key) and key in container else CelOptional.none()
     if is_list(container):
-        position = _position(key)
+        position = _as_position(key)
         return CelOptional.of(container[position]) if 0 <= position < len(container) else CelOptional.none()
-    return no_such_overload("_[?_]")
+    return raise_no_such_overload("_[?_]")
 
 
-def _position(key: object) -> int:
+def _as_position(key: object) -> int:
     if isinstance(key, float) and key.is_integer():
         return int(key)
     if not isinstance(key, int) or isinstance(key, bool):
@@ -239,7 +239,7 @@ def _format_key(key: object) -> str:
 def select(operand: object, name: str) -> object:
     """`operand.name`; an optional stays optional."""
     if isinstance(operand, CelOptional):
-        return optional_select(operand, name)
+        return select_optional(operand, name)
     try:
         if isinstance(operand, ObjectView):
             return operand.select(name)
@@ -247,7 +247,7 @@ def select(operand: object, name: str) -> object:
             return operand[name]
     except KeyError:
         raise CelEvaluationError(f"no such key: {name}") from None
-    return no_such_overload()
+    return raise_no_such_overload()
 
 
 def has(operand: object, name: str) -> bool:
@@ -255,13 +255,13 @@ def has(operand: object, name: str) -> bool:
         return operand.has_value and has(operand.value, name)
     if isinstance(operand, ObjectView):
         return operand.has(name)
-    return name in operand if isinstance(operand, Mapping) else no_such_overload()
+    return name in operand if isinstance(operand, Mapping) else raise_no_such_overload()
 
 
-def optional_select(operand: object, name: str) -> CelOptional:
+def select_optional(operand: object, name: str) -> CelOptional:
     """`operand.?name`."""
     if isinstance(operand, CelOptional):
-        return optional_select(operand.value, name) if operand.has_value else operand
+        return select_optional(operand.value, name) if operand.has_value else operand
     return CelOptional.of(select(operand, name)) if has(operand, name) else CelOptional.none()
 
 
@@ -272,4 +272,4 @@ def optional_select(operand: object, name: str) -> CelOptional:
 def size(value: object) -> int:
     if isinstance(value, str | bytes | Sequence | Mapping):
         return len(value)
-    return no_such_overload("size")
+    return raise_no_such_overload("size")

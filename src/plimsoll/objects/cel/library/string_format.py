@@ -33,41 +33,41 @@ def format_string(template: str, arguments: Sequence[object]) -> str:
             raise CelEvaluationError("could not parse formatting clause: unexpected end of string")
         if used >= len(arguments):
             raise CelEvaluationError(f"index {used} out of range")
-        pieces.append(_clause(clause.group(2), clause.group(1), arguments[used]))
+        pieces.append(_format_clause(clause.group(2), clause.group(1), arguments[used]))
         used += 1
     pieces.append(template[end:])
     return "".join(pieces)
 
 
-def _clause(verb: str, precision: str | None, value: object) -> str:
+def _format_clause(verb: str, precision: str | None, value: object) -> str:
     digits = 6 if precision is None else int(precision or "0") if len(precision or "0") < 5 else _MOST_DIGITS + 1
     if digits > _MOST_DIGITS:
         raise CelEvaluationError(f"could not parse formatting clause: precision exceeds {_MOST_DIGITS}")
     match verb:
         case "s":
-            return _text(value)
+            return _format_text(value)
         case "d":
-            return _decimal(value)
+            return _format_decimal(value)
         case "f":
             return _format_fixed(value, digits)
         case "e":
-            return _scientific(value, digits)
+            return _format_scientific(value, digits)
         case "b":
-            return _binary(value)
+            return _format_binary(value)
         case "x" | "X":
-            return _hexadecimal(value, upper=verb == "X")
+            return _format_hexadecimal(value, upper=verb == "X")
         case "o":
-            return _octal(value)
+            return _format_octal(value)
     raise CelEvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
 
 
-def _text(value: object, depth: int = 0) -> str:
+def _format_text(value: object, depth: int = 0) -> str:
     if depth > _DEEPEST:
         raise CelEvaluationError("value is nested too deeply to be formatted")
     if value is None:
         return "null"
     if isinstance(value, float) and not math.isfinite(value):
-        return _special(value)
+        return _format_special(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, TypeValue):
@@ -75,41 +75,41 @@ def _text(value: object, depth: int = 0) -> str:
     if isinstance(value, str | int | float | Timestamp | Duration):
         return to_string(value)
     if isinstance(value, Mapping):
-        entries = sorted(f"{_text(key, depth + 1)}: {_text(value[key], depth + 1)}" for key in value)
+        entries = sorted(f"{_format_text(key, depth + 1)}: {_format_text(value[key], depth + 1)}" for key in value)
         return "{" + ", ".join(entries) + "}"
     if is_list(value):
-        return "[" + ", ".join(_text(item, depth + 1) for item in value) + "]"
+        return "[" + ", ".join(_format_text(item, depth + 1) for item in value) + "]"
     raise CelEvaluationError(
         "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, "
         f"lists, types, durations, and timestamps, was given {type_name(value)}"
     )
 
 
-def _special(value: float) -> str:
+def _format_special(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else ""
 
 
-def _decimal(value: object) -> str:
+def _format_decimal(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
-        return _special(value)
+        return _format_special(value)
     raise _only("decimal clause", "integers", value)
 
 
 def _format_fixed(value: object, digits: int) -> str:
-    number = _double(value, "fixed-point clause")
-    return _special(number) or f"{number:.{digits}f}"
+    number = _as_double(value, "fixed-point clause")
+    return _format_special(number) or f"{number:.{digits}f}"
 
 
-def _scientific(value: object, digits: int) -> str:
-    number = _double(value, "scientific clause")
-    return _special(number) or f"{number:.{digits}e}"
+def _format_scientific(value: object, digits: int) -> str:
+    number = _as_double(value, "scientific clause")
+    return _format_special(number) or f"{number:.{digits}e}"
 
 
-def _double(value: object, clause: str) -> float:
+def _as_double(value: object, clause: str) -> float:
     if isinstance(value, int | float) and is_number(value):
         return float(value)
     if isinstance(value, str) and value in {"NaN", "Infinity", "-Infinity"}:
@@ -117,19 +117,19 @@ def _double(value: object, clause: str) -> float:
     raise _only(clause, "doubles", value)
 
 
-def _binary(value: object) -> str:
+def _format_binary(value: object) -> str:
     if isinstance(value, int):
         return f"{int(value):b}"
     raise _only("binary clause", "integers and bools", value)
 
 
-def _octal(value: object) -> str:
+def _format_octal(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{int(value):o}"
     raise _only("octal clause", "integers", value)
 
 
-def _hexadecimal(value: object, *, upper: bool) -> str:
+def _format_hexadecimal(value: object, *, upper: bool) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         text = f"{int(value):x}"
     elif isinstance(value, str):

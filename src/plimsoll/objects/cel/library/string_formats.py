@@ -30,11 +30,11 @@ _LABEL_1035_RULE = (
 )
 
 
-def _too_long(text: str, limit: int) -> list[str]:
+def _check_length(text: str, limit: int) -> list[str]:
     return [f"must be no more than {limit} characters"] if len(text) > limit else []
 
 
-def _mismatch(text: str, pattern: str, rule: str, *examples: str) -> list[str]:
+def _check_pattern(text: str, pattern: str, rule: str, *examples: str) -> list[str]:
     if re.fullmatch(pattern, text, re.ASCII):
         return []
     shown = " or ".join(f"'{example}', " for example in examples)
@@ -42,14 +42,14 @@ def _mismatch(text: str, pattern: str, rule: str, *examples: str) -> list[str]:
 
 
 def _label(text: str) -> list[str]:
-    return _too_long(text, 63) + _mismatch(text, _LABEL, _LABEL_RULE, "my-name", "123-abc")
+    return _check_length(text, 63) + _check_pattern(text, _LABEL, _LABEL_RULE, "my-name", "123-abc")
 
 
 def _label_1035(text: str) -> list[str]:
-    return _too_long(text, 63) + _mismatch(text, _LABEL_1035, _LABEL_1035_RULE, "my-name", "abc-123")
+    return _check_length(text, 63) + _check_pattern(text, _LABEL_1035, _LABEL_1035_RULE, "my-name", "abc-123")
 
 
-def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+def _build_prefix_check(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Check a prefix, which may end in a dash, because a generated name continues after it."""
 
     def checked(text: str) -> list[str]:
@@ -58,15 +58,15 @@ def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     return checked
 
 
-def _uri(text: str) -> list[str]:
+def _check_uri(text: str) -> list[str]:
     return [] if is_url(text) else [f'parse "{text}": invalid URI for request']
 
 
-def _uuid(text: str) -> list[str]:
+def _check_uuid(text: str) -> list[str]:
     return [] if _UUID.fullmatch(text) else ["does not match the UUID format"]
 
 
-def _byte(text: str) -> list[str]:
+def _check_byte(text: str) -> list[str]:
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -74,11 +74,11 @@ def _byte(text: str) -> list[str]:
     return []
 
 
-def _date(text: str) -> list[str]:
-    return [] if _DATE.fullmatch(text) and not _datetime(f"{text}T00:00:00Z") else ["invalid date"]
+def _check_date(text: str) -> list[str]:
+    return [] if _DATE.fullmatch(text) and not _check_datetime(f"{text}T00:00:00Z") else ["invalid date"]
 
 
-def _datetime(text: str) -> list[str]:
+def _check_datetime(text: str) -> list[str]:
     try:
         parse_timestamp(text)
     except CelEvaluationError:
@@ -91,13 +91,13 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {
     "dns1123Subdomain": find_subdomain_problems,
     "dns1035Label": _label_1035,
     "qualifiedName": find_qualified_name_problems,
-    "dns1123LabelPrefix": _prefix_of(_label),
-    "dns1123SubdomainPrefix": _prefix_of(find_subdomain_problems),
-    "dns1035LabelPrefix": _prefix_of(_label_1035),
+    "dns1123LabelPrefix": _build_prefix_check(_label),
+    "dns1123SubdomainPrefix": _build_prefix_check(find_subdomain_problems),
+    "dns1035LabelPrefix": _build_prefix_check(_label_1035),
     "labelValue": find_label_value_problems,
-    "uri": _uri,
-    "uuid": _uuid,
-    "byte": _byte,
-    "date": _date,
-    "datetime": _datetime,
+    "uri": _check_uri,
+    "uuid": _check_uuid,
+    "byte": _check_byte,
+    "date": _check_date,
+    "datetime": _check_datetime,
 }

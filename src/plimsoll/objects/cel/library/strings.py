@@ -12,7 +12,7 @@ import re2
 
 from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.types.signatures import Library
-from plimsoll.objects.cel.values.values import no_such_overload
+from plimsoll.objects.cel.values.values import raise_no_such_overload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise CelEvaluationError(f"error parsing regexp: {_complaint(error)}") from None
+        raise CelEvaluationError(f"error parsing regexp: {_format_complaint(error)}") from None
 
 
 # RE2 for C++ and for Go have one grammar and two wordings; Kubernetes prints Go's.
@@ -52,26 +52,26 @@ _GO_WORDS = {
 }
 
 
-def _complaint(error: Exception) -> str:
+def _format_complaint(error: Exception) -> str:
     reason = error.args[0] if error.args else ""
     text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     problem, _, part = text.partition(": ")
     return f"{_GO_WORDS.get(problem, problem)}: `{part}`"
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """RE2 works on UTF-8, which has no lone surrogates; JSON text may hold them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @LIBRARY.function("<string>.matches(string) -> bool", "matches(string, string) -> bool")
 def matches(text: str, pattern: str) -> bool:
-    return compile_pattern(pattern).search(_encodable(text)) is not None
+    return compile_pattern(pattern).search(_replace_surrogates(text)) is not None
 
 
 @LIBRARY.function("<string>.find(string) -> string")
 def find(text: str, pattern: str) -> str:
-    found = compile_pattern(pattern).search(_encodable(text))
+    found = compile_pattern(pattern).search(_replace_surrogates(text))
     return str(found.group()) if found is not None else ""
 
 
@@ -80,7 +80,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     results: list[str] = []
     if limit == 0:
         return results
-    for found in compile_pattern(pattern).finditer(_encodable(text)):
+    for found in compile_pattern(pattern).finditer(_replace_surrogates(text)):
         results.append(str(found.group()))
         if len(results) == limit:
             break
@@ -162,7 +162,7 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
 
 @LIBRARY.function("<list(string)>.join() -> string", "<list(string)>.join(string) -> string")
 def join(parts: Sequence[object], separator: str = "") -> str:
-    texts = [part if isinstance(part, str) else no_such_overload("join") for part in parts]
+    texts = [part if isinstance(part, str) else raise_no_such_overload("join") for part in parts]
     if sum(map(len, texts)) + len(separator) * len(texts) > _LONGEST_RESULT:
         raise CelEvaluationError("result of join is too long")
     return separator.join(texts)

@@ -135,7 +135,7 @@ class Bind(AstNode):
         yield self.body
 
 
-def leading_chain(node: AstNode, first_operand: Callable[[AstNode], AstNode | None]) -> list[AstNode]:
+def list_leading_chain(node: AstNode, first_operand: Callable[[AstNode], AstNode | None]) -> list[AstNode]:
     """The node, its first operand, the first operand of that, and so on.
 
     A walker that visits the chain from its end finds the first operand of each node already done: so a long chain of

@@ -16,20 +16,20 @@ _LONGEST = 4_000
 _DEEPEST = 50
 
 
-def word_issues(source: Source, own: Issue) -> list[Issue]:
+def build_issues(source: Source, own: Issue) -> list[Issue]:
     """The messages of the generated parser, or the given ones if it has none."""
-    if len(source.text) > _LONGEST or _nesting(source.text) > _DEEPEST:
+    if len(source.text) > _LONGEST or _measure_nesting(source.text) > _DEEPEST:
         return [own]
     import cel  # noqa: PLC0415 - it brings a whole terminal toolkit along, and errors are rare
 
     try:
         cel.compile(source.text)
     except ValueError as refusal:
-        return _issues(source, str(refusal)) or [own]
+        return _parse_issues(source, str(refusal)) or [own]
     return [own]
 
 
-def _issues(source: Source, text: str) -> list[Issue]:
+def _parse_issues(source: Source, text: str) -> list[Issue]:
     prefix = f"Failed to parse expression '{source.text}': "
     issues: list[Issue] = []
     for line in text.removeprefix(prefix).split("\n"):
@@ -40,7 +40,7 @@ def _issues(source: Source, text: str) -> list[Issue]:
     return issues
 
 
-def _nesting(text: str) -> int:
+def _measure_nesting(text: str) -> int:
     """An upper bound of the nesting of brackets, signs and conditionals; the text of strings is counted too."""
     depth = deepest = 0
     for char in text:

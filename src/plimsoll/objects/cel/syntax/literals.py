@@ -14,38 +14,38 @@ class BadLiteral(ValueError):
     """A token that has the shape of a literal but no value; the parser turns it into an issue."""
 
 
-def int_value(text: str) -> int:
+def parse_int(text: str) -> int:
     """The value of an int token, with a leading minus sign."""
-    value = int(text, 16) if "0x" in text else _decimal(text, "invalid int literal")
+    value = int(text, 16) if "0x" in text else _parse_decimal(text, "invalid int literal")
     if not INT_MIN <= value <= INT_MAX:
         raise BadLiteral("invalid int literal")
     return value
 
 
-def uint_value(text: str) -> UInt:
+def parse_uint(text: str) -> UInt:
     digits = text[:-1]
-    value = int(digits, 16) if digits.startswith("0x") else _decimal(digits, "invalid uint literal")
+    value = int(digits, 16) if digits.startswith("0x") else _parse_decimal(digits, "invalid uint literal")
     if value > UINT_MAX:
         raise BadLiteral("invalid uint literal")
     return UInt(value)
 
 
-def double_value(text: str) -> float:
+def parse_double(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise BadLiteral("invalid double literal")
     return value
 
 
-def string_value(text: str) -> str:
-    body, raw = _body(text)
+def parse_string(text: str) -> str:
+    body, raw = _split_quotes(text)
     if raw:
         return body
     return _ESCAPE.sub(_unescape_char, body)
 
 
-def bytes_value(text: str) -> bytes:
-    body, raw = _body(text[1:])
+def parse_bytes(text: str) -> bytes:
+    body, raw = _split_quotes(text[1:])
     if raw:
         return body.encode("utf-8", "surrogatepass")
     pieces: list[bytes] = []
@@ -57,7 +57,7 @@ def bytes_value(text: str) -> bytes:
     return b"".join(pieces)
 
 
-def _decimal(text: str, complaint: str) -> int:
+def _parse_decimal(text: str, complaint: str) -> int:
     # Python refuses to read thousands of digits at all; nothing longer than 20 fits anyway.
     digits = text.lstrip("-").lstrip("0") or "0"
     if len(digits) > 20:
@@ -65,7 +65,7 @@ def _decimal(text: str, complaint: str) -> int:
     return -int(digits) if text.startswith("-") else int(digits)
 
 
-def _body(text: str) -> tuple[str, bool]:
+def _split_quotes(text: str) -> tuple[str, bool]:
     """The text between the quotes, and whether backslashes are plain characters in it."""
     raw = text[0] in "rR"
     quoted = text[1:] if raw else text

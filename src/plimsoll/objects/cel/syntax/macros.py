@@ -49,17 +49,17 @@ def _has(call: Call) -> AstNode:
     return Select(call.offset, argument.operand, argument.name, test_only=True)
 
 
-def _variable(node: AstNode) -> str:
+def _read_variable(node: AstNode) -> str:
     if not isinstance(node, Ident):
         raise MacroError(Issue(node.offset, "argument must be a simple name"))
     return node.name
 
 
-def _variables(arguments: Sequence[AstNode], count: int) -> tuple[str, str | None]:
-    first = _variable(arguments[0])
+def _read_variables(arguments: Sequence[AstNode], count: int) -> tuple[str, str | None]:
+    first = _read_variable(arguments[0])
     if count == 1:
         return first, None
-    second = _variable(arguments[1])
+    second = _read_variable(arguments[1])
     if first == second:
         raise MacroError(Issue(arguments[1].offset, f"duplicate variable name: {second}"))
     return first, second
@@ -72,7 +72,7 @@ class _Fold:
         assert call.target is not None
         self.at = call.offset
         self.items = call.target
-        self.variable, self.variable2 = _variables(call.arguments, variables)
+        self.variable, self.variable2 = _read_variables(call.arguments, variables)
 
     def accumulator(self) -> AstNode:
         return Ident(self.at, ACCUMULATOR)
@@ -98,7 +98,7 @@ class _Fold:
         )
 
 
-def _all(variables: int) -> Callable[[Call], AstNode]:
+def _build_all(variables: int) -> Callable[[Call], AstNode]:
     def expander(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
@@ -170,10 +170,10 @@ def _transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
     return expander
 
 
-def _opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
+def _build_opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
     def expander(call: Call) -> AstNode:
         assert call.target is not None
-        at, variable = call.offset, _variable(call.arguments[0])
+        at, variable = call.offset, _read_variable(call.arguments[0])
         body: AstNode = Bind(at, variable, Call(at, "value", (), call.target), call.arguments[1])
         if not flat:
             body = Call(at, "optional.of", (body,))
@@ -183,14 +183,14 @@ def _opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
 
 
 _MACROS: dict[tuple[str, int], Callable[[Call], AstNode]] = {
-    ("all", 2): _all(1),
+    ("all", 2): _build_all(1),
     ("exists", 2): _exists(1),
     ("exists_one", 2): _exists_one(1),
     ("existsOne", 2): _exists_one(1),
     ("map", 2): _transform_list(1),
     ("map", 3): _transform_list(1),
     ("filter", 2): _filter,
-    ("all", 3): _all(2),
+    ("all", 3): _build_all(2),
     ("exists", 3): _exists(2),
     ("exists_one", 3): _exists_one(2),
     ("existsOne", 3): _exists_one(2),
@@ -200,6 +200,6 @@ _MACROS: dict[tuple[str, int], Callable[[Call], AstNode]] = {
     ("transformMap", 4): _transform_map(entries=False),
     ("transformMapEntry", 3): _transform_map(entries=True),
     ("transformMapEntry", 4): _transform_map(entries=True),
-    ("optMap", 2): _opt_map(flat=False),
-    ("optFlatMap", 2): _opt_map(flat=True),
+    ("optMap", 2): _build_opt_map(flat=False),
+    ("optFlatMap", 2): _build_opt_map(flat=True),
 }

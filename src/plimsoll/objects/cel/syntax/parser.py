@@ -35,11 +35,11 @@ _BINDING = {
 }
 _FUNCTION = {sign: f"_{sign}_" for sign in _BINDING} | {"in": "@in"}
 _LITERALS: dict[str, Callable[[str], object]] = {
-    "int": literals.int_value,
-    "uint": literals.uint_value,
-    "float": literals.double_value,
-    "string": literals.string_value,
-    "bytes": literals.bytes_value,
+    "int": literals.parse_int,
+    "uint": literals.parse_uint,
+    "float": literals.parse_double,
+    "string": literals.parse_string,
+    "bytes": literals.parse_bytes,
     "true": lambda _: True,
     "false": lambda _: False,
     "null": lambda _: None,
@@ -75,7 +75,7 @@ class _Parser:
         self.issues: list[Issue] = []
 
     def whole(self) -> AstNode:
-        root = self._expression()
+        root = self._parse_expression()
         self._expect(END)
         return root
 
@@ -115,21 +115,21 @@ class _Parser:
 
     # -- expressions
 
-    def _expression(self) -> AstNode:
+    def _parse_expression(self) -> AstNode:
         self._enter()
-        condition = self._binary()
+        condition = self._parse_binary()
         question = self._accept("?")
         if question is not None:
-            chosen = self._binary()
+            chosen = self._parse_binary()
             self._expect(":")
-            otherwise = self._expression()
+            otherwise = self._parse_expression()
             condition = self._check_depth(Call(question.offset, "_?_:_", (condition, chosen, otherwise)))
         self._nesting -= 1
         return condition
 
-    def _binary(self) -> AstNode:
+    def _parse_binary(self) -> AstNode:
         """Parse binary operators with two stacks: an operator waits for the next that does not bind more strongly."""
-        operands: list[AstNode] = [self._operand()]
+        operands: list[AstNode] = [self._parse_operand()]
         waiting: list[Token] = []
         while True:
             coming = _BINDING.get(self._next.kind, 0)
@@ -138,7 +138,7 @@ class _Parser:
             if not coming:
                 return operands[0]
             waiting.append(self._take())
-            operands.append(self._operand())
+            operands.append(self._parse_operand())
 
     def _join(self, operands: list[AstNode], waiting: list[Token]) -> None:
         """Make one node of the last operands: of two, or of a whole chain of && or ||."""
@@ -151,50 +151,50 @@ class _Parser:
         del waiting[-width:], operands[-width - 1 :]
         operands.append(self._check_depth(_balance(_FUNCTION[sign], signs, terms)))
 
-    def _operand(self) -> AstNode:
+    def _parse_operand(self) -> AstNode:
         """Signs in front, then a primary, then everything that hangs on it: fields, indexes, calls."""
         signs: list[Token] = []
         first = self._next.kind
-        while first in {"!", "-"} and self._next.kind == first and not self._at_negative_number():
+        while first in {"!", "-"} and self._next.kind == first and not self._is_at_negative_number():
             signs.append(self._take())
-        node = self._primary()
+        node = self._parse_primary()
         while True:
             if self._next.kind == ".":
-                node = self._check_depth(self._after_dot(node, self._take()))
+                node = self._check_depth(self._parse_after_dot(node, self._take()))
             elif self._next.kind == "[":
-                node = self._check_depth(self._after_bracket(node, self._take()))
+                node = self._check_depth(self._parse_after_bracket(node, self._take()))
             elif self._next.kind == "{" and _is_qualified_name(node):
-                node = self._message(node, self._take())
+                node = self._parse_message(node, self._take())
             else:
                 break
         if len(signs) % 2 == 0:
             return node
         return self._check_depth(Call(signs[0].offset, "!_" if first == "!" else "-_", (node,)))
 
-    def _at_negative_number(self) -> bool:
+    def _is_at_negative_number(self) -> bool:
         return self._next.kind == "-" and self._tokens[self._position + 1].kind in {"int", "float"}
 
-    def _primary(self) -> AstNode:
+    def _parse_primary(self) -> AstNode:
         token = self._take()
         if token.kind in _LITERALS:
-            return self._literal(token, token.text)
+            return self._parse_literal(token, token.text)
         if token.kind == "-" and self._next.kind in {"int", "float"}:
-            return self._literal(token, "-" + self._take().text)
+            return self._parse_literal(token, "-" + self._take().text)
         if token.kind == "(":
-            node = self._expression()
+            node = self._parse_expression()
             self._expect(")")
             return node
         if token.kind == "[":
-            elements, optional = self._items("]")
+            elements, optional = self._parse_items("]")
             return self._check_depth(ListLiteral(token.offset, tuple(elements), frozenset(optional)))
         if token.kind == "{":
-            return self._check_depth(MapLiteral(token.offset, tuple(self._entries())))
+            return self._check_depth(MapLiteral(token.offset, tuple(self._parse_entries())))
         if token.kind == "word" or (token.kind == "." and self._next.kind == "word"):
-            return self._name(token)
+            return self._parse_name(token)
         self._position -= 1
         raise self._unexpected_token_error(_START_OF_EXPRESSION)
 
-    def _literal(self, token: Token, text: str) -> AstNode:
+    def _parse_literal(self, token: Token, text: str) -> AstNode:
         kind = token.kind if token.kind != "-" else ("int" if text[1:].isdigit() or "x" in text else "float")
         try:
             return Literal(token.offset, _LITERALS[kind](text))
@@ -202,35 +202,37 @@ class _Parser:
             self.issues.append(Issue(token.offset, str(bad)))
             return Literal(token.offset, None)
 
-    def _name(self, token: Token) -> AstNode:
+    def _parse_name(self, token: Token) -> AstNode:
         name = token.text if token.kind == "word" else "." + self._take().text
         if name in RESERVED_PROPERTIES:
             self.issues.append(Issue(token.offset, f"reserved identifier: {name}"))
         opening = self._accept("(")
         if opening is None:
             return Ident(token.offset, name)
-        arguments, _ = self._items(")")
+        arguments, _ = self._parse_items(")")
         return self._check_depth(self._call(Call(opening.offset, name, tuple(arguments))))
 
-    def _after_dot(self, operand: AstNode, dot: Token) -> AstNode:
+    def _parse_after_dot(self, operand: AstNode, dot: Token) -> AstNode:
         optional = self._accept("?")
         if self._next.kind != "word":
-            raise Malformed(Issue(self._next.offset, f"Syntax error: no viable alternative at input '.{self._cut()}'"))
+            raise Malformed(
+                Issue(self._next.offset, f"Syntax error: no viable alternative at input '.{self._get_next_text()}'")
+            )
         name = self._take()
         if optional is not None:
             return Call(dot.offset, "_?._", (operand, Literal(name.offset, name.text)))
         opening = self._accept("(")
         if opening is None:
             return Select(dot.offset, operand, name.text)
-        arguments, _ = self._items(")")
+        arguments, _ = self._parse_items(")")
         return self._call(Call(opening.offset, name.text, tuple(arguments), operand))
 
-    def _cut(self) -> str:
+    def _get_next_text(self) -> str:
         return "" if self._next.kind == END else self._next.text
 
-    def _after_bracket(self, operand: AstNode, bracket: Token) -> AstNode:
+    def _parse_after_bracket(self, operand: AstNode, bracket: Token) -> AstNode:
         function = "_[?_]" if self._accept("?") else "_[_]"
-        index = self._expression()
+        index = self._parse_expression()
         self._expect("]")
         return Call(bracket.offset, function, (operand, index))
 
@@ -241,7 +243,7 @@ class _Parser:
             self.issues.append(error.issue)
             return call
 
-    def _items(self, closing: str) -> tuple[list[AstNode], list[int]]:
+    def _parse_items(self, closing: str) -> tuple[list[AstNode], list[int]]:
         """Expressions up to the closing bracket; in a list some may be optional, and a comma may come last."""
         items: list[AstNode] = []
         optional: list[int] = []
@@ -252,10 +254,10 @@ class _Parser:
                     break
             if closing == "]" and self._accept("?"):
                 optional.append(len(items))
-            items.append(self._expression())
+            items.append(self._parse_expression())
         return items, optional
 
-    def _entries(self) -> list[MapEntry]:
+    def _parse_entries(self) -> list[MapEntry]:
         entries: list[MapEntry] = []
         while self._accept("}") is None:
             if entries:
@@ -263,28 +265,28 @@ class _Parser:
                 if self._accept("}"):
                     break
             optional = self._accept("?") is not None
-            key = self._expression()
+            key = self._parse_expression()
             colon = self._expect(":")
-            entries.append(MapEntry(colon.offset, key, self._expression(), optional))
+            entries.append(MapEntry(colon.offset, key, self._parse_expression(), optional))
         return entries
 
     def _expect_comma(self, closing: str) -> None:
         if self._accept(",") is None:
             raise self._unexpected_token_error(f"{{'{closing}', ','}}")
 
-    def _message(self, name: AstNode, brace: Token) -> AstNode:
+    def _parse_message(self, name: AstNode, brace: Token) -> AstNode:
         """Kubernetes declares no message types, so a message literal is a name that does not exist."""
-        self._entries_of_message()
+        self._parse_message_entries()
         problem = f"undeclared reference to '{find_qualified_name(name)}' (in container '')"
         self.issues.append(Issue(brace.offset, problem))
         return name
 
-    def _entries_of_message(self) -> None:
+    def _parse_message_entries(self) -> None:
         while self._accept("}") is None:
             self._accept("?")
             self._expect("word")
             self._expect(":")
-            self._expression()
+            self._parse_expression()
             if self._next.kind != "}":
                 self._expect_comma("}")
 

@@ -55,21 +55,21 @@ class Library:
         """Declare the decorated function under each of the signatures."""
 
         def declare(implementation: F) -> F:
-            self.overloads += [_overload(signature, implementation) for signature in signatures]
+            self.overloads += [_parse_overload(signature, implementation) for signature in signatures]
             return implementation
 
         return declare
 
 
-def _overload(signature: str, implementation: Callable[..., Any]) -> Overload:
+def _parse_overload(signature: str, implementation: Callable[..., Any]) -> Overload:
     found = _SIGNATURE.fullmatch(signature)
     assert found is not None, signature
     receiver = found["receiver"]
     names = ([receiver] if receiver else []) + _split(found["parameters"])
     return Overload(
         name=found["name"],
-        parameters=tuple(_type(name) for name in names),
-        result=_type(found["result"]),
+        parameters=tuple(_parse_type(name) for name in names),
+        result=_parse_type(found["result"]),
         is_method=receiver is not None,
         implementation=implementation,
     )
@@ -87,13 +87,13 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()] if text.strip() else []
 
 
-def _type(text: str) -> t.CelType:
+def _parse_type(text: str) -> t.CelType:
     if text in _SIMPLE:
         return _SIMPLE[text]
     if len(text) == 1 and text.isupper():
         return t.TypeVariable(text)
     constructor, _, rest = text.partition("(")
-    of = [_type(part) for part in _split(rest[:-1])]
+    of = [_parse_type(part) for part in _split(rest[:-1])]
     match constructor:
         case "list":
             return t.ListType(of[0])

@@ -33,7 +33,7 @@ class Bindings:
 
     def resolve(self, of: t.CelType, *, free_as_dyn: bool = False) -> t.CelType:
         """The type with all bound variables replaced. Free variables become dyn on request."""
-        of = self._target(of)
+        of = self._resolve_target(of)
         match of:
             case t.TypeVariable():
                 return t.DYN if free_as_dyn else of
@@ -57,13 +57,13 @@ class Bindings:
         self._bound = before
         return False
 
-    def _target(self, of: t.CelType) -> t.CelType:
+    def _resolve_target(self, of: t.CelType) -> t.CelType:
         while isinstance(of, t.TypeVariable) and of in self._bound:
             of = self._bound[of]
         return of
 
     def _fits(self, wanted: t.CelType, given: t.CelType) -> bool:
-        wanted, given = self._target(wanted), self._target(given)
+        wanted, given = self._resolve_target(wanted), self._resolve_target(given)
         if wanted == given or is_dynamic(wanted) or is_dynamic(given):
             return self._widen(wanted, given)
         if isinstance(wanted, t.TypeVariable):
@@ -79,9 +79,9 @@ class Bindings:
                 return self._fits(wanted.of, given.of)
             case (t.TypeType(), t.TypeType()):
                 return True
-        return self._null_fits(wanted, given)
+        return self._accepts_null(wanted, given)
 
-    def _null_fits(self, wanted: t.CelType, given: t.CelType) -> bool:
+    def _accepts_null(self, wanted: t.CelType, given: t.CelType) -> bool:
         other = wanted if given == t.NULL else given
         return t.NULL in (wanted, given) and (other in _NULLABLE or isinstance(other, t.ObjectType | t.OptionalType))
 
@@ -99,7 +99,7 @@ class Bindings:
         return True
 
     def _occurs(self, variable: t.TypeVariable, within: t.CelType) -> bool:
-        within = self._target(within)
+        within = self._resolve_target(within)
         match within:
             case t.TypeVariable():
                 return within == variable
@@ -112,6 +112,6 @@ class Bindings:
         return False
 
 
-def more_general(left: t.CelType, right: t.CelType) -> t.CelType:
+def choose_more_general(left: t.CelType, right: t.CelType) -> t.CelType:
     """The more general of two compatible types."""
     return left if is_dynamic(left) or isinstance(left, t.TypeVariable) or not is_dynamic(right) else right

@@ -21,7 +21,7 @@ _DEEPEST_SET_ELEMENT = 64
 _SCALARS = frozenset({str, int, float, bool, bytes, UInt, type(None)})
 
 
-def equal(left: object, right: object) -> tuple[bool, int]:
+def compare_values(left: object, right: object) -> tuple[bool, int]:
     """Whether they are equal, and the number of compared values (strings count a tenth per character)."""
     pending: list[tuple[object, object]] = [(left, right)]
     compared = 0
@@ -30,7 +30,7 @@ def equal(left: object, right: object) -> tuple[bool, int]:
         compared += 1
         pairs: list[tuple[object, object]] | None
         if type(first) in _SCALARS and type(second) in _SCALARS:
-            if not _scalars_equal(first, second):
+            if not _are_scalars_equal(first, second):
                 return False, compared
             compared += len(first) // 10 if isinstance(first, str | bytes) else 0
             continue
@@ -40,9 +40,9 @@ def equal(left: object, right: object) -> tuple[bool, int]:
         elif is_map(first) and is_map(second):
             pairs = _map_pairs(first, second)
         elif isinstance(first, CelOptional) and isinstance(second, CelOptional):
-            pairs = _optional_pairs(first, second)
+            pairs = _pair_optionals(first, second)
         else:
-            pairs = [] if _scalars_equal(first, second) else None
+            pairs = [] if _are_scalars_equal(first, second) else None
         if pairs is None:
             return False, compared
         pending.extend(pairs)
@@ -56,17 +56,17 @@ def contains(items: Sequence[object], wanted: object) -> tuple[bool, int]:
     for item in items:
         if plain and type(item) in _SCALARS:
             total += 1
-            if _scalars_equal(item, wanted):
+            if _are_scalars_equal(item, wanted):
                 return True, total
             continue
-        found, compared = equal(item, wanted)
+        found, compared = compare_values(item, wanted)
         total += compared
         if found:
             return True, total
     return False, total
 
 
-def union(left: ListView, right: Sequence[object]) -> ListView:
+def merge_lists(left: ListView, right: Sequence[object]) -> ListView:
     """`+` of a list of type set or map: elements stay where they are, equal keys are overwritten, new ones follow."""
     merged: dict[Hashable, object] = {}
     for element in [*left, *right]:
@@ -90,7 +90,7 @@ def freeze(value: object, depth: int = 0) -> Hashable:
     return value
 
 
-def _scalars_equal(left: object, right: object) -> bool:
+def _are_scalars_equal(left: object, right: object) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if is_number(left) != is_number(right):
@@ -121,7 +121,7 @@ def _map_pairs(left: Mapping[object, object], right: Mapping[object, object]) ->
     return [(left[key], right[key]) for key in left]
 
 
-def _optional_pairs(left: CelOptional, right: CelOptional) -> list[tuple[object, object]] | None:
+def _pair_optionals(left: CelOptional, right: CelOptional) -> list[tuple[object, object]] | None:
     if left.has_value != right.has_value:
         return None
     return [(left.value, right.value)] if left.has_value else []

@@ -47,7 +47,7 @@ def divide(left: int, right: int, *, unsigned: bool) -> int:
     return check_int64(quotient if (left < 0) == (right < 0) else -quotient, unsigned=unsigned)
 
 
-def modulo(left: int, right: int, *, unsigned: bool) -> int:
+def compute_modulo(left: int, right: int, *, unsigned: bool) -> int:
     """The sign of the result is the sign of `left`."""
     if right == 0:
         raise CelEvaluationError("modulus by zero")
@@ -66,14 +66,14 @@ def divide_double(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def double_to_int(value: float) -> int:
+def convert_double_to_int(value: float) -> int:
     """Cut off towards zero; CEL refuses the outermost values too, because they are not exact."""
     if not math.isfinite(value) or not float(INT_MIN) < value < float(INT_MAX):
         raise CelEvaluationError("integer overflow")
     return int(value)
 
 
-def double_to_uint(value: float) -> UInt:
+def convert_double_to_uint(value: float) -> UInt:
     if not math.isfinite(value) or not 0 <= value < float(UINT_MAX):
         raise CelEvaluationError("unsigned integer overflow")
     return UInt(int(value))

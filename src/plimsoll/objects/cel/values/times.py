@@ -78,19 +78,19 @@ def format_duration(value: Duration) -> str:
     return f"{sign}{seconds}{fraction}s"
 
 
-def local_time(value: Timestamp, zone: str | None) -> datetime:
+def convert_to_local_time(value: Timestamp, zone: str | None) -> datetime:
     """The time in UTC or in `zone` (an IANA name or `±hh:mm`), truncated to microseconds."""
     moment = _EPOCH + timedelta(microseconds=value.nanos // 1_000)
     if zone is None:
         return moment
     try:
-        return moment.astimezone(_zone(zone))
+        return moment.astimezone(_load_zone(zone))
     except OverflowError:
         raise CelEvaluationError("timestamp overflow") from None
 
 
 @lru_cache(maxsize=64)
-def _zone(name: str) -> timezone | ZoneInfo:
+def _load_zone(name: str) -> timezone | ZoneInfo:
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         sign, hours, minutes = offset.groups()

@@ -94,5 +94,5 @@ def type_name(value: object) -> str:
     return "list" if is_list(value) else "map"
 
 
-def no_such_overload(function: str = "") -> NoReturn:
+def raise_no_such_overload(function: str = "") -> NoReturn:
     raise CelEvaluationError(f"no such overload: {function}" if function else "no such overload")

@@ -34,23 +34,23 @@ from plimsoll.objects.cel.values.times import parse_date_or_timestamp, parse_dur
 Adapt = Callable[[object], object]
 
 
-def adapter(declared: CelType) -> Adapt | None:
+def find_adapter(declared: CelType) -> Adapt | None:
     """The function that converts a JSON value to a CEL value of this type; None if no conversion is needed."""
     if isinstance(declared, OptionalType):
-        return _optional(adapter(declared.of))
+        return _build_optional_adapter(find_adapter(declared.of))
     if isinstance(declared, ListType):
-        element = adapter(declared.element)
+        element = find_adapter(declared.element)
         plain = element is None and declared.kind == "atomic"
         return _expect_list if plain else _ListAdapter(declared, element)
     if isinstance(declared, MapType):
-        value = adapter(declared.value)
+        value = find_adapter(declared.value)
         return _expect_map if value is None else _MapAdapter(value)
     if isinstance(declared, ObjectType):
         return ObjectAdapter(declared)
     return _SCALARS.get(declared)
 
 
-def _optional(of: Adapt | None) -> Adapt | None:
+def _build_optional_adapter(of: Adapt | None) -> Adapt | None:
     if of is None:
         return None
 
@@ -222,7 +222,7 @@ class ObjectAdapter:
             adapt = self._fields[name]
         except KeyError:
             declared = self._declared.fields.get(name)
-            adapt = self._fields[name] = adapter(declared) if declared is not None else None
+            adapt = self._fields[name] = find_adapter(declared) if declared is not None else None
         return raw if adapt is None else adapt(raw)
 
 

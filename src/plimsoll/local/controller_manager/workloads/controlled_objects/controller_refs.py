@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
 from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_controller_reference
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +48,7 @@ class Claim(StrEnum):
 
 def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> Claim:
     """How `owner` stands to an object its selector matches or not. One that is being deleted changes nothing."""
-    controller = controller_of(candidate)
+    controller = find_controller(candidate)
     if controller is not None:
         if controller.uid != owner.uid:
             return Claim.NOT_OURS
@@ -151,7 +151,7 @@ class ControllerRefManager:
 
 def _index_controller_or_namespace(value: Any) -> list[str | _Orphans]:
     metadata = value.metadata
-    controller = controller_of(metadata)
+    controller = find_controller(metadata)
     return [_Orphans(metadata.namespace) if controller is None else controller.uid]
 
 

@@ -23,8 +23,8 @@ from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control 
 from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import encode_safely, strip_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import ControllerRevision
-from plimsoll.objects.fnv import fnv1_32
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.fnv import hash_fnv1_32
+from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -70,7 +70,7 @@ def get_template(revision: ControllerRevision) -> dict[str, Any]:
 
 def compute_data_hash(data: Mapping[str, Any], collisions: int) -> str:
     """As Kubernetes has it, to the letter: FNV-1 over the sorted JSON and the count in decimal digits."""
-    return encode_safely(str(fnv1_32(_canonical.encode(data) + str(collisions).encode())))
+    return encode_safely(str(hash_fnv1_32(_canonical.encode(data) + str(collisions).encode())))
 
 
 def find_equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:
@@ -146,7 +146,7 @@ class Revisions:
         found: ControllerRevision = await self._client.get(
             ControllerRevision, body["metadata"]["name"], namespace=owner.metadata.namespace
         )
-        controller = controller_of(found.metadata)
+        controller = find_controller(found.metadata)
         is_ours = controller is not None and controller.uid == owner.metadata.uid
         return found if is_ours and found.data == body["data"] else None
 

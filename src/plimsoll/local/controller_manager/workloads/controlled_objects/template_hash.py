@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.objects.fnv import fnv1a_32
+from plimsoll.objects.fnv import hash_fnv1a_32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ _canonical = msgspec.json.Encoder(order="sorted")
 def compute_template_hash(template: Any, collisions: int | None = None) -> str:
     """The hash of a template and its collision count."""
     salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
-    return encode_safely(str(fnv1a_32(_canonical.encode(strip_nulls(template)) + salt)))
+    return encode_safely(str(hash_fnv1a_32(_canonical.encode(strip_nulls(template)) + salt)))
 
 
 def encode_safely(text: str) -> str:

@@ -45,7 +45,7 @@ from plimsoll.local.controller_manager.workloads.deployments.replica_counts impo
 from plimsoll.local.controller_manager.workloads.deployments.revisions import REVISION, OwnedSet
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.runtime.services import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
@@ -180,7 +180,7 @@ class DeploymentController:
         """Whether the set of that name is the one we are about to make: from before a crash, or unseen as yet."""
         metadata = found.view.metadata
         there = await self._client.get_with_raw(ReplicaSet, name, namespace=metadata.namespace)
-        owner = controller_of(there.view.metadata)
+        owner = find_controller(there.view.metadata)
         is_same = compute_fingerprint(read_template(there.raw)) == compute_fingerprint(read_template(found.raw))
         return owner is not None and owner.uid == metadata.uid and is_same
 
@@ -254,7 +254,7 @@ class DeploymentController:
         keys: dict[Key, None] = {}
         for replica_set in list_states(change):
             metadata = replica_set.metadata
-            owner = controller_of(metadata)
+            owner = find_controller(metadata)
             if owner is None:
                 keys.update(dict.fromkeys(self._list_matching(metadata.namespace, metadata.labels)))
             elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
@@ -271,10 +271,10 @@ class DeploymentController:
         """A pod that is gone may be the last one a deployment waits for before it makes new ones."""
         if not isinstance(change, Deleted):
             return
-        owner = controller_of(change.last.metadata)
+        owner = find_controller(change.last.metadata)
         namespace = change.last.metadata.namespace
         replica_set = None if owner is None else self._sets.cache.get(owner.name, namespace)
-        owner = None if replica_set is None else controller_of(replica_set.view.metadata)
+        owner = None if replica_set is None else find_controller(replica_set.view.metadata)
         found = None if owner is None else self._deployments.cache.get(owner.name, namespace)
         if found is not None and not is_rolling(found.view):
             yield get_key(found)

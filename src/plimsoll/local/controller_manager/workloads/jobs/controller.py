@@ -55,7 +55,7 @@ from plimsoll.local.controller_manager.workloads.jobs.tracking import (
 from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Job
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.runtime.services import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
@@ -155,7 +155,7 @@ class JobController:
         found = self._jobs.cache.get(key.name, key.namespace)
         uid = "" if found is None else found.view.metadata.uid
         for pod in self._informer.cache.list_by_index(_TRACKED_BY_JOB, key):
-            owner = controller_of(pod.metadata)
+            owner = find_controller(pod.metadata)
             if owner is not None and owner.uid != uid:
                 await self._pods.release(pod, owner.uid)
 
@@ -313,7 +313,7 @@ def _list_uids(status: JobStatus) -> tuple[str, ...]:
 
 
 def _list_job_of_tracked(pod: Pod) -> Iterable[Key]:
-    owner = controller_of(pod.metadata)
+    owner = find_controller(pod.metadata)
     if owner is None or owner.kind != "Job" or not is_tracked(pod):
         return ()
     return (Key(pod.metadata.namespace, owner.name),)

@@ -42,7 +42,7 @@ from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
 )
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import ReplicaSet
-from plimsoll.objects.owners import controller_of
+from plimsoll.objects.owners import find_controller
 from plimsoll.runtime.services import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
@@ -155,7 +155,7 @@ class ReplicaSetController:
         """The pods of all sets with the same owner, this one's among them. Only asked for where some have to go."""
         if len(pods) <= get_desired_replicas(replica_set):
             return pods
-        owner = controller_of(replica_set.metadata)
+        owner = find_controller(replica_set.metadata)
         siblings = [replica_set] if owner is None else [raw.view for raw in list_managed_by(self._sets, owner.uid)]
         return [pod for sibling in siblings for pod in list_managed_by(self._pods, sibling.metadata.uid)]
 
@@ -191,7 +191,7 @@ class ReplicaSetController:
     def _may_need_others(self, change: Change[Pod]) -> bool:
         # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
-        owners = [controller_of(pod.metadata) for pod in list_states(change)]
+        owners = [find_controller(pod.metadata) for pod in list_states(change)]
         is_own_write = all(
             owner is not None and self._own_writes.is_awaiting(owner.uid, change.key) for owner in owners
         )
@@ -211,7 +211,7 @@ class ReplicaSetController:
     def _list_sets(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
         for pod in list_states(change):
-            owner = controller_of(pod.metadata)
+            owner = find_controller(pod.metadata)
             if owner is None:
                 keys.update(dict.fromkeys(self._list_matching(pod.metadata.namespace, pod.metadata.labels)))
             elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
