@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.kafka.model.description import FORMAT, ClusterDescription
-from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.decode_problems import describe_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,11 +55,11 @@ def read_dump(data: bytes) -> ClusterDescription:
             raise InvalidInput(f"is {found[:100]!r}; {wanted}" if found else f"is missing; {wanted}", path="format")
         return _DECODER.decode(data)
     except msgspec.ValidationError as error:
-        text = problem_of(error)
+        text = describe_problem(error)
         path, _, problem = text.partition(": ")
         raise (InvalidInput(text) if " " in path else InvalidInput(problem, path=path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableDocument(f"not a dump: {problem_of(error)}") from error
+        raise UnreadableDocument(f"not a dump: {describe_problem(error)}") from error
 
 
 def load_dump(path: Path) -> ClusterDescription:
