@@ -19,6 +19,7 @@ import typer
 from plimsoll.cli import about
 from plimsoll.cli.commands import apiserver, doctor, pause, run, simulate, up, validate
 from plimsoll.cli.journal import journal, why
+from plimsoll.cli.kafka import kafka
 from plimsoll.cli.nodes import nodes, plan, recording, requests
 from plimsoll.cli.nodes import run as run_nodes
 from plimsoll.cli.tidb import tidb
@@ -43,7 +44,7 @@ def plimsoll(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """
-    Plimsoll manages Kubernetes capacity: nodes, groups of pods, and TiDB instances.
+    Plimsoll manages Kubernetes capacity: nodes, groups of pods, Kafka brokers and TiDB instances.
 
     \b
     Examples:
@@ -71,6 +72,7 @@ app.command(
 app.command(name="replay", short_help="Replay a recording and compare the plan.")(recording.replay)
 app.add_typer(nodes.app, name="nodes", short_help="Status and options of the node autoscaler.")
 app.add_typer(requests.app, name="requests", short_help="Status of ProvisioningRequests.")
+app.add_typer(kafka.app, name="kafka", short_help="Status, plans and rebalances of a Kafka cluster.")
 app.add_typer(tidb.app, name="tidb", short_help="Plan, validate and simulate TiDB auto-scaling.")
 app.command(name="pause", short_help="Pause all controllers: they plan and report but do not act.")(pause.pause)
 app.command(name="resume", short_help="Resume paused controllers.")(pause.resume)

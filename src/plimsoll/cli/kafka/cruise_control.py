@@ -1,0 +1,167 @@
+"""`plimsoll kafka cruise-control`: a server with Cruise Control's REST API, next to any Kafka 4 cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
+from plimsoll.cli.kafka.options import (
+    RECORD_DIRECTORY,
+    BootstrapOption,
+    CapacityOption,
+    ConfigOption,
+    PrometheusOption,
+    add_capacities,
+    connect,
+    open_source,
+)
+from plimsoll.cli.shared.logs import log_events_to_stderr
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.kafka.cruise_control.server.authentication import Authentication
+    from plimsoll.kafka.model.description import ClusterDescription
+    from plimsoll.kafka.model.executions import ExecutionOptions
+    from plimsoll.kafka.model.settings import AnalyzerSettings
+
+
+def cruise_control(
+    *,
+    bootstrap: BootstrapOption,
+    port: Annotated[int, typer.Option("--port", help="Port to listen on.", min=0, max=65_535)] = 9090,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    command_config: ConfigOption = "",
+    capacity: CapacityOption = "",
+    prometheus: PrometheusOption = "",
+    users_file: Annotated[
+        str, typer.Option("--users-file", help='Users, a line "user: password,ROLE" each.', metavar="FILE")
+    ] = "",
+    default_goals: Annotated[
+        str, typer.Option("--default-goals", help="Goals of requests without goals, by priority.", metavar="NAMES")
+    ] = "",
+    hard_goals: Annotated[
+        str, typer.Option("--hard-goals", help="Goals that requests with goals must name.", metavar="NAMES")
+    ] = "",
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", help="Reassignments under way per broker, by default.", min=1, max=10_000)
+    ] = 5,
+    data: DataOption = "",
+) -> None:
+    """
+    Serve Cruise Control's REST API. cccli, Strimzi's operator and our own operator use it.
+
+    There are no sampling windows: the first answer comes from what the brokers report. An execution that an earlier
+    process began is resumed. Without --users-file every client may do everything, so the server then listens on
+    loopback only.
+
+    \b
+    Examples:
+      plimsoll kafka cruise-control --bootstrap localhost:9092 --port 9090
+      plimsoll kafka cruise-control --bootstrap kafka:9093 --command-config client.properties --users-file users
+      cccli -a localhost:9090 rebalance --dry-run
+    """
+    from plimsoll.kafka.cruise_control.server.authentication import Authentication, read_users
+    from plimsoll.kafka.model.executions import ExecutionOptions
+    from plimsoll.runtime.signals import run_until_signalled
+    from plimsoll.web.guards import LOOPBACK_NAMES
+    from plimsoll.web.serving import check_address
+
+    users = read_users(Path(users_file)) if users_file else ()
+    if not users and host not in LOOPBACK_NAMES:
+        raise InvalidInput(f"{host} is not loopback: give --users-file, so that clients must log in", path="--host")
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    check_address(address)
+    log_events_to_stderr()
+    serving = _serve(
+        address,
+        bootstrap=bootstrap,
+        command_config=command_config,
+        capacity=capacity,
+        prometheus=prometheus,
+        settings=_build_settings(default_goals, hard_goals),
+        execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
+        authentication=Authentication(users),
+        directory=Path(data or DEFAULT_DATA) / RECORD_DIRECTORY,
+    )
+    if asyncio.run(run_until_signalled(serving)) is not None:
+        typer.echo("stopped", err=True)
+
+
+def _build_settings(default_goals: str, hard_goals: str) -> AnalyzerSettings:
+    from msgspec import structs
+
+    from plimsoll.kafka.model.settings import AnalyzerSettings
+
+    given = {
+        "default_goals": _read_goals(default_goals, path="--default-goals"),
+        "hard_goals": _read_goals(hard_goals, path="--hard-goals"),
+    }
+    return structs.replace(AnalyzerSettings(), **{name: goals for name, goals in given.items() if goals})
+
+
+def _read_goals(text: str, *, path: str) -> tuple[str, ...]:
+    from plimsoll.kafka.planning.goal_list import SUPPORTED_GOALS, find_goal
+
+    goals = []
+    for name in (part.strip() for part in text.split(",") if part.strip()):
+        goal = find_goal(name)
+        if goal is None:
+            raise InvalidInput(f"no goal is named {name!r}; there are {', '.join(SUPPORTED_GOALS)}", path=path)
+        goals.append(goal)
+    return tuple(goals)
+
+
+async def _serve(
+    address: str,
+    *,
+    bootstrap: str,
+    command_config: str,
+    capacity: str,
+    prometheus: str,
+    settings: AnalyzerSettings,
+    execution: ExecutionOptions,
+    authentication: Authentication,
+    directory: Path,
+) -> None:
+    """Serve until cancelled."""
+    from plimsoll.cli.kafka.executing import open_executor
+    from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
+    from plimsoll.kafka.cruise_control.server.operations import Dependencies
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.entropy import SystemEntropy
+    from plimsoll.web.serving import serve
+
+    async with (
+        connect(bootstrap, command_config) as admin,
+        open_source(admin, prometheus=prometheus, remembers_offsets=True) as source,
+        open_executor(admin, directory) as executor,
+    ):
+
+        async def read() -> ClusterDescription:
+            return add_capacities(await source.describe(), capacity)
+
+        async def run_in_thread(work: Callable[[], Any]) -> Any:
+            return await asyncio.to_thread(work)
+
+        await read()
+        dependencies = Dependencies(
+            describe=read,
+            executor=executor,
+            settings=settings,
+            clock=RealClock(),
+            run_blocking=run_in_thread,
+            execution=execution,
+        )
+        server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
+        async with server:
+            server.resume_execution(executor.resume)
+            typer.echo(
+                f"serving Cruise Control's API on http://{address}/kafkacruisecontrol/; Ctrl-C stops it", err=True
+            )
+            await serve(server, address)

@@ -1,0 +1,205 @@
+"""`plimsoll kafka …`: status, plans and rebalances of a Kafka cluster, and a server with Cruise Control's API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from plimsoll.cli.kafka import cruise_control, rebalance
+from plimsoll.cli.kafka.options import (
+    BootstrapOption,
+    BrokersOption,
+    CapacityOption,
+    ConfigOption,
+    DestinationsOption,
+    DiskOption,
+    DumpOption,
+    ExcludedOption,
+    GoalsOption,
+    LogDirsOption,
+    ModeOption,
+    PrometheusOption,
+    ReliefOption,
+    SkipCheckOption,
+    build_request,
+    read_cluster,
+)
+from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
+from plimsoll.cli.shared.progress import Progress
+
+if TYPE_CHECKING:
+    from plimsoll.kafka.model.description import ClusterDescription
+    from plimsoll.kafka.model.proposals import Refusal
+
+app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
+app.command(name="rebalance", short_help="Move replicas: plan, execute, stop, resume.")(rebalance.rebalance)
+app.command(name="cruise-control", short_help="Serve Cruise Control's REST API.")(cruise_control.cruise_control)
+
+
+@app.callback()
+def kafka() -> None:
+    """
+    See the balance of a Kafka cluster, plan what would move and why, and move it with a throttle.
+
+    \b
+    Examples:
+      plimsoll kafka status --bootstrap localhost:9092
+      plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3
+      plimsoll kafka rebalance --bootstrap localhost:9092 --mode remove-brokers --brokers 3 --throttle 50000000
+      plimsoll kafka cruise-control --bootstrap localhost:9092 --port 9090
+    """
+
+
+@app.command(name="dump", short_help="Save the state of a cluster, for plans without it.")
+def dump(
+    *,
+    bootstrap: BootstrapOption,
+    command_config: ConfigOption = "",
+    prometheus: PrometheusOption = "",
+    capacity: CapacityOption = "",
+) -> None:
+    """
+    Print the brokers, partitions, replicas and sizes of a cluster as JSON. Other commands read it with -f.
+
+    A broker that does not answer is in the dump without its log directories; its replicas are not moved.
+
+    \b
+    Examples:
+      plimsoll kafka dump --bootstrap localhost:9092 > cluster.json
+      plimsoll kafka plan -f cluster.json --mode add-brokers --brokers 3
+    """
+    from plimsoll.kafka.brokers.dump import write_dump
+
+    description = asyncio.run(
+        _read(bootstrap=bootstrap, command_config=command_config, capacity=capacity, prometheus=prometheus)
+    )
+    typer.echo(write_dump(description).decode(), nl=False)
+
+
+@app.command(name="status", short_help="Brokers, their load, and partitions in trouble.")
+def status(
+    *,
+    bootstrap: BootstrapOption = "",
+    command_config: ConfigOption = "",
+    filename: DumpOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Show brokers with replicas, leaders and data, and partitions that are under-replicated or move.
+
+    \b
+    Examples:
+      plimsoll kafka status --bootstrap localhost:9092
+      plimsoll kafka status -f cluster.json -o json
+    """
+    from plimsoll.cli.kafka.tables import build_status, list_status
+    from plimsoll.kafka.model.cluster import build_model
+
+    model = build_model(asyncio.run(_read(bootstrap=bootstrap, command_config=command_config, filename=filename)))
+    match output:
+        case Output.TABLE:
+            echo_parts(list_status(model), title=f"Kafka cluster {model.cluster_id}".rstrip())
+        case Output.NAME:
+            for broker in model.brokers:
+                typer.echo(f"broker/{broker.id}")
+        case _:
+            echo_value(build_status(model), output)
+
+
+@app.command(name="plan", short_help="What a rebalance would move, and why.")
+def plan(
+    *,
+    bootstrap: BootstrapOption = "",
+    command_config: ConfigOption = "",
+    filename: DumpOption = "",
+    capacity: CapacityOption = "",
+    prometheus: PrometheusOption = "",
+    mode: ModeOption = "full",
+    brokers: BrokersOption = "",
+    goals: GoalsOption = "",
+    skip_hard_goal_check: SkipCheckOption = False,
+    excluded_topics: ExcludedOption = "",
+    destination_brokers: DestinationsOption = "",
+    log_dirs: LogDirsOption = "",
+    rebalance_disk: DiskOption = False,
+    relief: ReliefOption = None,
+    throttle: Annotated[
+        int, typer.Option("--throttle", help="Show the time at this rate, in bytes per second per broker.", min=0)
+    ] = 0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Plan a rebalance of a live cluster or of a dump. Nothing is moved.
+
+    Exit code 0: planned, even if there is nothing to move. 1: a hard goal cannot hold; the reason has the numbers.
+    2: the input is wrong. 4: no broker can be reached.
+
+    \b
+    Examples:
+      plimsoll kafka plan --bootstrap localhost:9092
+      plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
+      plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
+    """
+    from plimsoll.cli.kafka.tables import build_plan_data, list_plan
+    from plimsoll.kafka.model.cluster import build_model
+    from plimsoll.kafka.model.proposals import Refusal
+    from plimsoll.kafka.model.settings import AnalyzerSettings
+    from plimsoll.kafka.planning.optimizer import optimize
+
+    request = build_request(
+        mode=mode,
+        brokers=brokers,
+        goals=goals,
+        skip_hard_goal_check=skip_hard_goal_check,
+        excluded_topics=excluded_topics,
+        destination_brokers=destination_brokers,
+        log_dirs=log_dirs,
+        rebalance_disk=rebalance_disk,
+        relief=relief,
+    )
+    description = asyncio.run(
+        _read(
+            bootstrap=bootstrap,
+            command_config=command_config,
+            filename=filename,
+            capacity=capacity,
+            prometheus=prometheus,
+        )
+    )
+    result = optimize(build_model(description), request, AnalyzerSettings())
+    if isinstance(result, Refusal):
+        _refuse(result, output)
+    match output:
+        case Output.TABLE:
+            echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {mode}")
+        case Output.NAME:
+            for proposal in result.proposals:
+                typer.echo(f"{proposal.topic}-{proposal.partition}")
+        case _:
+            echo_value(build_plan_data(result), output)
+
+
+def _refuse(refusal: Refusal, output: Output) -> NoReturn:
+    if output in {Output.JSON, Output.YAML}:
+        echo_value({"refused": refusal}, output)
+    else:
+        goal = f"{refusal.goal}: " if refusal.goal else ""
+        typer.echo(f"refused: {goal}{refusal.reason}", err=True)
+        if refusal.provision.recommendation:
+            typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
+    raise typer.Exit(1)
+
+
+async def _read(
+    *, bootstrap: str, command_config: str, filename: str = "", capacity: str = "", prometheus: str = ""
+) -> ClusterDescription:
+    with Progress("reading the cluster"):
+        return await read_cluster(
+            bootstrap=bootstrap,
+            command_config=command_config,
+            filename=filename,
+            capacity=capacity,
+            prometheus=prometheus,
+        )

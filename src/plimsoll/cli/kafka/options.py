@@ -1,0 +1,203 @@
+"""Options that the Kafka commands share: where the cluster is, what is planned, and how it is executed."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+    from plimsoll.kafka.brokers.source import LiveClusterSource
+    from plimsoll.kafka.model.description import ClusterDescription
+    from plimsoll.kafka.model.requests import RebalanceRequest
+
+RECORD_DIRECTORY: Final = "kafka"
+
+BootstrapOption = Annotated[
+    str, typer.Option("--bootstrap", "-b", help="Brokers of the cluster, comma-separated.", metavar="HOST:PORT")
+]
+ConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--command-config", help="Properties file with TLS and SASL settings, as for Kafka's tools.", metavar="FILE"
+    ),
+]
+DumpOption = Annotated[
+    str, typer.Option("-f", "--filename", help="A dump instead of a live cluster; - is stdin.", metavar="FILE")
+]
+CapacityOption = Annotated[
+    str,
+    typer.Option(
+        "--capacity", help="Capacities of brokers, as Cruise Control's capacity.json has them.", metavar="FILE"
+    ),
+]
+PrometheusOption = Annotated[
+    str,
+    typer.Option("--prometheus", help="Prometheus with the brokers' rates, e.g. http://monitor:9090.", metavar="URL"),
+]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        help="full, add-brokers, remove-brokers, remove-disks, demote-brokers or fix-offline-replicas.",
+        metavar="MODE",
+    ),
+]
+BrokersOption = Annotated[
+    str, typer.Option("--brokers", help="The brokers to add, remove or demote, e.g. 3,4.", metavar="IDS")
+]
+GoalsOption = Annotated[
+    str, typer.Option("--goals", help="Goals by priority, comma-separated. Default: Strimzi's list.", metavar="NAMES")
+]
+SkipCheckOption = Annotated[bool, typer.Option("--skip-hard-goal-check", help="Accept --goals without the hard goals.")]
+ExcludedOption = Annotated[
+    str, typer.Option("--excluded-topics", help="Topics that do not move: a regular expression.", metavar="REGEX")
+]
+DestinationsOption = Annotated[
+    str, typer.Option("--destination-brokers", help="Replicas move only onto these brokers.", metavar="IDS")
+]
+LogDirsOption = Annotated[
+    str, typer.Option("--log-dirs", help="Log directories to empty, e.g. 0-/data/a,1-/data/a.", metavar="LIST")
+]
+DiskOption = Annotated[
+    bool, typer.Option("--rebalance-disk", help="Balance log directories within brokers, nothing between brokers.")
+]
+ReliefOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--relief/--no-relief",
+        help="Allow few extra moves that bring brokers into their window. Default: in mode full only.",
+        show_default=False,
+    ),
+]
+
+
+def build_request(
+    *,
+    mode: str,
+    brokers: str,
+    goals: str,
+    skip_hard_goal_check: bool,
+    excluded_topics: str,
+    destination_brokers: str,
+    log_dirs: str,
+    rebalance_disk: bool,
+    relief: bool | None,
+) -> RebalanceRequest:
+    """The request of the options. Raises `InvalidInput` with the name of the option."""
+    from plimsoll.kafka.model.requests import BrokerLogDir, Mode, RebalanceRequest
+
+    if mode not in set(Mode):
+        raise InvalidInput(f"{mode!r} is not a mode; say one of {', '.join(Mode)}", path="--mode")
+    chosen, ids = Mode(mode), read_ids(brokers, path="--brokers")
+    needs = chosen in {Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS}
+    if needs and not ids:
+        raise InvalidInput(f"mode {mode} needs broker ids, e.g. --brokers 3,4", path="--brokers")
+    if ids and not needs:
+        raise InvalidInput(f"mode {mode} takes no broker ids", path="--brokers")
+    pairs = []
+    for part in _split(log_dirs):
+        broker, _, path = part.partition("-")
+        if not path.startswith("/"):
+            raise InvalidInput(f"{part!r} is not BROKER-/PATH", path="--log-dirs")
+        pairs.append(BrokerLogDir(broker=read_ids(broker, path="--log-dirs")[0], path=path))
+    if chosen is Mode.REMOVE_DISKS and not pairs:
+        raise InvalidInput("mode remove-disks needs log directories, e.g. --log-dirs 0-/data/a", path="--log-dirs")
+    return RebalanceRequest(
+        mode=chosen,
+        brokers=ids,
+        log_dirs=tuple(pairs),
+        goals=tuple(_split(goals)),
+        skip_hard_goal_check=skip_hard_goal_check,
+        excluded_topics=excluded_topics,
+        destination_brokers=read_ids(destination_brokers, path="--destination-brokers"),
+        rebalance_disk=rebalance_disk,
+        relief=relief,
+    )
+
+
+def read_ids(text: str, *, path: str) -> tuple[int, ...]:
+    """Broker ids of a comma-separated list."""
+    from plimsoll.core.value_parsing import read_whole_number
+
+    ids = []
+    for part in _split(text):
+        number = read_whole_number(part)
+        if number is None:
+            raise InvalidInput(f"{part!r} is not a broker id", path=path)
+        ids.append(number)
+    return tuple(dict.fromkeys(ids))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@asynccontextmanager
+async def connect(bootstrap: str, command_config: str) -> AsyncIterator[KafkaPythonAdmin]:
+    """A connection to the cluster."""
+    from plimsoll.kafka.brokers.connection_settings import read_connection_settings
+    from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+
+    if not bootstrap:
+        raise InvalidInput("name a broker, e.g. --bootstrap localhost:9092", path="--bootstrap")
+    settings = read_connection_settings(bootstrap, Path(command_config) if command_config else None)
+    async with KafkaPythonAdmin(settings) as admin:
+        yield admin
+
+
+async def read_cluster(
+    *, bootstrap: str, command_config: str, filename: str, capacity: str = "", prometheus: str = ""
+) -> ClusterDescription:
+    """The description of a live cluster or of a dump."""
+    from plimsoll.cli.shared.output import read_file
+    from plimsoll.kafka.brokers.dump import read_dump
+
+    if bool(bootstrap) == bool(filename):
+        raise InvalidInput("say either --bootstrap HOST:PORT or -f DUMP", path="--bootstrap")
+    if filename:
+        try:
+            description = read_dump(read_file(filename))
+        except InvalidInput as error:
+            raise error if error.path == filename else error.with_parent(filename) from None
+    else:
+        async with connect(bootstrap, command_config) as admin, open_source(admin, prometheus=prometheus) as source:
+            description = await source.describe()
+    return add_capacities(description, capacity)
+
+
+@asynccontextmanager
+async def open_source(
+    admin: KafkaPythonAdmin, *, prometheus: str, remembers_offsets: bool = False
+) -> AsyncIterator[LiveClusterSource]:
+    """Descriptions of a live cluster. Rates come from Prometheus, or from end offsets that are remembered."""
+    from plimsoll.kafka.brokers.rates import OffsetSampler
+    from plimsoll.kafka.brokers.source import LiveClusterSource
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.web.client import AiohttpClient, check_base_url
+    from plimsoll.web.prometheus import Prometheus
+
+    sampler = OffsetSampler() if remembers_offsets else None
+    if not prometheus:
+        yield LiveClusterSource(admin, RealClock(), sampler=sampler)
+        return
+    base = check_base_url(prometheus, path="--prometheus")
+    async with AiohttpClient() as web:
+        yield LiveClusterSource(admin, RealClock(), prometheus=Prometheus(base, web=web), sampler=sampler)
+
+
+def add_capacities(description: ClusterDescription, capacity: str) -> ClusterDescription:
+    """The description with the capacities of a file."""
+    from plimsoll.cli.shared.output import read_file
+    from plimsoll.kafka.brokers.capacities import apply_capacities, parse_capacities
+
+    if not capacity:
+        return description
+    return apply_capacities(description, parse_capacities(read_file(capacity), name=capacity))

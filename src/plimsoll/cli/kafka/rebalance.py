@@ -1,0 +1,272 @@
+"""`plimsoll kafka rebalance`: plans and executes, with progress; stops and resumes what an earlier run began."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
+from plimsoll.cli.kafka.executing import open_executor
+from plimsoll.cli.kafka.options import (
+    RECORD_DIRECTORY,
+    BootstrapOption,
+    BrokersOption,
+    CapacityOption,
+    ConfigOption,
+    DestinationsOption,
+    DiskOption,
+    ExcludedOption,
+    GoalsOption,
+    LogDirsOption,
+    ModeOption,
+    PrometheusOption,
+    ReliefOption,
+    SkipCheckOption,
+    add_capacities,
+    build_request,
+    connect,
+    open_source,
+)
+from plimsoll.cli.shared.logs import log_events_to_stderr
+from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from plimsoll.kafka.executor.executor import Executor
+    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
+    from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
+    from plimsoll.kafka.model.requests import RebalanceRequest
+
+T = TypeVar("T")
+
+_REPORT_S: Final = 5.0
+
+
+def rebalance(
+    *,
+    bootstrap: BootstrapOption,
+    command_config: ConfigOption = "",
+    capacity: CapacityOption = "",
+    prometheus: PrometheusOption = "",
+    mode: ModeOption = "full",
+    brokers: BrokersOption = "",
+    goals: GoalsOption = "",
+    skip_hard_goal_check: SkipCheckOption = False,
+    excluded_topics: ExcludedOption = "",
+    destination_brokers: DestinationsOption = "",
+    log_dirs: LogDirsOption = "",
+    rebalance_disk: DiskOption = False,
+    relief: ReliefOption = None,
+    throttle: Annotated[
+        int, typer.Option("--throttle", help="Replication rate, in bytes per second per broker; 0: none.", min=0)
+    ] = 0,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", help="Reassignments under way per broker.", min=1, max=10_000)
+    ] = 5,
+    strategies: Annotated[
+        str, typer.Option("--strategies", help="Order of movements, e.g. PrioritizeSmallReplicaMovementStrategy.")
+    ] = "",
+    require_in_sync: Annotated[
+        bool, typer.Option("--require-in-sync", help="Refuse while partitions are under-replicated.")
+    ] = False,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", help="Ask before more than this is moved; --yes confirms.", min=0)
+    ] = None,
+    max_bytes_per_hour: Annotated[
+        int | None, typer.Option("--max-bytes-per-hour", help="Start at most so many bytes per hour.", min=1)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and record the plan, move nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what an earlier run began.")] = False,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Cancel what an earlier run began, and wait until it is rolled back.")
+    ] = False,
+    data: DataOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Move replicas and leaders of a live cluster.
+
+    The plan is shown first, and nothing moves without a confirmation (--yes in scripts). Ctrl-C cancels what is under
+    way and waits until it is rolled back. A run that was killed leaves a record in --data: --resume goes on with it,
+    --stop undoes it. Throttles that this command sets are always removed.
+
+    Exit code 0: done, or nothing to do. 1: refused, stopped, or something was not moved. 2: wrong input. 4: no broker
+    can be reached.
+
+    \b
+    Examples:
+      plimsoll kafka rebalance --bootstrap localhost:9092 --mode add-brokers --brokers 3 --throttle 50000000
+      plimsoll kafka rebalance --bootstrap localhost:9092 --mode remove-brokers --brokers 3 --yes
+      plimsoll kafka rebalance --bootstrap localhost:9092 --resume
+      plimsoll kafka rebalance --bootstrap localhost:9092 --stop
+    """
+    from plimsoll.kafka.model.executions import ExecutionOptions
+
+    if resume and stop:
+        raise InvalidInput("say either --resume or --stop", path="--stop")
+    request = build_request(
+        mode=mode,
+        brokers=brokers,
+        goals=goals,
+        skip_hard_goal_check=skip_hard_goal_check,
+        excluded_topics=excluded_topics,
+        destination_brokers=destination_brokers,
+        log_dirs=log_dirs,
+        rebalance_disk=rebalance_disk,
+        relief=relief,
+    )
+    options = ExecutionOptions(
+        concurrent_partition_movements_per_broker=concurrency,
+        replication_throttle=throttle or None,
+        replica_movement_strategies=tuple(part.strip() for part in strategies.split(",") if part.strip()),
+        require_in_sync=require_in_sync,
+        max_bytes_per_hour=max_bytes_per_hour,
+        max_bytes_unconfirmed=max_bytes,
+        is_confirmed=yes,
+    )
+    run = _Run(
+        bootstrap=bootstrap,
+        command_config=command_config,
+        capacity=capacity,
+        prometheus=prometheus,
+        directory=Path(data or DEFAULT_DATA),
+        output=output,
+    )
+    log_events_to_stderr()
+    if resume or stop:
+        outcome = asyncio.run(run.finish_earlier(stops=stop))
+    else:
+        outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
+    _report(outcome, output)
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(
+        self, *, bootstrap: str, command_config: str, capacity: str, prometheus: str, directory: Path, output: Output
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._command_config = command_config
+        self._capacity = capacity
+        self._prometheus = prometheus
+        self._directory = directory
+        self._record = directory / RECORD_DIRECTORY
+        self._output = output
+
+    async def rebalance(
+        self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
+    ) -> ExecutionOutcome | None:
+        from plimsoll.journal.sqlite import SqliteJournal
+        from plimsoll.kafka.model.cluster import build_model
+        from plimsoll.kafka.model.proposals import Refusal
+        from plimsoll.kafka.model.settings import AnalyzerSettings
+        from plimsoll.kafka.planning.optimizer import optimize
+        from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan, build_refused_plan
+        from plimsoll.runtime.clocks import RealClock
+        from plimsoll.runtime.entropy import SystemEntropy
+
+        now = RealClock().now()
+        journal = await SqliteJournal.open(self._directory)
+        try:
+            async with (
+                connect(self._bootstrap, self._command_config) as admin,
+                open_source(admin, prometheus=self._prometheus) as source,
+            ):
+                description = add_capacities(await source.describe(), self._capacity)
+                result = await asyncio.to_thread(
+                    lambda: optimize(build_model(description), request, AnalyzerSettings())
+                )
+                if isinstance(result, Refusal):
+                    await journal.append(build_refused_plan(result, at=now))
+                    _refuse(result)
+                    raise typer.Exit(1)
+                self._show(result, options)
+                if not result.proposals:
+                    return None
+                plan = build_plan(result, at=now)
+                entry = await journal.append(plan)
+                if is_dry_run:
+                    return None
+                if asks:
+                    _confirm()
+                execution_id = SystemEntropy().generate_uid()
+                async with open_executor(admin, self._record) as executor:
+                    outcome = await _watch(
+                        executor, executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
+                    )
+                await journal.conclude(entry.number, build_outcomes(plan, outcome))
+                return outcome
+        finally:
+            await journal.close()
+
+    async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
+        async with (
+            connect(self._bootstrap, self._command_config) as admin,
+            open_executor(admin, self._record) as executor,
+        ):
+            outcome = await _watch(executor, executor.stop() if stops else executor.resume())
+        if outcome is None:
+            typer.echo("there is nothing to finish: no execution is recorded", err=True)
+        return outcome
+
+    def _show(self, result: OptimizationResult, options: ExecutionOptions) -> None:
+        from plimsoll.cli.kafka.tables import list_plan
+
+        if self._output is Output.TABLE:
+            echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput("nothing is moved without a confirmation; add --yes", path="--yes")
+    if not typer.confirm("Move now?", err=True):
+        raise typer.Exit(1)
+
+
+def _refuse(refusal: Refusal) -> None:
+    goal = f"{refusal.goal}: " if refusal.goal else ""
+    typer.echo(f"refused: {goal}{refusal.reason}", err=True)
+
+
+async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:
+    """Report progress while it runs. Ctrl-C and SIGTERM stop the execution and wait for the roll-back."""
+    from plimsoll.cli.kafka.tables import describe_progress
+
+    running = asyncio.create_task(work)
+    watching = asyncio.current_task()
+    if watching is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, watching.cancel)
+    try:
+        while not running.done():
+            await asyncio.wait((running,), timeout=_REPORT_S)
+            if not running.done():
+                typer.echo(describe_progress(executor.progress()), err=True)
+    except asyncio.CancelledError:
+        typer.echo("stopping: cancelling what is under way", err=True)
+        await executor.stop()
+    return await running
+
+
+def _report(outcome: ExecutionOutcome | None, output: Output) -> None:
+    from plimsoll.cli.kafka.tables import describe_outcome
+    from plimsoll.kafka.model.executions import ExecutionEnd
+
+    if outcome is None:
+        return
+    if output is Output.TABLE:
+        echo_parts(describe_outcome(outcome))
+    elif output is Output.NAME:
+        typer.echo(outcome.execution_id)
+    else:
+        echo_value(outcome, output)
+    if outcome.end is not ExecutionEnd.COMPLETED or outcome.not_completed:
+        raise typer.Exit(1)
