@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +65,8 @@ def cruise_control(
       plimsoll kafka cruise-control --bootstrap kafka:9093 --command-config client.properties --users-file users
       cccli -a localhost:9090 rebalance --dry-run
     """
+    import asyncio
+
     from plimsoll.kafka.cruise_control.server.authentication import Authentication, read_users
     from plimsoll.kafka.model.executions import ExecutionOptions
     from plimsoll.runtime.signals import run_until_signalled
@@ -130,6 +131,8 @@ async def _serve(
     directory: Path,
 ) -> None:
     """Serve until cancelled."""
+    import asyncio
+
     from plimsoll.cli.kafka.executing import open_executor
     from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
     from plimsoll.kafka.cruise_control.server.operations import Dependencies

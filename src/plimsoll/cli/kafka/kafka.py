@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -27,7 +26,6 @@ from plimsoll.cli.kafka.options import (
     read_cluster,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
-from plimsoll.cli.shared.progress import Progress
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.description import ClusterDescription
@@ -72,9 +70,7 @@ def dump(
     """
     from plimsoll.kafka.brokers.dump import write_dump
 
-    description = asyncio.run(
-        _read(bootstrap=bootstrap, command_config=command_config, capacity=capacity, prometheus=prometheus)
-    )
+    description = _read(bootstrap=bootstrap, command_config=command_config, capacity=capacity, prometheus=prometheus)
     typer.echo(write_dump(description).decode(), nl=False)
 
 
@@ -97,7 +93,7 @@ def status(
     from plimsoll.cli.kafka.tables import build_status, list_status
     from plimsoll.kafka.model.cluster import build_model
 
-    model = build_model(asyncio.run(_read(bootstrap=bootstrap, command_config=command_config, filename=filename)))
+    model = build_model(_read(bootstrap=bootstrap, command_config=command_config, filename=filename))
     match output:
         case Output.TABLE:
             echo_parts(list_status(model), title=f"Kafka cluster {model.cluster_id}".rstrip())
@@ -159,14 +155,12 @@ def plan(
         rebalance_disk=rebalance_disk,
         relief=relief,
     )
-    description = asyncio.run(
-        _read(
-            bootstrap=bootstrap,
-            command_config=command_config,
-            filename=filename,
-            capacity=capacity,
-            prometheus=prometheus,
-        )
+    description = _read(
+        bootstrap=bootstrap,
+        command_config=command_config,
+        filename=filename,
+        capacity=capacity,
+        prometheus=prometheus,
     )
     result = optimize(build_model(description), request, AnalyzerSettings())
     if isinstance(result, Refusal):
@@ -192,14 +186,22 @@ def _refuse(refusal: Refusal, output: Output) -> NoReturn:
     raise typer.Exit(1)
 
 
-async def _read(
+def _read(
     *, bootstrap: str, command_config: str, filename: str = "", capacity: str = "", prometheus: str = ""
 ) -> ClusterDescription:
-    with Progress("reading the cluster"):
-        return await read_cluster(
-            bootstrap=bootstrap,
-            command_config=command_config,
-            filename=filename,
-            capacity=capacity,
-            prometheus=prometheus,
-        )
+    """The description of a live cluster or of a dump, with progress if it takes long."""
+    import asyncio
+
+    from plimsoll.cli.shared.progress import Progress
+
+    async def read() -> ClusterDescription:
+        with Progress("reading the cluster"):
+            return await read_cluster(
+                bootstrap=bootstrap,
+                command_config=command_config,
+                filename=filename,
+                capacity=capacity,
+                prometheus=prometheus,
+            )
+
+    return asyncio.run(read())

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
 from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
-from plimsoll.cli.kafka.executing import open_executor
 from plimsoll.cli.kafka.options import (
-    RECORD_DIRECTORY,
     BootstrapOption,
     BrokersOption,
     CapacityOption,
@@ -27,22 +22,14 @@ from plimsoll.cli.kafka.options import (
     PrometheusOption,
     ReliefOption,
     SkipCheckOption,
-    add_capacities,
     build_request,
-    connect,
-    open_source,
 )
 from plimsoll.cli.shared.logs import log_events_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from plimsoll.kafka.executor.executor import Executor
-    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
-    from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
-    from plimsoll.kafka.model.requests import RebalanceRequest
+    from plimsoll.kafka.model.executions import ExecutionOutcome
 
 T = TypeVar("T")
 
@@ -108,6 +95,9 @@ def rebalance(
       plimsoll kafka rebalance --bootstrap localhost:9092 --resume
       plimsoll kafka rebalance --bootstrap localhost:9092 --stop
     """
+    import asyncio
+
+    from plimsoll.cli.kafka.rebalancing import RebalanceRun
     from plimsoll.kafka.model.executions import ExecutionOptions
 
     if resume and stop:
@@ -132,7 +122,7 @@ def rebalance(
         max_bytes_unconfirmed=max_bytes,
         is_confirmed=yes,
     )
-    run = _Run(
+    run = RebalanceRun(
         bootstrap=bootstrap,
         command_config=command_config,
         capacity=capacity,
@@ -146,114 +136,6 @@ def rebalance(
     else:
         outcome = asyncio.run(run.rebalance(request, options, asks=not yes, is_dry_run=dry_run))
     _report(outcome, output)
-
-
-class _Run:
-    """One run of the command."""
-
-    def __init__(
-        self, *, bootstrap: str, command_config: str, capacity: str, prometheus: str, directory: Path, output: Output
-    ) -> None:
-        self._bootstrap = bootstrap
-        self._command_config = command_config
-        self._capacity = capacity
-        self._prometheus = prometheus
-        self._directory = directory
-        self._record = directory / RECORD_DIRECTORY
-        self._output = output
-
-    async def rebalance(
-        self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
-    ) -> ExecutionOutcome | None:
-        from plimsoll.journal.sqlite import SqliteJournal
-        from plimsoll.kafka.model.cluster import build_model
-        from plimsoll.kafka.model.proposals import Refusal
-        from plimsoll.kafka.model.settings import AnalyzerSettings
-        from plimsoll.kafka.planning.optimizer import optimize
-        from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan, build_refused_plan
-        from plimsoll.runtime.clocks import RealClock
-        from plimsoll.runtime.entropy import SystemEntropy
-
-        now = RealClock().now()
-        journal = await SqliteJournal.open(self._directory)
-        try:
-            async with (
-                connect(self._bootstrap, self._command_config) as admin,
-                open_source(admin, prometheus=self._prometheus) as source,
-            ):
-                description = add_capacities(await source.describe(), self._capacity)
-                result = await asyncio.to_thread(
-                    lambda: optimize(build_model(description), request, AnalyzerSettings())
-                )
-                if isinstance(result, Refusal):
-                    await journal.append(build_refused_plan(result, at=now))
-                    _refuse(result)
-                    raise typer.Exit(1)
-                self._show(result, options)
-                if not result.proposals:
-                    return None
-                plan = build_plan(result, at=now)
-                entry = await journal.append(plan)
-                if is_dry_run:
-                    return None
-                if asks:
-                    _confirm()
-                execution_id = SystemEntropy().generate_uid()
-                async with open_executor(admin, self._record) as executor:
-                    outcome = await _watch(
-                        executor, executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
-                    )
-                await journal.conclude(entry.number, build_outcomes(plan, outcome))
-                return outcome
-        finally:
-            await journal.close()
-
-    async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
-        async with (
-            connect(self._bootstrap, self._command_config) as admin,
-            open_executor(admin, self._record) as executor,
-        ):
-            outcome = await _watch(executor, executor.stop() if stops else executor.resume())
-        if outcome is None:
-            typer.echo("there is nothing to finish: no execution is recorded", err=True)
-        return outcome
-
-    def _show(self, result: OptimizationResult, options: ExecutionOptions) -> None:
-        from plimsoll.cli.kafka.tables import list_plan
-
-        if self._output is Output.TABLE:
-            echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise InvalidInput("nothing is moved without a confirmation; add --yes", path="--yes")
-    if not typer.confirm("Move now?", err=True):
-        raise typer.Exit(1)
-
-
-def _refuse(refusal: Refusal) -> None:
-    goal = f"{refusal.goal}: " if refusal.goal else ""
-    typer.echo(f"refused: {goal}{refusal.reason}", err=True)
-
-
-async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:
-    """Report progress while it runs. Ctrl-C and SIGTERM stop the execution and wait for the roll-back."""
-    from plimsoll.cli.kafka.tables import describe_progress
-
-    running = asyncio.create_task(work)
-    watching = asyncio.current_task()
-    if watching is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, watching.cancel)
-    try:
-        while not running.done():
-            await asyncio.wait((running,), timeout=_REPORT_S)
-            if not running.done():
-                typer.echo(describe_progress(executor.progress()), err=True)
-    except asyncio.CancelledError:
-        typer.echo("stopping: cancelling what is under way", err=True)
-        await executor.stop()
-    return await running
 
 
 def _report(outcome: ExecutionOutcome | None, output: Output) -> None:

@@ -16,7 +16,7 @@ class Role(IntEnum):
     ADMIN = 3
 
 
-class TaskType(StrEnum):
+class EndpointType(StrEnum):
     """The types by which finished tasks are kept."""
 
     KAFKA_ADMIN = "KAFKA_ADMIN"
@@ -47,7 +47,7 @@ class Endpoint(Value):
 
     name: str
     method: str
-    type: TaskType
+    type: EndpointType
     role: Role
     operation: str
     parameters: dict[str, ParameterType] = {}
@@ -105,7 +105,7 @@ _GET: Final = (
     Endpoint(
         name="LOAD",
         method="GET",
-        type=TaskType.KAFKA_MONITOR,
+        type=EndpointType.KAFKA_MONITOR,
         role=Role.USER,
         operation="Get broker stats",
         parameters={
@@ -121,7 +121,7 @@ _GET: Final = (
     Endpoint(
         name="PARTITION_LOAD",
         method="GET",
-        type=TaskType.KAFKA_MONITOR,
+        type=EndpointType.KAFKA_MONITOR,
         role=Role.USER,
         operation="Get partition load",
         parameters={
@@ -142,7 +142,7 @@ _GET: Final = (
     Endpoint(
         name="PROPOSALS",
         method="GET",
-        type=TaskType.KAFKA_MONITOR,
+        type=EndpointType.KAFKA_MONITOR,
         role=Role.USER,
         operation="Get customized proposals",
         parameters={
@@ -155,7 +155,7 @@ _GET: Final = (
     Endpoint(
         name="STATE",
         method="GET",
-        type=TaskType.CRUISE_CONTROL_MONITOR,
+        type=EndpointType.CRUISE_CONTROL_MONITOR,
         role=Role.USER,
         operation="Get state",
         parameters={**_COMMON, "substates": ParameterType.NAMES, "verbose": _B, "super_verbose": _B},
@@ -163,7 +163,7 @@ _GET: Final = (
     Endpoint(
         name="KAFKA_CLUSTER_STATE",
         method="GET",
-        type=TaskType.KAFKA_MONITOR,
+        type=EndpointType.KAFKA_MONITOR,
         role=Role.VIEWER,
         operation="Get Kafka cluster state",
         parameters={**_COMMON, "topic": ParameterType.PATTERN, "verbose": _B},
@@ -171,7 +171,7 @@ _GET: Final = (
     Endpoint(
         name="USER_TASKS",
         method="GET",
-        type=TaskType.CRUISE_CONTROL_MONITOR,
+        type=EndpointType.CRUISE_CONTROL_MONITOR,
         role=Role.VIEWER,
         operation="Get user tasks",
         parameters={
@@ -187,7 +187,7 @@ _GET: Final = (
     Endpoint(
         name="REVIEW_BOARD",
         method="GET",
-        type=TaskType.CRUISE_CONTROL_MONITOR,
+        type=EndpointType.CRUISE_CONTROL_MONITOR,
         role=Role.VIEWER,
         operation="Get review board",
         parameters={**_COMMON, "review_ids": ParameterType.IDS},
@@ -195,7 +195,7 @@ _GET: Final = (
     Endpoint(
         name="PERMISSIONS",
         method="GET",
-        type=TaskType.CRUISE_CONTROL_MONITOR,
+        type=EndpointType.CRUISE_CONTROL_MONITOR,
         role=Role.VIEWER,
         operation="Get permissions",
         parameters=_COMMON,
@@ -205,7 +205,7 @@ _POST: Final = (
     Endpoint(
         name="ADD_BROKER",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Add brokers",
         parameters={**_BROKERS, "throttle_added_broker": _B},
@@ -213,7 +213,7 @@ _POST: Final = (
     Endpoint(
         name="REMOVE_BROKER",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Remove brokers",
         parameters={**_BROKERS, "throttle_removed_broker": _B, "destination_broker_ids": ParameterType.IDS},
@@ -221,7 +221,7 @@ _POST: Final = (
     Endpoint(
         name="FIX_OFFLINE_REPLICAS",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Fix offline replicas",
         parameters={**_MODEL, **_EXECUTION},
@@ -229,7 +229,7 @@ _POST: Final = (
     Endpoint(
         name="REBALANCE",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Rebalance",
         parameters=_REBALANCE,
@@ -237,7 +237,7 @@ _POST: Final = (
     Endpoint(
         name="STOP_PROPOSAL_EXECUTION",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Stop proposal execution",
         parameters={**_COMMON, "force_stop": _B, "stop_external_agent": _B, "review_id": _T},
@@ -245,7 +245,7 @@ _POST: Final = (
     Endpoint(
         name="PAUSE_SAMPLING",
         method="POST",
-        type=TaskType.CRUISE_CONTROL_ADMIN,
+        type=EndpointType.CRUISE_CONTROL_ADMIN,
         role=Role.ADMIN,
         operation="Pause sampling",
         parameters={**_COMMON, "review_id": _T},
@@ -253,7 +253,7 @@ _POST: Final = (
     Endpoint(
         name="RESUME_SAMPLING",
         method="POST",
-        type=TaskType.CRUISE_CONTROL_ADMIN,
+        type=EndpointType.CRUISE_CONTROL_ADMIN,
         role=Role.ADMIN,
         operation="Resume sampling",
         parameters={**_COMMON, "review_id": _T},
@@ -261,7 +261,7 @@ _POST: Final = (
     Endpoint(
         name="DEMOTE_BROKER",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Demote brokers",
         parameters={
@@ -274,7 +274,7 @@ _POST: Final = (
     Endpoint(
         name="REMOVE_DISKS",
         method="POST",
-        type=TaskType.KAFKA_ADMIN,
+        type=EndpointType.KAFKA_ADMIN,
         role=Role.ADMIN,
         operation="Remove disks",
         parameters={**_MODEL, **_EXECUTION, "brokerid_and_logdirs": ParameterType.LOG_DIRS},

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.kafka.cruise_control.server.endpoints import TaskType
+from plimsoll.kafka.cruise_control.server.endpoints import EndpointType
 from plimsoll.kafka.cruise_control.server.errors import RequestRefused
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ SESSION_S: Final = 60.0
 _MAX_SESSIONS: Final = 10_000
 _DAY_S: Final = 86_400.0
 _KEPT: Final = {
-    TaskType.KAFKA_ADMIN: 30,
-    TaskType.KAFKA_MONITOR: 20,
-    TaskType.CRUISE_CONTROL_ADMIN: 30,
-    TaskType.CRUISE_CONTROL_MONITOR: 20,
+    EndpointType.KAFKA_ADMIN: 30,
+    EndpointType.KAFKA_MONITOR: 20,
+    EndpointType.CRUISE_CONTROL_ADMIN: 30,
+    EndpointType.CRUISE_CONTROL_MONITOR: 20,
 }
 _KEPT_S: Final = {
-    TaskType.KAFKA_ADMIN: 7 * _DAY_S,
-    TaskType.KAFKA_MONITOR: _DAY_S,
-    TaskType.CRUISE_CONTROL_ADMIN: 7 * _DAY_S,
-    TaskType.CRUISE_CONTROL_MONITOR: _DAY_S,
+    EndpointType.KAFKA_ADMIN: 7 * _DAY_S,
+    EndpointType.KAFKA_MONITOR: _DAY_S,
+    EndpointType.CRUISE_CONTROL_ADMIN: 7 * _DAY_S,
+    EndpointType.CRUISE_CONTROL_MONITOR: _DAY_S,
 }
 
 
@@ -173,7 +173,7 @@ class UserTasks:
     def _forget(self) -> None:
         """Drop finished tasks that are too old or too many, by type."""
         now_s = self._clock.now().timestamp()
-        for kind in TaskType:
+        for kind in EndpointType:
             finished = [
                 task
                 for task in self._tasks.values()

@@ -1,0 +1,126 @@
+"""The work of `plimsoll kafka rebalance`: plan, confirm, execute with progress, record."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import typer
+
+from plimsoll.cli.kafka.executing import open_executor
+from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
+from plimsoll.cli.kafka.tables import describe_progress, list_plan
+from plimsoll.cli.shared.output import Output, echo_parts
+from plimsoll.core.errors import InvalidInput
+from plimsoll.journal.sqlite import SqliteJournal
+from plimsoll.kafka.model.cluster import build_model
+from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
+from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.optimizer import optimize
+from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan, build_refused_plan
+from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.entropy import SystemEntropy
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+    from plimsoll.kafka.executor.executor import Executor
+    from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
+    from plimsoll.kafka.model.requests import RebalanceRequest
+
+T = TypeVar("T")
+
+_REPORT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceRun:
+    """One run of the command."""
+
+    bootstrap: str
+    command_config: str
+    capacity: str
+    prometheus: str
+    directory: Path
+    output: Output
+
+    async def rebalance(
+        self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
+    ) -> ExecutionOutcome | None:
+        """Plan and execute; None: there is nothing to move, or it is a dry run."""
+        journal = await SqliteJournal.open(self.directory)
+        try:
+            async with connect(self.bootstrap, self.command_config) as admin:
+                result = await self._plan(admin, request, options, journal)
+                if not result.proposals:
+                    return None
+                plan = build_plan(result, at=RealClock().now())
+                entry = await journal.append(plan)
+                if is_dry_run:
+                    return None
+                if asks:
+                    _confirm()
+                execution_id = SystemEntropy().generate_uid()
+                async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
+                    executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
+                    outcome = await _watch(executor, executing)
+                await journal.conclude(entry.number, build_outcomes(plan, outcome))
+                return outcome
+        finally:
+            await journal.close()
+
+    async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
+        """Stop or resume what an earlier run began; None: there is nothing."""
+        async with (
+            connect(self.bootstrap, self.command_config) as admin,
+            open_executor(admin, self.directory / RECORD_DIRECTORY) as executor,
+        ):
+            outcome = await _watch(executor, executor.stop() if stops else executor.resume())
+        if outcome is None:
+            typer.echo("there is nothing to finish: no execution is recorded", err=True)
+        return outcome
+
+    async def _plan(
+        self, admin: KafkaPythonAdmin, request: RebalanceRequest, options: ExecutionOptions, journal: SqliteJournal
+    ) -> OptimizationResult:
+        """The plan, shown to the user. A refusal ends the command."""
+        async with open_source(admin, prometheus=self.prometheus) as source:
+            description = add_capacities(await source.describe(), self.capacity)
+        result = await asyncio.to_thread(lambda: optimize(build_model(description), request, AnalyzerSettings()))
+        if isinstance(result, Refusal):
+            await journal.append(build_refused_plan(result, at=RealClock().now()))
+            goal = f"{result.goal}: " if result.goal else ""
+            typer.echo(f"refused: {goal}{result.reason}", err=True)
+            raise typer.Exit(1)
+        if self.output is Output.TABLE:
+            echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
+        return result
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput("nothing is moved without a confirmation; add --yes", path="--yes")
+    if not typer.confirm("Move now?", err=True):
+        raise typer.Exit(1)
+
+
+async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:
+    """Report progress while it runs. Ctrl-C and SIGTERM stop the execution and wait for the roll-back."""
+    running = asyncio.create_task(work)
+    watching = asyncio.current_task()
+    if watching is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, watching.cancel)
+    try:
+        while not running.done():
+            await asyncio.wait((running,), timeout=_REPORT_S)
+            if not running.done():
+                typer.echo(describe_progress(executor.progress()), err=True)
+    except asyncio.CancelledError:
+        typer.echo("stopping: cancelling what is under way", err=True)
+        await executor.stop()
+    return await running
