@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Backoff(Value):
-    """Waits of `initial_s`, then `factor` times as long each, at most `cap_s`.
+    """Delays of `initial_s`, each `factor` times the previous one, at most `cap_s`.
 
     `jitter` takes a random share off each wait (0: none, 1: anything down to nothing), so `cap_s` is never exceeded.
     `max_attempts` counts the first try; None means without end. After `reset_after_s` without a failure it starts
@@ -47,7 +47,7 @@ class Backoff(Value):
             raise InvalidInput(f"must be at least 1, is {self.max_attempts}", path="max_attempts")
 
     def compute_nominal_s(self, attempt: int) -> float:
-        """The wait after the `attempt`-th failure (from 1), before chance."""
+        """The delay after the `attempt`-th failure (from 1), without jitter."""
         if attempt < 1:
             raise InvalidInput(f"failures are counted from 1, not {attempt}", path="attempt")
         try:
@@ -56,7 +56,7 @@ class Backoff(Value):
             return self.cap_s if self.initial_s else 0.0
 
     def draw_delay_s(self, attempt: int, entropy: Entropy) -> float:
-        """The wait after the `attempt`-th failure (from 1)."""
+        """The delay after the `attempt`-th failure (from 1), with jitter."""
         nominal_s = self.compute_nominal_s(attempt)
         return entropy.draw_uniform(nominal_s * (1 - self.jitter), nominal_s) if self.jitter else nominal_s
 
@@ -64,7 +64,7 @@ class Backoff(Value):
         return self.max_attempts is not None and failures >= self.max_attempts
 
     def read_retry_after_s(self, error: object) -> float:
-        """What a failed call asks for by an attribute `retry_after_s`, as far as we follow."""
+        """The delay that a failed call requests by its attribute `retry_after_s`, up to our own limit."""
         hint_s = getattr(error, "retry_after_s", None)
         if not isinstance(hint_s, int | float) or math.isnan(hint_s):
             return 0.0
@@ -72,7 +72,7 @@ class Backoff(Value):
 
 
 class BackoffState(Value):
-    """How often something failed in a row and when it may be tried again, in seconds of a monotonic clock."""
+    """The number of consecutive failures, and the time of the next attempt in seconds of a monotonic clock."""
 
     policy: Backoff
     failures: int = 0
@@ -86,7 +86,7 @@ class BackoffState(Value):
         return self.policy.is_used_up(self.failures)
 
     def is_stale(self, now_s: float) -> bool:
-        """Whether so long a time went well that the next failure counts as the first."""
+        """Whether the last failure is so long ago that the next one counts as the first."""
         return now_s - self.ready_at >= self.policy.reset_after_s
 
     def with_failure(self, now_s: float, entropy: Entropy, *, at_least_s: float = 0.0) -> BackoffState:
@@ -96,7 +96,7 @@ class BackoffState(Value):
 
 
 class BackoffTable:
-    """A `BackoffState` for each key that failed lately; at most `max_keys`, the longest unheard-of goes first."""
+    """A `BackoffState` per key that failed recently; above `max_keys`, the key with the oldest failure is dropped."""
 
     def __init__(self, policy: Backoff, entropy: Entropy, *, max_keys: int = 10_000) -> None:
         if max_keys < 1:
@@ -110,7 +110,7 @@ class BackoffTable:
         return len(self._states)
 
     def record_failure(self, key: Hashable, now_s: float, *, at_least_s: float = 0.0) -> BackoffState:
-        # Taken out and put in again, so that the dict stays in order of the last failure.
+        # Removed and inserted again, so that the dict stays in order of the last failure.
         state = self._states.pop(key, None) or BackoffState(policy=self._policy)
         state = self._states[key] = state.with_failure(now_s, self._entropy, at_least_s=at_least_s)
         self._forget(now_s)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class VirtualTimeSource(Protocol):
-    """What a virtual clock reads: whole nanoseconds since the loop was made, and the same as the loop's seconds."""
+    """What a virtual clock reads: nanoseconds since the loop was created, and the same time in seconds."""
 
     def get_elapsed_ns(self) -> int: ...
 
@@ -33,7 +33,7 @@ class RealClock:
 
 
 class VirtualClock:
-    """The time of a virtual loop, counted from `start`: it stands still unless the loop jumps to a timer."""
+    """The time of a virtual loop, counted from `start`. It advances only when the loop jumps to a timer."""
 
     def __init__(self, source: VirtualTimeSource, *, start: datetime) -> None:
         if start.tzinfo is None:
@@ -43,7 +43,7 @@ class VirtualClock:
         self._told_ns, self._told = 0, self._start
 
     def now(self) -> datetime:
-        # Time stands still while a virtual loop is busy, so one moment is read again and again.
+        # Time does not advance while a virtual loop is busy, so the same moment is read many times.
         elapsed_ns = self._source.get_elapsed_ns()
         if elapsed_ns != self._told_ns:
             # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
@@ -58,7 +58,7 @@ class VirtualClock:
         await asyncio.sleep(seconds)
 
     def compute_elapsed_ns(self, when: datetime) -> int:
-        """Where `when` lies on the loop's own scale: for a run that advances to a date."""
+        """The position of `when` on the loop's own scale."""
         if when.tzinfo is None:
             raise ValueError(f"{when} has no time zone")
         return (when - self._start) // timedelta(microseconds=1) * 1_000

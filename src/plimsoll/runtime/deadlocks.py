@@ -1,4 +1,4 @@
-"""The text of errors of a virtual loop that cannot go on: the waiting tasks, and the callbacks that never end."""
+"""Error texts for a virtual loop that cannot continue: the waiting tasks, and the callbacks that never end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def build_runaway(busiest: Counter[str], *, iterations: int) -> Runaway:
 
 
 def describe_task_place(task: asyncio.Task[Any]) -> str:
-    """`Task-3 (Worker.run) at worker.py:40 in Worker.fetch`: the innermost frame the reader can do something about."""
+    """`Task-3 (Worker.run) at worker.py:40 in Worker.fetch`: the innermost frame of the user's own code."""
     coro: Any = task.get_coro()
     title = f"{task.get_name()} ({getattr(coro, '__qualname__', type(coro).__name__)})"
     place: Place | None = None

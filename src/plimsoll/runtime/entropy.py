@@ -21,7 +21,7 @@ _FAIR_BYTES = 256 // len(SUFFIX_ALPHABET) * len(SUFFIX_ALPHABET)
 
 
 class SystemEntropy:
-    """The operating system's randomness: production."""
+    """The randomness of the operating system, for production."""
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
@@ -40,7 +40,7 @@ class SystemEntropy:
 
 
 class SeededEntropy:
-    """A stream that is the same for the same seed on every machine, Python version and hash seed."""
+    """A stream that depends on its seed only, not on the machine, the Python version or the hash seed."""
 
     def __init__(self, seed: int | str) -> None:
         # The kind is part of the key: seed 7 and seed "7" are different streams.
@@ -49,14 +49,14 @@ class SeededEntropy:
         self._left = b""
 
     def spawn_child(self, name: str) -> SeededEntropy:
-        """The stream of that name: independent of this one, of its other children, and of what was drawn so far."""
+        """The child stream of that name. It is independent of this stream, of other children and of earlier draws."""
         child = SeededEntropy(0)
         child._key = hashlib.blake2b(b"child:" + name.encode(), key=self._key).digest()
         return child
 
     def generate_uid(self) -> str:
         drawn = bytearray(self._draw(16))
-        # What uuid.UUID(version=4) does, without making one: the version, and the variant of RFC 4122.
+        # As uuid.UUID(version=4), without creating one: the version, and the variant of RFC 4122.
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
         text = drawn.hex()
@@ -65,7 +65,7 @@ class SeededEntropy:
     def generate_suffix(self, length: int = 5) -> str:
         letters = ""
         while missing := length - len(letters):
-            # Bytes beyond the last whole alphabet would make its first letters likelier.
+            # Bytes beyond the last whole alphabet would make its first letters more likely.
             fair = [byte for byte in self._draw(missing) if byte < _FAIR_BYTES]
             letters += "".join([SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in fair])
         return letters

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-# Of containers made and not yet freed, as against Python's 700: some megabytes.
+# The number of allocated containers before a collection; Python's default is 700. This is a few megabytes.
 _SELDOM: Final = (50_000, 20, 100)
 
 

@@ -34,7 +34,7 @@ COMPILER: Final = (
 
 
 async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
-    """Returns when machine code lies on disk, or when that cannot be had. Cancelling it ends the compiler."""
+    """Returns when the machine code is on disk, or cannot be compiled. Cancellation ends the compiler."""
     if os.environ.get(kernels.VARIABLE) == "plain" or kernels.is_cache_warm():
         return
     process = await asyncio.create_subprocess_exec(
@@ -56,7 +56,7 @@ async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
 
 
 def load_kernels() -> int:
-    """Load all machine code that lies ready on disk, if plans are made with it; how many kernels that is."""
+    """Load all compiled machine code from disk, if plans use it. Returns the number of kernels."""
     if os.environ.get(kernels.VARIABLE) == "plain" or not kernels.is_cache_warm():
         return 0
     package = importlib.import_module(kernels.PACKAGE)

@@ -32,7 +32,7 @@ class RestartPolicy(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Something long-running. `run` is called again for each restart and must build what it needs from the world."""
+    """A long-running task. `run` is called again for each restart and must build its own state."""
 
     name: str
     run: Callable[[], Coroutine[Any, Any, None]]
@@ -40,7 +40,7 @@ class Service:
 
 
 class ServiceState(StrEnum):
-    """Where a service is in its life."""
+    """The state of a service."""
 
     WAITING = "waiting"
     """not started yet"""
@@ -56,7 +56,7 @@ class ServiceState(StrEnum):
 
 
 class ServiceStatus(Value):
-    """One service at one moment. `since` is when it came into this state."""
+    """The status of a service. `since` is the start of its current state."""
 
     name: str
     state: ServiceState

@@ -22,7 +22,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 async def run_until_signalled(
     main: Coroutine[Any, Any, None], signals: Sequence[signal.Signals] = _STOPPING
 ) -> signal.Signals | None:
-    """Run `main`; the first signal cancels it, the second cancels its clean-up, the third does what it always does.
+    """Run `main`; the first signal cancels it, the second cancels its clean-up, the third has its default effect.
 
     Gives the signal that stopped it, or None if `main` returned by itself. Must be called from a coroutine
     of the main thread's loop.

@@ -112,7 +112,7 @@ def _migrate(connection: sqlite3.Connection, number: int, statements: Sequence[s
 
 @contextmanager
 def run_transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing. Whatever fails, COMMIT included, the connection is usable afterwards."""
+    """A transaction. If anything fails, COMMIT included, it is rolled back and the connection stays usable."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -137,7 +137,7 @@ def explain_errors(file: Path, errors: FileErrors) -> Iterator[None]:
 
 
 class FileLock:
-    """An exclusive lock of this process. The operating system releases it when the process ends, however it ends.
+    """An exclusive lock of this process. The operating system releases it when the process ends in any way.
 
     `in_use` gets the file and the process id of the holder, as far as that is known.
     """

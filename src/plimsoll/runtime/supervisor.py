@@ -43,7 +43,7 @@ class Supervisor:
         self._keepers = [_Keeper(service, clock=clock, entropy=entropy) for service in services]
 
     def get_status(self) -> tuple[ServiceStatus, ...]:
-        """Every service as it stands, in start order."""
+        """The status of every service, in start order."""
         return tuple(keeper.status for keeper in self._keepers)
 
     async def run(self) -> None:
@@ -94,7 +94,7 @@ async def _find_first_escalation(tasks: Sequence[asyncio.Task[GaveUp | None]]) -
 
 
 class _Keeper:
-    """One service: runs it, restarts it, remembers what happened to it."""
+    """Runs and restarts one service, and records its failures."""
 
     def __init__(self, service: Service, *, clock: Clock, entropy: Entropy) -> None:
         self._service = service
@@ -107,7 +107,7 @@ class _Keeper:
         self._enter(ServiceState.STOPPING)
 
     async def keep(self) -> GaveUp | None:
-        """Keep the service alive until it ends as expected, or until its policy says that this is hopeless."""
+        """Keep the service alive until it ends as expected, or until its policy escalates."""
         try:
             return await self._keep()
         except asyncio.CancelledError:
@@ -132,7 +132,7 @@ class _Keeper:
             self.status = msgspec.structs.replace(self.status, restarts=self.status.restarts + 1)
 
     async def _run_once(self) -> BaseException | None:
-        """Run the service once; its failure is the result, written down and logged."""
+        """Run the service once. Its failure is returned, recorded and logged."""
         name = self._service.name
         log.info("service.started", service=name)
         try:
@@ -174,7 +174,7 @@ class _Keeper:
 
 
 def _format_error(error: BaseException) -> str:
-    """One line, also for the groups that TaskGroups raise."""
+    """The error on one line, also for exception groups."""
     if isinstance(error, BaseExceptionGroup):
         text = f"{error.message}: " + "; ".join(_format_error(part) for part in error.exceptions)
     else:

@@ -1,4 +1,4 @@
-"""Detects whatever would leave the thread of a virtual loop, and names the caller.
+"""Detects calls that leave the thread of a virtual loop, and names the caller.
 
 A loop that jumps to its next timer sees neither threads nor sockets nor processes: their results come after any number
 of false timeouts. `VirtualLoop` refuses its own methods for them (executors, connections, readers); this module watches
@@ -105,7 +105,7 @@ _WITHOUT_TIMELY_EVENT: tuple[tuple[Any, str, str], ...] = (
 
 
 class _StandIns:
-    """Replacements of the functions above, up while at least one virtual loop runs in any thread."""
+    """Replacements of the functions above, installed while at least one virtual loop runs in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,7 +165,7 @@ def is_asyncio(filename: str) -> bool:
 
 @functools.cache
 def is_machinery(filename: str) -> bool:
-    """Python's own library and this package's loop: frames a reader does not want to be sent to."""
+    """Frames of Python's own library and of this package's loop, which do not help a reader."""
     return (
         filename in _OUR_MACHINERY
         or filename.startswith("<frozen")
@@ -174,7 +174,7 @@ def is_machinery(filename: str) -> bool:
 
 
 def find_calling_place(*, inside: CodeType) -> Place | None:
-    """Where the innermost frame outside the machinery stands, looking no further out than the frame of `inside`.
+    """The place of the innermost frame outside the machinery, at most as far out as the frame of `inside`.
 
     None when there is no such frame: a coroutine of asyncio's own that runs as a task has no caller frame.
     """

@@ -99,7 +99,7 @@ class VirtualTimer(asyncio.TimerHandle):
 
 
 class VirtualTask(asyncio.Task[T]):
-    """A task that hashes by its number instead of its address: sets of tasks come out in the same order every time."""
+    """A task that hashes by its number instead of its address, so that sets of tasks have a stable order."""
 
     __slots__ = ("number", "origin")
 
@@ -117,6 +117,6 @@ class VirtualTask(asyncio.Task[T]):
 
 
 def _find_origin(coro: Coroutine[Any, Any, Any], *, inside: CodeType) -> Place | None:
-    """The starter of a coroutine of asyncio's own (`wait_for(to_thread(…))`), which its stack does not show."""
+    """The caller that started a coroutine of asyncio (`wait_for(to_thread(…))`), which its stack does not show."""
     code = getattr(coro, "cr_code", None)
     return find_calling_place(inside=inside) if code is not None and is_asyncio(code.co_filename) else None

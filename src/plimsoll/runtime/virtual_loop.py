@@ -47,13 +47,13 @@ _TURNS_WATCHED_IN_A_RUNAWAY = 1_000
 
 
 class Limits(Value):
-    """What a run may cost before it counts as a runaway. Counted, never timed, so that it fails alike everywhere."""
+    """What a run may cost before it counts as a runaway. Counted, not timed, so that every machine agrees."""
 
     turns_at_one_instant: int = 1_000_000
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """See the module. It overrides `_run_once`, as asyncio asks of loops that derive from its base class."""
+    """The event loop of virtual time. It overrides `_run_once`, as asyncio requires of derived loops."""
 
     # What the base class keeps and typeshed does not declare. (_VARIADIC below: typeshed ties a callback to its
     # arguments by type; doing the same would say `*args: *Ts` four times over and check nothing here.)
@@ -126,7 +126,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def on_timer_cancelled(self) -> None:
-        """Hear of a held timer that was cancelled. Long timeouts that never strike would pile up: sweep them out."""
+        """Count a cancelled timer, and remove cancelled ones in bulk: long timeouts would pile up."""
         self._timers_cancelled += 1
         if self._timers_cancelled > self._sweep_after:
             self._sweep()
@@ -142,7 +142,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sweep_after = max(_FEW_TIMERS, sum(map(len, self._timers.values())))
 
     def _collect(self) -> float:
-        """Make the timers of the earliest instant ready, and give that instant as its first timer names it."""
+        """Make the timers of the earliest instant ready, and return that instant as its first timer has it."""
         timers = self._timers.pop(heappop(self._instants))
         for timer in timers:
             if timer.held:
@@ -173,7 +173,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 return
 
     def _jump(self) -> None:
-        """Move time to the next timer; without one there is nothing to do, ever."""
+        """Advance time to the next timer. Without one the loop is deadlocked."""
         instants, horizon_ns = self._instants, self._horizon_ns
         while instants and (instant_ns := instants[0]) <= horizon_ns:
             now_s = self._collect()
@@ -214,7 +214,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._idle
 
     def advance_to(self, now_ns: int) -> None:
-        """Let time pass up to a moment before which no timer is left."""
+        """Advance time to a moment before which no timer is left."""
         if now_ns > self._now_ns:
             self._now_ns, self._now_s, self._iterations = now_ns, now_ns / _NS, 0
 
@@ -230,7 +230,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return VirtualTask(coro, number=number, inside=_RUN_ONCE, loop=self, **options)
 
     def list_unfinished_tasks(self) -> list[asyncio.Task[Any]]:
-        """In the order they were made."""
+        """Unfinished tasks in the order of their creation."""
         return sorted(asyncio.all_tasks(self), key=hash)
 
     # -- calls that are refused

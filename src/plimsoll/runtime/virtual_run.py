@@ -32,7 +32,7 @@ _CLEANING_UP_S = 3_600.0
 
 
 class VirtualRun:
-    """A virtual loop that stands still between the steps its caller takes.
+    """A virtual loop that runs only during the steps of its caller.
 
     A task started by `spawn` that fails ends the step in which it fails with its error, as in a TaskGroup.
     """
@@ -67,7 +67,7 @@ class VirtualRun:
             self.loop.stop()
 
     def run_until(self, awaitable: Awaitable[T]) -> T:
-        """Let time pass until `awaitable` is done, and give its result."""
+        """Advance time until `awaitable` is done, and return its result."""
         future = self._run_until_done(awaitable)
         if not future.done():
             self._raise_failure()
@@ -93,17 +93,17 @@ class VirtualRun:
             self.loop.stop()
 
     def settle(self) -> None:
-        """Do everything that can be done without time passing."""
+        """Run everything that is ready, without advancing time."""
         self._step(self.loop.get_elapsed_ns())
 
     def advance_by(self, seconds: float) -> None:
-        """Let `seconds` pass; timers up to and including the last instant fire."""
+        """Advance time by `seconds`. Timers up to and including the last instant fire."""
         if seconds < 0:
             raise ValueError(f"time cannot go back: {seconds} s")
         self._step(self.loop.get_elapsed_ns() + round(seconds * 1_000_000_000))
 
     def advance_to(self, when: datetime) -> None:
-        """Let time pass until `when`; timers up to and including it fire."""
+        """Advance time to `when`. Timers up to and including it fire."""
         if when < self.clock.now():
             raise ValueError(f"time cannot go back: {when} is before {self.clock.now()}")
         self._step(max(self.clock.compute_elapsed_ns(when), self.loop.get_elapsed_ns()))
@@ -152,7 +152,7 @@ class VirtualRun:
             raise build_deadlock(stubborn, why="these tasks continue although they were cancelled:")
 
     def _report(self, task: asyncio.Task[Any]) -> None:
-        """As `asyncio.run` does: an error on the way out is logged, it does not hide how the run ended."""
+        """As `asyncio.run`: an error during shutdown is logged and does not hide the outcome of the run."""
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             message = "unhandled exception while a virtual run was closed"
             self.loop.call_exception_handler({"message": message, "exception": error, "task": task})

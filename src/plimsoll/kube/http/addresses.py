@@ -1,4 +1,4 @@
-"""The address of an API server, parsed once for URLs, TLS, proxies and messages."""
+"""The address of an API server, parsed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServerAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises `InvalidInput`; the message does not show a user or password that stands in the address."""
+        """Raises `InvalidInput`; the message does not show a user or password of the address."""
         try:
             url = URL(text.rstrip("/"))
             port = url.port

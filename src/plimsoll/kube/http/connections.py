@@ -17,13 +17,13 @@ IDLE_S: Final = 90.0
 _HEADER_BYTES: Final = 64 * 1024
 _READ_AHEAD_BYTES: Final = 256 * 1024
 
-# A peer that is gone without a word is noticed after 45 s, as client-go's HTTP/2 pings do it: silent for 30 s, then
+# A peer that disappeared is detected after 45 s, as with client-go's HTTP/2 pings: silent for 30 s, then
 # asked every 5 s. The user timeout does the same for bytes that we sent and that are not acknowledged.
 _SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 45_000}
 
 
 class CallProgress:
-    """The progress of a call, for its errors: before `is_sent` the server cannot have acted on it."""
+    """The progress of a call. Before `is_sent` the server cannot have acted on it."""
 
     __slots__ = ("doing", "is_first", "is_sent", "is_without_credentials")
 
@@ -32,7 +32,7 @@ class CallProgress:
         self.is_without_credentials = False
         self.is_sent = False
         self.is_first = False
-        """Whether nothing went over its connection before."""
+        """Whether this is the first call on its connection."""
 
 
 class ConnectionBroke(aiohttp.ClientError):
@@ -40,7 +40,7 @@ class ConnectionBroke(aiohttp.ClientError):
 
 
 def build_session() -> aiohttp.ClientSession:
-    """For the running loop. It holds any number of connections: streams must not starve calls, which are counted."""
+    """A session for the running loop, with any number of connections: calls are limited elsewhere, streams are not."""
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_create_end.append(_mark_first)
     tracing.on_request_headers_sent.append(_mark_sent)
@@ -73,7 +73,7 @@ async def _mark_sent(
 
 
 async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from sending PUT and DELETE again when a kept connection is found closed: the client decides."""
+    """Keeps aiohttp from repeating PUT and DELETE when a kept connection is closed: the client decides that."""
     try:
         return await send(request)
     except aiohttp.ClientConnectorError:
@@ -83,7 +83,7 @@ async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) ->
 
 
 def release(response: aiohttp.ClientResponse) -> None:
-    """Of an answer read to its end this does nothing, its connection is in use elsewhere; any other loses its own.
+    """Close the connection of a response, unless it was read to its end: then the connection is in use elsewhere.
 
     At once: a polite end of TLS would wait half a minute for a peer that may be gone.
     """

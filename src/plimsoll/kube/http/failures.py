@@ -1,4 +1,4 @@
-"""Connection failures in plain words, as errors of `kube.errors`.
+"""Connection failures as errors of `kube.errors`, with plain messages.
 
 Callers must know whether the server may have acted: `NotSent` means no, `AnswerLost` means perhaps. Messages name the
 server and what can be done; they never show a query, a header or a proxy's password.
@@ -40,7 +40,7 @@ _UNKNOWN_NAMES: Final = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODAT
 
 
 class Route(NamedTuple):
-    """Where calls go: for messages."""
+    """The destination of calls, as messages name it."""
 
     address: ServerAddress
     proxy: Proxy | None = None
@@ -63,12 +63,12 @@ def build_timeout_error(call: Request, progress: CallProgress, route: Route) -> 
 
 
 def format_seconds(duration_s: float) -> str:
-    """Seconds rounded for people: 4.98 s left of a deadline are 5 s."""
+    """Seconds rounded for display: 4.98 s left of a deadline are 5 s."""
     return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
 def build_connection_error(error: Exception, progress: CallProgress, route: Route) -> ServerUnreachable:
-    """The error for a connection that failed, or was never made, for other reasons than TLS."""
+    """The error for a connection that failed, or was never made, for reasons other than TLS."""
     if progress.is_sent:
         return AnswerLost(
             f"no answer from {route}: {_format_reason(error)}{_format_usual_cause(error, progress, route)}"
@@ -84,7 +84,7 @@ def _format_usual_cause(error: Exception, progress: CallProgress, route: Route) 
         return ""
     if not route.address.is_tls and isinstance(error, ConnectionBroke | aiohttp.ClientResponseError):
         return f"; if it speaks TLS, its address is {route.address.base.replace('http://', 'https://', 1)}"
-    # With TLS 1.3 a server refuses a client's certificate after the handshake, and its words may get lost.
+    # With TLS 1.3 a server refuses a client's certificate after the handshake, and its alert may get lost.
     if route.address.is_tls and isinstance(error, ConnectionBroke):
         return "; if it asks for client certificates, it may not have accepted ours"
     return ""

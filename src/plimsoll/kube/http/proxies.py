@@ -1,4 +1,4 @@
-"""The proxy between us and the server: that of the kubeconfig, else that of the environment.
+"""The proxy of a connection: that of the kubeconfig, else that of the environment.
 
 The environment is read as Go programs read it, because people set it for kubectl: HTTPS_PROXY for https, HTTP_PROXY for
 http, the lower-case names where the upper-case ones are unset, and NO_PROXY as a list of names, suffixes, addresses and

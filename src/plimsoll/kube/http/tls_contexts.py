@@ -68,7 +68,7 @@ def _describe_origin(tls: Tls) -> str:
 
 
 def _load_authorities(context: ssl.SSLContext, tls: Tls) -> None:
-    # Bundles carry remarks in any language between the certificates; the ssl module wants ASCII.
+    # Bundles may have non-ASCII remarks between the certificates; the ssl module accepts only ASCII.
     text = tls.ca_pem.decode("ascii", "ignore")
     try:
         context.load_verify_locations(cadata=text)

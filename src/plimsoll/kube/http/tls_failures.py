@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FETCH_S: Final = 2.0
 _NAMES_SHOWN: Final = 12
 
-# OpenSSL's numbers (x509_vfy.h) for what we have words for.
+# OpenSSL's error numbers (x509_vfy.h) that have a message of their own.
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 _SELF_SIGNED: Final = 18
@@ -48,7 +48,7 @@ _CLIENT_CERTIFICATE_ALERTS: Final = {
 
 
 class Presented(NamedTuple):
-    """What a server's certificate says."""
+    """The contents of a server's certificate."""
 
     subject: str
     issuer: str
@@ -88,7 +88,7 @@ async def build_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) 
             f"{route}: {explain_distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}"
         )
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        # A server that starts or stops does this, and a balancer with nothing behind it: it may pass.
+        # A server that starts or stops does this, and a load balancer without backends: it may be temporary.
         return NotSent(f"cannot reach {route}: the connection was closed during the TLS handshake")
     return TlsRefused(f"{route}: {explain_handshake_error(error.reason or '', route=route)}")
 
@@ -106,12 +106,12 @@ def build_proxy_handshake_error(error: ssl.SSLError, *, route: Route, tls: Tls) 
 
 
 def refuses_client(error: ssl.SSLError) -> bool:
-    """Whether it is the server that does not accept us; with TLS 1.3 it says so only after our handshake is done."""
+    """Whether the server rejects the client. With TLS 1.3 it reports that only after the client's handshake."""
     return error.reason in _CLIENT_CERTIFICATE_ALERTS
 
 
 def explain_handshake_error(reason: str, *, route: Route) -> str:
-    """What an error of the handshake other than distrust means."""
+    """The meaning of a handshake error other than an untrusted certificate."""
     if reason in _NOT_TLS:
         plain = route.address.base.replace("https://", "http://", 1)
         return f"the server does not speak TLS; if it speaks plain HTTP, its address is {plain}"
@@ -178,7 +178,7 @@ def _format_remedy(tls: Tls) -> str:
 
 
 async def _fetch_certificate(route: Route, tls: Tls) -> Presented | None:
-    """The certificate the server shows; None if it cannot be had (a proxy is not asked for another connection)."""
+    """The certificate of the server; None if it is unavailable (behind a proxy no second connection is opened)."""
     if route.proxy is not None:
         return None
     address = route.address

@@ -59,9 +59,10 @@ class HttpLimits(Value):
     """Limits of one transport."""
 
     max_answer_bytes: int = _GIB
-    """Of a whole body, unpacked. A page has 500 objects, etcd takes none above 1.5 MiB: nothing useful is larger."""
+    """The largest body, unpacked. A page has 500 objects and etcd limits them to 1.5 MiB: nothing useful is larger."""
     calls_at_once: int = 64
-    """More of them wait. Streams do not count: each lasts for minutes and would keep calls out."""
+    """The number of calls at once; further ones wait. Streams do not count: they last for minutes and would block
+    calls."""
 
 
 class HttpTransport:
@@ -200,9 +201,9 @@ class HttpTransport:
         return await self._read(call, response, progress)
 
     def _build_headers(self, call: Request, credential: Credential) -> CIMultiDict[str]:
-        """Ours, then the call's, then the credential's, which nothing overrides."""
+        """The default headers, then those of the call, then those of the credential, which nothing overrides."""
         address, proxy = self._route
-        # Unpacking 20 MB costs no more than reading them; but on one machine the server packs with the same cores.
+        # Unpacking 20 MB costs no more than reading them; but on one machine the server compresses on the same cores.
         unpacked = call.is_stream or address.is_loopback
         headers = CIMultiDict({"User-Agent": self._user_agent, "Accept-Encoding": "identity" if unpacked else "gzip"})
         headers.update(call.headers)
@@ -258,7 +259,7 @@ def _build_payload(body: bytes) -> bytes | io.BytesIO | None:
 
 
 def _reply_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """Names in lower case; a field that stands several times is joined, as HTTP allows it."""
+    """Headers with names in lower case; repeated fields are joined, as HTTP allows."""
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         known = name.lower()

@@ -63,14 +63,14 @@ class Step(enum.StrEnum):
     """What to do next."""
 
     LOOK = "look"
-    """read the Lease: what we know is not enough"""
+    """read the Lease: the known state is not sufficient"""
     CREATE = "create"
     TAKE = "take"
-    """it is free, or its holder's time is over"""
+    """take it: it is free, or its holder's time is over"""
     RENEW = "renew"
     """it is ours"""
     WAIT = "wait"
-    """until `until_s`, and look in between"""
+    """wait until `until_s`, and read in between"""
 
 
 class Decision(Value):
@@ -91,7 +91,7 @@ class Election(Value):
     # -- what happens
 
     def observe(self, record: LeaseRecord | None, *, now_s: float) -> Election:
-        """The Lease as an answer showed it (None: there is none), at the moment after it came."""
+        """The Lease of a response (None: there is none), and the time after the response."""
         last = self.observed
         if last is not None and _is_same(last.record, record):
             return self._with(observed=msgspec.structs.replace(last, is_current=True))
@@ -117,7 +117,7 @@ class Election(Value):
         )
 
     def mark_stale(self) -> Election:
-        """A write was refused or not answered: what stands there now is not known, what did is not forgotten."""
+        """A write was refused or not answered. The current record is unknown; the last known one is kept."""
         return (
             self
             if self.observed is None
@@ -175,7 +175,7 @@ class Election(Value):
         )
 
     def is_used(self, renew_time: str) -> bool:
-        """Whether a write with this time could be mistaken for another."""
+        """Whether a write with this time could be confused with another."""
         standing = self.observed.record.renew_time if self.observed and self.observed.record else ""
         return renew_time == standing or any(write.stamp[2] == renew_time for write in self.writes)
 

@@ -31,7 +31,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _WRITING: Final = (Step.CREATE, Step.TAKE, Step.RENEW)
 _RELEASE_ATTEMPTS: Final = 3
-# A wait that ends at a moment may end a rounding error before it.
+# A wait until a moment may end a rounding error before it.
 _SHORTEST_WAIT_S: Final = 0.001
 
 
@@ -87,7 +87,7 @@ class LeaderElector:
         return True
 
     def _is_in_time(self, own: Write) -> bool:
-        """An acquisition that was answered too late is good for nothing but to be renewed."""
+        """An acquisition that was answered too late must be renewed before it counts."""
         return self._clock.monotonic_s() < own.sent_at_s + self._settings.renew_deadline_s
 
     # -- leading
@@ -119,7 +119,7 @@ class LeaderElector:
         return error
 
     def _get_leader_wait_s(self, error: ServerTrouble | None, failures: int, renewed_at_s: float) -> float:
-        """Until the next renewal is due; not at all, once, if a look may show that the last one did succeed."""
+        """The time until the next renewal; once 0, if a read may show that the last renewal succeeded."""
         period_s, now_s = self._settings.retry_period_s, self._clock.monotonic_s()
         if error is None:
             return max(renewed_at_s + period_s - now_s, period_s / 10)
@@ -170,7 +170,7 @@ class LeaderElector:
         self._log.info("lease.released")
 
     def _release_call_s(self, deadline_s: float) -> float:
-        """Two calls fit: one that is lost, and one that finds out what became of it."""
+        """Time for two calls: one that is lost, and one that finds out its outcome."""
         left_s = deadline_s - self._clock.monotonic_s()
         return max(min(left_s, self._settings.release_timeout_s / 2), _SHORTEST_WAIT_S)
 
@@ -201,7 +201,7 @@ class LeaderElector:
                 # An acquisition whose answer was lost.
                 return
         step = self._election.decide(self._clock.monotonic_s()).step
-        # A leader does not take: a user that changed the record by hand wants it to give way.
+        # A leader does not take the Lease again: a user who changed the record by hand wants it to step down.
         if step not in _WRITING or (step is Step.TAKE and self.holder.has_led):
             return
         try:
@@ -255,7 +255,7 @@ class LeaderElector:
         return self._election.own_write if seen is not None and seen.is_current else None
 
     def _get_unused_time(self) -> str:
-        """The wall clock, a little later if that stands there already: a write must change something."""
+        """The wall clock, or slightly later if the record has that time already: a write must change something."""
         moment = self._clock.now()
         while self._election.is_used(format_micro_time(moment)):
             moment += timedelta(microseconds=1)

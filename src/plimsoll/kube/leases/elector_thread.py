@@ -103,7 +103,7 @@ class ElectorThread:
                 continue
 
     def _compute_remaining_s(self) -> float:
-        """How long the process may go on without a word; before it ever led, it need not be watched closely."""
+        """How long the process may continue without a sign of life. Before it leads, the limit is loose."""
         if not self.holder.has_led:
             return self.holder.settings.retry_period_s
         return self.holder.promised_until_s - self.holder.clock.monotonic_s()

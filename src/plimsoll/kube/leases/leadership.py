@@ -30,7 +30,7 @@ class LeadershipLost(PlimsollError):
 
 
 async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Wait for leadership, run `main`, and give its result. Raises `LeadershipLost` when it is cancelled by a loss.
+    """Wait for leadership, run `main`, and return its result. Raises `LeadershipLost` when it is cancelled by a loss.
 
     Only when `main` has come to its end, however it does, the holder stands down and the lease may be given back. A
     `main` that does not end when it is cancelled holds the lease until its time is over; then a `ElectorThread` ends
@@ -53,7 +53,7 @@ async def run_while_leading(holder: LeaseHolder, main: Callable[[], Coroutine[An
 
 
 async def _happens_first(wanted: Coroutine[Any, Any, object], holder: LeaseHolder) -> bool:
-    """Whether what is wanted happens before the lease is lost."""
+    """Whether the awaited event happens before the lease is lost."""
     tasks = (
         asyncio.create_task(wanted, name="waiting while electing"),
         asyncio.create_task(holder.wait_until_lost(), name="waiting for the loss of the lease"),

@@ -1,4 +1,4 @@
-"""The leadership of this process: read by everything that acts, written by the elector alone.
+"""The leadership of this process. Everything that acts reads it; only the elector writes it.
 
 `LeaseHolder` is the guard of a client: checked before each call that changes something, from any thread, it answers
 from one tuple and its clock. It does not need the elector to be alive: a process that was stopped
