@@ -26,6 +26,7 @@ _BACKOFF_MAX_MS: Final = 1000
 """A broker that is back is seen within this time."""
 _CONNECTION_ATTEMPTS: Final = 2
 """To one broker: the first may be a connection that the broker closed long ago."""
+_BROKERS_TO_ASK: Final = 3
 _LEAST_MS: Final = 100.0
 _LONGEST_PROBLEM: Final = 1000
 _BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
@@ -57,6 +58,8 @@ class Connection:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._client: _Client | None = None
+        self._node: int | None = None
+        """The broker that answers requests to any broker."""
         self._opening: asyncio.Task[_Client] | None = None
 
     async def send(self, request: Callable[[], Any], convert: Callable[[Any], T], *, broker: int | None = None) -> T:
@@ -112,9 +115,8 @@ class Connection:
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
         client = _make_client(self._settings)
         try:
-            until = time.monotonic() + self._settings.connect_timeout_s
-            _await_server(self._settings, client.manager, until=until)
-            client.manager.bootstrap(timeout_ms=max(_LEAST_MS, (until - time.monotonic()) * 1000))
+            _await_server(self._settings, client.manager, until=time.monotonic() + self._settings.connect_timeout_s)
+            client.manager.bootstrap(timeout_ms=self._settings.connect_timeout_s * 1000)
         except KafkaError as error:
             _close(client)
             raise _make_error(error, self._settings, where=", ".join(self._settings.bootstrap)) from None
@@ -130,10 +132,13 @@ class Connection:
         manager = client.manager
         until = time.monotonic() + self._settings.request_timeout_s
         failures = 0
+        silent: set[int | None] = set()
         while True:
+            node = broker if broker is not None else self._choose_node(manager, silent)
             left_ms = max(1.0, (until - time.monotonic()) * 1000)
+            if broker is None and not silent:
+                left_ms /= _BROKERS_TO_ASK  # A broker that hangs must leave time to ask another.
             try:
-                node = manager.least_loaded_node() if broker is None else broker
                 return await manager.send(request(), node_id=node, request_timeout_ms=left_ms)
             except errors.UnknownBrokerIdError:
                 # The broker registered after the last look at the cluster, or it is gone.
@@ -141,6 +146,10 @@ class Connection:
                 if failures >= _CONNECTION_ATTEMPTS:
                     raise
                 await manager.cluster.refresh_metadata()
+            except (errors.RequestTimedOutError, errors.KafkaTimeoutError):
+                silent.add(node)
+                if broker is not None or time.monotonic() + _RETRY_S >= until:
+                    raise
             except errors.KafkaConnectionError:
                 failures += 1
                 if broker is not None and failures >= _CONNECTION_ATTEMPTS:
@@ -150,7 +159,22 @@ class Connection:
             except errors.NodeNotReadyError:
                 if time.monotonic() + _RETRY_S >= until:
                     raise
+            self._node = None
             await client.net.sleep(_RETRY_S)
+
+    def _choose_node(self, manager: Any, silent: set[int | None]) -> int | None:
+        """The broker of the last request, while it answers: its view of the cluster only goes forward.
+
+        Brokers follow the metadata log at their own pace. With another broker for each request, a read could miss what
+        the read before it saw.
+        """
+        if self._node is None or self._node in silent or manager.cluster.broker_metadata(self._node) is None:
+            chosen = manager.least_loaded_node()
+            if chosen in silent:
+                others = {node.node_id for node in manager.cluster.brokers()} - silent
+                chosen = min(others, key=manager.connection_delay, default=chosen)
+            self._node = chosen
+        return self._node
 
 
 def _retrieve(task: asyncio.Task[_Client]) -> None:

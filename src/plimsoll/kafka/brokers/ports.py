@@ -3,6 +3,9 @@
 Each method is one admin request (or one per broker or topic). Errors of a whole request raise `KafkaUnavailable` or
 `KafkaRefused`; errors of single partitions, brokers or settings inside a good answer are values, per item. Every write
 is safe to send again.
+
+Topics and settings are read from one broker's copy of the metadata, which follows the controller within moments: a
+read right after a write may still show the state before it. Reassignments are read from the controller.
 """
 
 from __future__ import annotations
