@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,10 +30,6 @@ from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome
-
-T = TypeVar("T")
-
-_REPORT_S: Final = 5.0
 
 
 def rebalance(

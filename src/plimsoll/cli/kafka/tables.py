@@ -129,9 +129,11 @@ def summarise(result: OptimizationResult) -> str:
     if not result.proposals:
         return "nothing to move"
     moves = f"{bounds.moves} replicas with {format_bytes(bounds.bytes)} move, {leaders} leaders change"
-    least = f"{bounds.least_moves} replicas with {format_bytes(bounds.least_bytes)}"
-    is_least = bounds.moves <= bounds.least_moves and bounds.bytes <= bounds.least_bytes * 1.0001
-    return f"{moves} (the least possible)" if is_least else f"{moves} (the least possible is {least})"
+    if bounds.moves > bounds.least_moves:
+        least = f"{bounds.least_moves} replicas with {format_bytes(bounds.least_bytes)}"
+        return f"{moves} (the least possible is {least})"
+    is_least = bounds.bytes <= bounds.least_bytes * 1.0001
+    return f"{moves} (the least possible)" if is_least else f"{moves} (the least possible number)"
 
 
 def _describe_duration(result: OptimizationResult, throttle: int) -> str:
