@@ -1,20 +1,21 @@
 """A Kubernetes API server of few words: TidbClusters, TidbClusterAutoScalers and nodes, and nothing else.
 
 No server-side apply, no events, leases, discovery or definitions: what it does not know is 404. It knows pods if a test
-makes some, and of selectors one label with its value.
+makes some, and of selectors one label with its value. Watches are of all namespaces and have no bookmarks.
 It answers in memory (`send`, as a transport does) and over HTTP (`answer`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from plimsoll.kube.transport import Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 Json = dict[str, Any]
 
@@ -37,6 +38,8 @@ class FakeKubernetes:
         self.keeps_status_apart = True
         self._now = now
         self._version = 100
+        self._changes: list[tuple[int, str, Json]] = []
+        self._changed = asyncio.Event()
 
     # ---- for tests
 
@@ -56,12 +59,38 @@ class FakeKubernetes:
                 "resourceVersion": str(self._version),
             },
         }
-        self.objects[plural, metadata.get("namespace", ""), metadata["name"]] = body
+        key = plural, metadata.get("namespace", ""), metadata["name"]
+        self._notify(plural, {"type": "MODIFIED" if key in self.objects else "ADDED", "object": body})
+        self.objects[key] = body
         return body
+
+    def _notify(self, plural: str, event: Json) -> None:
+        """Wake the watches."""
+        self._changes.append((self._version, plural, event))
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def watch_changes(self, plural: str, since: int) -> AsyncIterator[bytes]:
+        """The changes of a kind in all namespaces after a version, for ever."""
+        index = 0
+        while True:
+            while index < len(self._changes):
+                version, of, event = self._changes[index]
+                index += 1
+                if of == plural and version > since:
+                    yield json.dumps(event).encode() + b"\n"
+            await self._changed.wait()
 
     # ---- two ways to ask
 
     async def send(self, call: Request) -> Response:
+        place = self._place(call.path)
+        if call.is_stream and place is not None:
+            query = dict(parse_qsl(urlsplit(call.url).query))
+            if "sendInitialEvents" in query:
+                return Response(status=400, body=b"{}")
+            changes = self.watch_changes(place[0], int(query["resourceVersion"]))
+            return Response(status=200, stream=_ChangeStream(changes))
         status, body = self.answer(call.method, call.url, call.body)
         return Response(status=status, headers={"content-type": "application/json"}, body=body)
 
@@ -156,6 +185,25 @@ class FakeKubernetes:
 
     def _forget(self, plural: str, there: Json) -> None:
         del self.objects[plural, there["metadata"].get("namespace", ""), there["metadata"]["name"]]
+        self._version += 1
+        metadata = {**there["metadata"], "resourceVersion": str(self._version)}
+        self._notify(plural, {"type": "DELETED", "object": {**there, "metadata": metadata}})
+
+
+class _ChangeStream:
+    """The body of a watch."""
+
+    def __init__(self, changes: AsyncIterator[bytes]) -> None:
+        self._changes = changes
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._changes)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 def merge(there: Any, patch: Any) -> Any:

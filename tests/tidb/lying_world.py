@@ -19,12 +19,17 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec.structs import replace
 
 from plimsoll.kube.errors import NotAllowed, TimedOut
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.wire.annotations import DRAIN
 from plimsoll.web.client import Request, RequestFailed, Response
+from tests.faults.faulty_transport import FaultyTransport, Read, TransportFaults
 from tests.faults.lies import METRICS_LIES, STATUS_CODES, Lie, change_document
 from tests.tidb.actuation.draining_clusters import DrainingCluster
 from tests.tidb.autoscaled_clusters import AUTO, PLANNER, SMALL, START, FakeServer, group
+from tests.tidb.fake_kubernetes import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +55,11 @@ KUBERNETES_READS = (
     "list pods",
     "list nodes",
 )
+WATCHES = (
+    "watch tidbclusterautoscalers",
+    "watch tidbclusters",
+    "watch nodes",
+)
 PD_READS = (
     "pd stores",
     "pd store",
@@ -61,7 +71,7 @@ PD_READS = (
     "pd topology",
 )
 PROMETHEUS_READS = ("prometheus used", "prometheus quota", "prometheus measured", "prometheus")
-READS = (*KUBERNETES_READS, *PD_READS, *PROMETHEUS_READS)
+READS = (*KUBERNETES_READS, *WATCHES, *PD_READS, *PROMETHEUS_READS)
 SCENARIOS = (
     "steady",
     "steady guard",
@@ -190,6 +200,57 @@ class LyingCluster(DrainingCluster):
         self.clock.skew = timedelta(0)
         self.once(SETTLED_S + LIE_S)
 
+    def live_through_the_false_watch(self) -> None:
+        """The controller runs by itself, with informers. Everything that it watches changes a little all the time."""
+        faults = TransportFaults(self.run.clock)
+        task = self.run.spawn(self._start_controller(faults))
+        self.run.advance_by(1)
+        for at_s in range(SETTLED_S, SETTLED_S + LIE_S, PASS_S):
+            self._advance_to(at_s)
+            if not self.lied and self.is_read_able_to_lie:
+                self.lied += 1
+                self._start_false_watch(faults)
+            self.operate()
+            self._touch_all(str(at_s))
+        faults.stop()
+        self.clock.skew = timedelta(0)
+        self._advance_to(SETTLED_S + LIE_S)
+        self.operate()
+        self.run.advance_by(PASS_S)
+        task.cancel()
+        self.lied = faults.struck
+
+    async def _start_controller(self, faults: TransportFaults) -> None:
+        transport = FaultyTransport(self.server.transport(), faults)
+        client = self.client(transport, guard=self.lease)
+        entropy = SeededEntropy("controller")
+        informers = SharedInformerFactory(client, clock=self.clock, entropy=entropy)
+        parts = self.parts(client, journal=self.journal, informers=informers)
+        services = [*parts.controller(entropy).services(), *informers.list_services()]
+        await Supervisor(services, clock=self.clock, entropy=entropy).run()
+
+    def _start_false_watch(self, faults: TransportFaults) -> None:
+        """A clock that jumps, or a lease that is stolen, comes with a watch that is refused for a minute."""
+        lie = self.cell.lie
+        if lie in {Lie.CLOCK_AHEAD, Lie.CLOCK_BEHIND}:
+            self.clock.skew = A_DAY if lie is Lie.CLOCK_AHEAD else -A_DAY
+            lie = Lie.SERVER_ERROR
+        if lie is Lie.LEASE_STOLEN:
+            self.lease.is_stolen = True
+            self.written_with_lease = len(self.pd.wrote)
+            lie = Lie.SERVER_ERROR
+        faults.start(Read(*self.cell.read.split()), lie)
+
+    def _advance_to(self, at_s: float) -> None:
+        self.run.advance_by(max(0.0, at_s - (self.run.clock.now() - START).total_seconds()))
+
+    def _touch_all(self, mark: str) -> None:
+        """Write every object that is watched, without a change that matters."""
+        played = self.server.played  # type: ignore[union-attr] # it is the fake one
+        for (plural, _, _), found in [*played.objects.items()]:
+            if f"watch {plural}" in WATCHES:
+                played.put(plural, merge(found, {"metadata": {"annotations": {"touched": mark}}}))
+
     @property
     def is_deleted(self) -> bool:
         return "deleted" in self.cell.scenario
@@ -279,11 +340,13 @@ class LyingCluster(DrainingCluster):
     # ---- answers
 
     @property
+    def is_read_able_to_lie(self) -> bool:
+        """A lease is stolen while a store is being removed."""
+        return self.cell.lie is not Lie.LEASE_STOLEN or not self.is_deleted or bool(self.pd.evicting)
+
+    @property
     def is_read_lying(self) -> bool:
-        if self.cell.lie is Lie.LEASE_STOLEN and self.is_deleted and not self.pd.evicting:
-            # It is stolen while a store is being removed.
-            return False
-        return self.is_lying and self.run.clock.now() < self.lies_until
+        return self.is_read_able_to_lie and self.is_lying and self.run.clock.now() < self.lies_until
 
     def _notice(self, read: str, body: bytes, *, address: str) -> bool:
         """Keep the first answer of each address; whether this read lies now."""
@@ -440,7 +503,10 @@ def live(cell: Cell) -> tuple[list[str], int]:
         world.settle()
         before = world.sizes()
         world.pd.wrote.clear()
-        world.live_through_the_lie()
+        if cell.read in WATCHES:
+            world.live_through_the_false_watch()
+        else:
+            world.live_through_the_lie()
         return world.wrongs(before), world.lied
 
 

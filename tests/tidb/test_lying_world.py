@@ -1,7 +1,7 @@
 """Whatever one read of the controllers says, nothing is scaled in, removed or deleted that the truth keeps.
 
-The grid has every read, every lie and every scenario of `lying_world`. `make test` lives through a part of it, by a
-seed; CI through a larger part, and `make test-long` through all of it. Every guard has a mutation: without the guard,
+The grid has every read, watches too, every lie and every scenario of `lying_world`. `make test` runs a part of it, by a
+seed; CI a larger part, and `make test-long` all of it. Every guard has a mutation: without the guard,
 cells fail.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.nodes.autoscaler.loop_scenarios import FinishedScenario, containers, group, lived, replica_set
@@ -27,7 +27,21 @@ groups = st.lists(
 loads = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["300m", "1", "1900m", "3500m"])), max_size=3)
 
 
+BOTH_LIMITS_REACHED: dict[str, Any] = {
+    "groups": [
+        {"machineType": "n1-standard-2", "target": 3, "max": 3, "min": 1},
+        {"machineType": "n1-standard-2", "target": 1, "max": 4, "min": 1},
+    ],
+    "before": [(4, "300m"), (1, "3500m"), (3, "3500m")],
+    "after": [(5, "1"), (6, "1900m")],
+    "nap": True,
+    "unmovable": False,
+}
+"""Pods wait for what the limits allow: each node that is drained makes room for a better one, six minutes long."""
+
+
 @given(groups=groups, before=loads, after=loads, nap=st.booleans(), unmovable=st.booleans())
+@example(**BOTH_LIMITS_REACHED)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *, nap: bool, unmovable: bool):
     named = [group(f"g{number}", **settings) for number, settings in enumerate(groups)]
@@ -39,7 +53,7 @@ def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *
         {"loop": 3},
         {"apply": [replica_set(f"after{number}", count, cpu=cpu) for number, (count, cpu) in enumerate(after)]},
         *([dict[str, Any](loop=4), {"schedule": True}] * 6),
-        {"loop": 10},
+        {"loop": 24},
         options={
             "node-autoprovisioning": nap,
             "max-cpu": MAX_CPU,
