@@ -226,7 +226,7 @@ class LyingCluster(DrainingCluster):
         entropy = SeededEntropy("controller")
         informers = SharedInformerFactory(client, clock=self.clock, entropy=entropy)
         parts = self.parts(client, journal=self.journal, informers=informers)
-        services = [*parts.controller(entropy).services(), *informers.list_services()]
+        services = [*parts.build_controller(entropy).list_services(), *informers.list_services()]
         await Supervisor(services, clock=self.clock, entropy=entropy).run()
 
     def _start_false_watch(self, faults: TransportFaults) -> None:
