@@ -187,7 +187,7 @@ class TableLoop:
         )
 
     def list_services(self) -> Sequence[Service]:
-        return self._parts.services()
+        return self._parts.list_services()
 
     async def wait_until_synced(self) -> None:
         await self._parts.autoscaler.wait_until_synced()

@@ -97,7 +97,7 @@ class EmbeddedNodeAutoscaler:
                 journal=journal,
             )
         )
-        self._services = self.parts.services()
+        self._services = self.parts.list_services()
 
     def describe_role(self) -> str:
         """Whether it leads, for the health page."""

@@ -92,7 +92,7 @@ class NodeProgram:
         return self.informers.list_services()
 
     def list_services(self) -> list[Service]:
-        return [self.recording, *self.autoscaler.services()]
+        return [self.recording, *self.autoscaler.list_services()]
 
     @property
     def recording(self) -> Service:

@@ -129,7 +129,7 @@ class Autoscaler:
 
     def __init__(self, dependencies: AutoscalerDependencies) -> None:
         self._dependencies = dependencies
-        policy = dependencies.configuration.current().policy
+        policy = dependencies.configuration.get_current().policy
         self._state = ClusterState(policy)
         self._templates = GroupTemplates(policy)
         executor = ScaleUpExecutor(dependencies.provider, self._state, dependencies.actuators.deleter)
@@ -170,7 +170,7 @@ class Autoscaler:
 
     async def run_once(self) -> LoopResult:
         """One loop iteration."""
-        config = self._dependencies.configuration.current()
+        config = self._dependencies.configuration.get_current()
         self._state.policy = self._templates.policy = config.policy
         self._loops += 1
         self._timings = LoopTimings(self._dependencies.stopwatch_clock)

@@ -1,6 +1,6 @@
 """Builds a node autoscaler from its dependencies: the same for scenarios, `plimsoll up` and a real cluster.
 
-The caller provides a client, informers, a provider and a configuration. A supervisor runs `services()`; a scenario
+The caller provides a client, informers, a provider and a configuration. A supervisor runs `list_services()`; a scenario
 calls `autoscaler.run_once()` itself.
 """
 
@@ -90,7 +90,7 @@ class NodeAutoscaler:
     """A node autoscaler with its services. Create it before the informers run."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        policy = dependencies.configuration.current().policy
+        policy = dependencies.configuration.get_current().policy
         as_scheduled = SchedulerProfilePods(dependencies.profiles).apply if dependencies.profiles else None
         self.listers = ClusterListers(
             dependencies.informers, knows_owners=dependencies.knows_owner, as_scheduled=as_scheduled
@@ -181,7 +181,7 @@ class NodeAutoscaler:
             )
         )
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         """The loop timer and the removals. A stepped scenario runs neither."""
         if self._dependencies.stepped:
             return []
@@ -198,7 +198,7 @@ class NodeAutoscaler:
         ]
 
     async def _report_progress(self, started_at: datetime) -> None:
-        policy = self._dependencies.configuration.current().policy
+        policy = self._dependencies.configuration.get_current().policy
         await self.reporter.report_progress(policy, started_at, self._dependencies.clock.now())
 
     async def wait_until_idle(self) -> None:
@@ -207,7 +207,7 @@ class NodeAutoscaler:
 
     async def shut_down(self) -> None:
         """A clean exit: the status and soft taints are removed, because this process no longer updates them."""
-        policy = self._dependencies.configuration.current().policy
+        policy = self._dependencies.configuration.get_current().policy
         await self.reporter.close(policy)
         if policy.operation.dry_run or self.reporter.last is None:
             return
@@ -221,7 +221,7 @@ class NodeAutoscaler:
         """The current drain rules: budgets and owners may have changed since a removal was planned."""
         known = self.listers.read_owners()
         return DrainRules(
-            options=self._dependencies.configuration.current().policy.scale_down,
+            options=self._dependencies.configuration.get_current().policy.scale_down,
             now=self._dependencies.clock.now(),
             pdbs=RemainingPdbs(self.listers.list_budgets()),
             controllers=known,

@@ -95,7 +95,7 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
 async def test_an_auto_provisioned_group_lives_its_life_over_tls(tmp_path: Path):
     async with simulated_cloud() as client, over_tls(client, tmp_path) as provider:
         await provider.refresh()
-        kinds: Any = await provider.machine_types()
+        kinds: Any = await provider.get_machine_types()
         assert [kind.name for kind in kinds] == ["large", "small"]
         assert provider.naming == Naming(underscores=False, longest=54)
 

@@ -79,7 +79,7 @@ async def test_a_server_without_the_extension_is_found_out():
     async with served(MemoryCloud(g=1), with_extension=False) as port, client(port) as provider:
         (group,) = await provider.node_groups()
         assert not await group.can_increase_atomically()
-        assert isinstance(await provider.machine_types(), NotImplementedByProvider)
+        assert isinstance(await provider.get_machine_types(), NotImplementedByProvider)
         assert isinstance(await provider.new_node_group(blueprint()), NotImplementedByProvider)
         assert await group.increase_size(1, expected=1) == Done()
 

@@ -59,7 +59,7 @@ async def connected(port: int, tls: dict[str, str]) -> AsyncIterator[ExternalGrp
 async def create_and_scale(port: int, tls: dict[str, str]) -> None:
     async with connected(port, tls) as provider:
         assert await provider.node_groups() == ()
-        types = await provider.machine_types()
+        types = await provider.get_machine_types()
         assert not isinstance(types, NotImplementedByProvider)
         wanted = blueprint(machine_type=types[0].name, zones=())
         group = await provider.new_node_group(wanted)

@@ -43,14 +43,14 @@ def test_options_are_written_by_the_one_name_of_each_flag(world: EmbeddedApi):
     changed = configured(world, enable_node_autoprovisioning="true", max_memory="800", nodes=["0:3:a", "1:2:b"])
     wanted = {"max-memory": 800, "node-autoprovisioning": True, "nodes": ["0:3:a", "1:2:b"]}
     assert written(world) == wanted
-    assert changed.differences() == [(name, None, wanted[name]) for name in sorted(wanted)]
+    assert changed.list_differences() == [(name, None, wanted[name]) for name in sorted(wanted)]
 
 
 def test_options_that_are_there_stay_and_those_unset_go(world: EmbeddedApi):
     configured(world, max_cpu="10", max_memory="20")
     changed = configured(world, unset=("max-memory",), max_cpu="30")
     assert written(world) == {"max-cpu": 30}
-    assert changed.differences() == [("max-cpu", 10, 30), ("max-memory", 20, None)]
+    assert changed.list_differences() == [("max-cpu", 10, 30), ("max-memory", 20, None)]
 
 
 def test_other_keys_and_the_pause_stay(world: EmbeddedApi):
@@ -96,7 +96,7 @@ def test_text_that_is_no_mapping_is_not_written_over(world: EmbeddedApi):
 def test_nothing_is_written_where_nothing_changes(world: EmbeddedApi):
     configured(world, max_cpu="10")
     before = world.ask("GET", URL)["metadata"]["resourceVersion"]
-    assert configured(world, max_cpu="10").differences() == []
+    assert configured(world, max_cpu="10").list_differences() == []
     assert world.ask("GET", URL)["metadata"]["resourceVersion"] == before
 
 
@@ -143,7 +143,7 @@ def test_what_is_configured_goes_before_flags_of_any_spelling(world: EmbeddedApi
     body = {"nodes": "enable-node-autoprovisioning: false\nmax-memory: 7\n"}
     world.made(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": body})
     world.run.advance_by(5)
-    wishes = options.current()
+    wishes = options.get_current()
     assert (wishes.policy.nap.enabled, wishes.policy.limits.max_cpu, wishes.policy.limits.max_memory) == (False, 9, 7)
     assert wishes.problems == ()
 
@@ -154,6 +154,6 @@ def test_options_that_cannot_be_read_change_nothing_and_are_told(world: Embedded
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plimsoll"}, "data": {"nodes": text}}
     world.made(MAPS, body)
     world.run.advance_by(5)
-    wishes = options.current()
+    wishes = options.get_current()
     assert wishes.policy.limits.max_cpu == 9
     assert "ConfigMap kube-system/plimsoll" in wishes.problems[0]

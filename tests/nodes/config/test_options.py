@@ -94,27 +94,27 @@ def test_two_spellings_of_one_option_must_agree():
 def test_lists_are_a_text_or_a_list():
     assert read_options({"machine-types": "a, b"}).nap.machine_types == ("a", "b")
     assert read_options({"machine-types": ["a", "b"]}).nap.machine_types == ("a", "b")
-    assert read_options({"nodes": "0:2:as"}).groups.explicit() == {"as": Bounds(0, 2)}
-    assert read_options({"nodes": ["0:2:as", "1:3:arn:b"]}).groups.explicit() == {
+    assert read_options({"nodes": "0:2:as"}).groups.list_explicit_bounds() == {"as": Bounds(0, 2)}
+    assert read_options({"nodes": ["0:2:as", "1:3:arn:b"]}).groups.list_explicit_bounds() == {
         "as": Bounds(0, 2),
         "arn:b": Bounds(1, 3),
     }
 
 
 def test_limits_come_in_both_spellings_and_are_counted_in_millicores_and_bytes():
-    seed = read_options({"min-cpu": 1, "max-cpu": "80", "max-memory": 70}).limits.bounds()
+    seed = read_options({"min-cpu": 1, "max-cpu": "80", "max-memory": 70}).limits.list_bounds()
     assert seed == {"cpu": Bounds(1000, 80_000), "memory": Bounds(0, 70 * GIB)}
-    shipped = read_options({"cores-total": "1:80", "memory-total": "0:70"}).limits.bounds()
+    shipped = read_options({"cores-total": "1:80", "memory-total": "0:70"}).limits.list_bounds()
     assert shipped == seed
-    assert read_options({"gpu-total": "nvidia.com/gpu:0:8"}).limits.bounds() == {"nvidia.com/gpu": Bounds(0, 8)}
+    assert read_options({"gpu-total": "nvidia.com/gpu:0:8"}).limits.list_bounds() == {"nvidia.com/gpu": Bounds(0, 8)}
 
 
 def test_nothing_is_limited_unless_somebody_says_so():
-    assert read_options({}).limits.bounds() == {}
+    assert read_options({}).limits.list_bounds() == {}
 
 
 def test_max_cpu_and_cores_total_must_be_equal_if_both_are_given():
-    assert read_options({"max-cpu": 80, "cores-total": "0:80"}).limits.bounds()["cpu"].most == 80_000
+    assert read_options({"max-cpu": 80, "cores-total": "0:80"}).limits.list_bounds()["cpu"].most == 80_000
     found = problems(max_cpu=80, cores_total="0:90")
     assert found == {"options.max-cpu": "is 80, but cores-total says 90; give one of them, or the same"}
 

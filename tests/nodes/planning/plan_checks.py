@@ -72,12 +72,12 @@ def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterato
         if growth.option.zero_or_max and growth.after != sizes[growth.option.group]:
             yield f"zero or max in part: {growth.option.group}"
     usage = measure_usage(snapshot.view)
-    bounds = policy.limits.bounds()
+    bounds = policy.limits.list_bounds()
     for resource in (CPU, MEMORY):
         most = bounds[resource].most if resource in bounds else None
         more = sum(scale_up.added * scale_up.option.capacity[resource] for scale_up in plan.scale_ups)
-        if most is not None and more and usage.total(resource) + more > most:
-            yield f"above max {resource}: {usage.total(resource)} + {more} > {most}"
+        if most is not None and more and usage.get_total(resource) + more > most:
+            yield f"above max {resource}: {usage.get_total(resource)} + {more} > {most}"
     nodes = sum(scale_up.added for scale_up in plan.scale_ups)
     most_nodes = policy.limits.max_nodes_total
     if most_nodes and nodes and len(usage.nodes) + nodes > most_nodes:

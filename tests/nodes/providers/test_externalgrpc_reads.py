@@ -125,11 +125,11 @@ def test_what_a_server_does_not_have_is_an_answer():
 def test_a_missing_call_is_tried_again_only_after_a_refresh():
     with RemoteProviderCluster(missing=WITHOUT_EXTENSION) as world:
         for _ in range(2):
-            assert isinstance(world.do(world.provider.machine_types()), NotImplementedByProvider)
+            assert isinstance(world.do(world.provider.get_machine_types()), NotImplementedByProvider)
         assert world.wire.called == ["MachineTypes"]
         world.wire.missing = ()
         world.do(world.provider.refresh())
-        types = world.do(world.provider.machine_types())
+        types = world.do(world.provider.get_machine_types())
         assert not isinstance(types, NotImplementedByProvider)
         assert [type_.name for type_ in types] == ["large", "small"]
 
@@ -137,7 +137,7 @@ def test_a_missing_call_is_tried_again_only_after_a_refresh():
 def test_machine_types_come_whole_and_say_what_ids_may_be():
     with RemoteProviderCluster() as world:
         assert world.provider.naming.underscores
-        assert world.do(world.provider.machine_types()) == world.do(world.near.machine_types())
+        assert world.do(world.provider.get_machine_types()) == world.do(world.near.get_machine_types())
         assert world.provider.naming == world.near.naming
 
 

@@ -80,7 +80,7 @@ def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
             NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"}),
             NodeRef(provider_id="", name="alone"),
         ]
-        found = world.do(world.provider.owners(nodes))
+        found = world.do(world.provider.find_owners(nodes))
         pod_by_pod = {
             node.name: NodeOwner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))  # type: ignore[arg-type]
             for node in nodes
@@ -160,7 +160,7 @@ def test_options_of_a_group_say_when_it_is_all_or_nothing():
 
 def test_machine_types_are_described_whole_in_one_answer():
     with ProviderCluster(machineTypes=[SMALL, {**GPU, "capacityType": "spot"}]) as world:
-        types = world.do(world.provider.machine_types())
+        types = world.do(world.provider.get_machine_types())
         assert not isinstance(types, NotImplementedByProvider)
         gpu, small = sorted(types, key=lambda type_: type_.name)
         assert (small.price_per_hour, small.zones, dict(small.capacity)) == (
@@ -234,7 +234,7 @@ def test_a_cloud_object_that_is_missing_sells_nothing_and_breaks_nothing():
         world.do(world.client.delete(Cloud, "cloud"))
         provider = SimulatedProvider(world.cloud)
         world.do(provider.refresh())
-        assert world.do(provider.machine_types()) == ()
+        assert world.do(provider.get_machine_types()) == ()
 
 
 def _pod(requests: dict[str, str]) -> Pod:

@@ -145,7 +145,7 @@ def configure(
     _warn_of_no_effect(flags)
     changed, is_running = _configure(connection, namespace, flags, unset or [], output)
     _print_changes(changed, namespace, output)
-    if changed.differences() and output is Output.TABLE:
+    if changed.list_differences() and output is Output.TABLE:
         runs = "the autoscaler applies it in its next loop iteration; plimsoll nodes status warns until then"
         rests = f"no autoscaler writes its status in {namespace}: it takes effect once one runs there"
         typer.echo(runs if is_running else rests, err=True)
@@ -284,7 +284,7 @@ def _show(steering: RuntimeConfig, output: Output) -> None:
 
 
 def _print_changes(changed: ConfigDiff, namespace: str, output: Output) -> None:
-    differences = changed.differences()
+    differences = changed.list_differences()
     match output:
         case Output.TABLE:
             if not differences:

@@ -75,7 +75,7 @@ class ConfigDiff:
     before: Mapping[str, Any]
     after: Mapping[str, Any]
 
-    def differences(self) -> list[tuple[str, Any, Any]]:
+    def list_differences(self) -> list[tuple[str, Any, Any]]:
         """Flag, value before and after; None where there was or is none."""
         names = sorted({*self.before, *self.after})
         found = [(name, self.before.get(name), self.after.get(name)) for name in names]
@@ -126,7 +126,7 @@ async def configure(client: Client, namespace: str, wanted: ConfigChange) -> Con
         others = {name: value for name, value in wanted.in_force.items() if name not in held and name not in after}
         read_options({**others, **after}, path="")
         changed = ConfigDiff(before=held, after=dict(sorted(after.items())))
-        if not changed.differences():
+        if not changed.list_differences():
             return changed
         patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
         when = None if wanted.now is None else format_time(wanted.now)

@@ -209,7 +209,7 @@ def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy
     for name, value in mapping.items():
         if value is not None:
             reading.take(name, value)
-    policy = reading.policy()
+    policy = reading.build_policy()
     reading.check(policy)
     if reading.problems:
         raise InvalidOptions(reading.problems)
@@ -236,7 +236,7 @@ class _Reading:
         self._spelled: dict[str, str] = {}
         self.problems: list[tuple[str, str]] = []
 
-    def wrong(self, name: str, problem: str) -> None:
+    def add_problem(self, name: str, problem: str) -> None:
         self.problems.append((f"{self._path}.{name}" if self._path else name, problem))
 
     def take(self, name: Any, value: Any) -> None:
@@ -244,21 +244,21 @@ class _Reading:
         flag = _BY_SPELLING.get(spelling)
         if flag is None:
             near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
-            self.wrong(str(name), f"unknown option; did you mean {near[0]}?" if near else "unknown option")
+            self.add_problem(str(name), f"unknown option; did you mean {near[0]}?" if near else "unknown option")
             return
         problem = flags.find_flag_problem(flag, value)
         if problem is not None:
-            self.wrong(spelling, problem)
+            self.add_problem(spelling, problem)
             return
         read = flag.parse(value)
         if flag.name in self._values and self._values[flag.name] != read:
             other = self._spelled[flag.name]
-            self.wrong(spelling, f"is the same option as {other}, which says something else; give one of them")
+            self.add_problem(spelling, f"is the same option as {other}, which says something else; give one of them")
             return
         self._values[flag.name] = read
         self._spelled[flag.name] = spelling
 
-    def policy(self) -> Policy:
+    def build_policy(self) -> Policy:
         parts: dict[str, Any] = {}
         for part, struct in PARTS.items():
             own = {field: flag.name for field, flag in flags.iterate_flags(struct) if flag.name in self._values}
@@ -276,44 +276,44 @@ class _Reading:
         self._check_names("expander", list(policy.planning.expander), "expander")
         self._check_choosing(policy.planning)
         if not policy.nap.prefix:
-            self.wrong("autoprovisioning-prefix", "must not be empty: it marks the auto-provisioned groups")
+            self.add_problem("autoprovisioning-prefix", "must not be empty: it marks the auto-provisioned groups")
         self._check_tiers(policy.scale_down.drain_priority_config)
         if policy.groups.first_backoff_s > policy.groups.longest_backoff_s:
-            self.wrong("initial-node-group-backoff-duration", "is longer than max-node-group-backoff-duration")
+            self.add_problem("initial-node-group-backoff-duration", "is longer than max-node-group-backoff-duration")
 
     def _check_tiers(self, tiers: str) -> None:
         if not tiers:
             return
         if "max-graceful-termination-sec" in self._values:
-            self.wrong("drain-priority-config", "excludes max-graceful-termination-sec; give one of them")
+            self.add_problem("drain-priority-config", "excludes max-graceful-termination-sec; give one of them")
         try:
             parse_drain_tiers(tiers)
         except InvalidInput as error:
-            self.wrong("drain-priority-config", error.problem)
+            self.add_problem("drain-priority-config", error.problem)
 
     def _check_pair(self, total: Bounds | None, name: str, *, least: str, most: str) -> None:
         lower, upper = self._values.get(least), self._values.get(most)
         if total is not None:
             for single, given, there in ((least, lower, total.least), (most, upper, total.most)):
                 if given is not None and given != there:
-                    self.wrong(single, f"is {given}, but {name} says {there}; give one of them, or the same")
+                    self.add_problem(single, f"is {given}, but {name} says {there}; give one of them, or the same")
         elif lower is not None and upper is not None and lower > upper:
-            self.wrong(least, f"is {lower}, above {most}, which is {upper}")
+            self.add_problem(least, f"is {lower}, above {most}, which is {upper}")
 
     def _check_names(self, option: str, names: list[str], what: str) -> None:
         for twice in sorted({name for name in names if names.count(name) > 1}):
-            self.wrong(option, f"names the {what} {twice} more than once")
+            self.add_problem(option, f"names the {what} {twice} more than once")
 
     def _check_choosing(self, choosing: PlanningOptions) -> None:
         chain = choosing.expander
         if choosing.planner == Planner.OPTIMAL and chain and chain not in OPTIMAL_CHAINS:
-            self.wrong(
+            self.add_problem(
                 "planner",
                 f"optimal cannot follow the expander {','.join(chain)}; "
                 f"give the expander {COST} or {PRIORITY},{COST}, or the planner {Planner.COMPATIBLE}",
             )
         if "grpc" in chain and not choosing.grpc_url:
-            self.wrong("expander", "grpc needs grpc-expander-url")
+            self.add_problem("expander", "grpc needs grpc-expander-url")
 
 
 def _strip_dashes(name: Any) -> str:

@@ -2,7 +2,7 @@
 
 This is the one table of flags: name, kind, default, description. `options.read_options` builds a `Policy` from what
 people wrote; the planner, the loop, `--help` and the reference page read it from here. Times are in seconds, amounts in
-the unit of the flag; `Limits.bounds` has the limits of the cluster in the units of `core.resources`. A policy is
+the unit of the flag; `Limits.list_bounds` has the limits of the cluster in the units of `core.resources`. A policy is
 immutable: a changed option makes a new one.
 """
 
@@ -55,7 +55,7 @@ class Planner(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of the whole cluster; `bounds` combines them."""
+    """Limits of the whole cluster; `list_bounds` combines them."""
 
     cores_total: Bounds | None = total(  # noqa: RUF009 - a field, like every flag
         "cores-total",
@@ -110,7 +110,7 @@ class Limits:
         ),
     )
 
-    def bounds(self) -> dict[str, Bounds]:
+    def list_bounds(self) -> dict[str, Bounds]:
         """By resource, in millicores and bytes; for an accelerator by its type. What is not limited is missing."""
         found = {
             CPU: _join_bounds(self.cores_total, self.min_cpu, self.max_cpu, MILLI),
@@ -234,7 +234,7 @@ class GroupRules:
         ),
     )
 
-    def explicit(self) -> dict[str, Bounds]:
+    def list_explicit_bounds(self) -> dict[str, Bounds]:
         return {named_bounds.name: named_bounds.bounds for named_bounds in self.nodes}
 
 

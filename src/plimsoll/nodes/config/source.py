@@ -58,7 +58,7 @@ class ConfigSource(Protocol):
         """Return once the configuration from before the start is known, a pause above all."""
         ...
 
-    def current(self) -> ActiveConfig: ...
+    def get_current(self) -> ActiveConfig: ...
 
 
 class ConfigMapConfig:
@@ -86,7 +86,7 @@ class ConfigMapConfig:
         await self._ours.wait_until_synced()
         await self._preferred.wait_until_synced()
 
-    def current(self) -> ActiveConfig:
+    def get_current(self) -> ActiveConfig:
         problems: list[str] = []
         policy = self._read_policy(problems)
         ours = self._ours.cache.get(CONFIG_MAP, self._namespace)

@@ -101,7 +101,7 @@ async def read_provider_state(
     gpu_label = await provider.gpu_label()
     found = GroupNodes(nodes=group_nodes(nodes, group_of), pods=pods, gpu_label=gpu_label)
     made = await _find_templates(ports, found, templates, now)
-    types = await provider.machine_types()
+    types = await provider.get_machine_types()
     read = {
         name: await _read_group(provider, port, template=made.get(name), policy=policy, now=now)
         for name, port in sorted(ports.items())
@@ -123,7 +123,7 @@ async def read_provider_state(
 async def _find_owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
     refs = [NodeRef.from_node(node) for node in nodes]
     if isinstance(provider, NodeOwners):
-        owners = await provider.owners(refs)
+        owners = await provider.find_owners(refs)
         known_machines = {name: owner.has_instance for name, owner in owners.items() if owner.has_instance is not None}
         return {name: owner.group for name, owner in owners.items()}, known_machines
     group_of: dict[str, str] = {}
@@ -166,7 +166,7 @@ async def _read_group(
         options=defaults if isinstance(options, NotImplementedByProvider) else options,
         template=template,
         price_per_hour=await _read_price(provider, template, now),
-        zones=await port.zones() if isinstance(port, ZonedGroup) else (),
+        zones=await port.get_zones() if isinstance(port, ZonedGroup) else (),
     )
 
 

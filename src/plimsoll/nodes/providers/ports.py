@@ -153,7 +153,7 @@ class Provider(Protocol):
         """The share of a pod's requests in the price of a node; for clients of the externalgrpc protocol."""
         ...
 
-    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+    async def get_machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         """The machine types that groups can be created of."""
         ...
 
@@ -170,7 +170,7 @@ class Provider(Protocol):
 class ZonedGroup(Protocol):
     """An optional part of a group: the zones that its machines may be in."""
 
-    async def zones(self) -> tuple[str, ...]:
+    async def get_zones(self) -> tuple[str, ...]:
         """In the order in which equally filled zones are used."""
         ...
 
@@ -179,6 +179,6 @@ class ZonedGroup(Protocol):
 class NodeOwners(Protocol):
     """An optional part of a provider: the owners of all nodes by one call."""
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
+    async def find_owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         """The owners by node name, as `node_group_for_node` and `has_instance` would return; others are missing."""
         ...

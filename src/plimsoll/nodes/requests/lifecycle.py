@@ -86,14 +86,14 @@ def compute_expiry_time(view: RequestView) -> datetime | None:
 
 def compute_booking_end_time(conditions: Conditions, parameters: Parameters) -> datetime | None:
     """The end of the booking; None: there is no capacity, or its start is unknown."""
-    since = conditions.since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
+    since = conditions.get_since(ConditionType.PROVISIONED) if conditions.is_true(ConditionType.PROVISIONED) else None
     return None if since is None else add_seconds(since, parameters.booking_s)
 
 
 def compute_deletion_time(view: RequestView) -> datetime | None:
     """The time at which the request is deleted; None: never by this controller."""
     since = [
-        view.conditions.since(kind)
+        view.conditions.get_since(kind)
         for kind in (ConditionType.PROVISIONED, ConditionType.FAILED)
         if view.conditions.is_true(kind)
     ]

@@ -134,7 +134,7 @@ class RequestLister:
             for namespace, name in wanted
             if (there := cache.get(name, namespace)) is not None
         }
-        return self._template_bodies.of(found)
+        return self._template_bodies.decode_all(found)
 
     def _list_limit_ranges(self) -> dict[str, list[Json]]:
         there = {
@@ -142,7 +142,7 @@ class RequestLister:
             for limit_range in self._limit_ranges.cache
         }
         by_namespace: dict[str, list[Json]] = {}
-        for name, body in sorted(self._range_bodies.of(there).items()):
+        for name, body in sorted(self._range_bodies.decode_all(there).items()):
             by_namespace.setdefault(name.partition("/")[0], []).append(body)
         return by_namespace
 
@@ -154,7 +154,7 @@ class _Bodies(Generic[V]):
         self._body_of = body_of
         self._before: dict[str, tuple[V, Json]] = {}
 
-    def of(self, objects: Mapping[str, V]) -> dict[str, Json]:
+    def decode_all(self, objects: Mapping[str, V]) -> dict[str, Json]:
         now: dict[str, tuple[V, Json]] = {}
         for name, item in objects.items():
             before = self._before.get(name)

@@ -79,7 +79,7 @@ class Admission:
     as_scheduled: Callable[[Pod], Pod] | None = None
 
     @classmethod
-    def of(
+    def from_objects(
         cls,
         limit_ranges: Mapping[str, Sequence[Json]],
         priority_classes: Sequence[PriorityClass],

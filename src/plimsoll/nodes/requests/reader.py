@@ -97,7 +97,7 @@ def _has_given_up(view: RequestView, now: datetime) -> bool:
 
 
 def _get_booking_order(view: RequestView) -> tuple[datetime, str]:
-    return view.conditions.since(ConditionType.PROVISIONED) or _LATEST, view.name
+    return view.conditions.get_since(ConditionType.PROVISIONED) or _LATEST, view.name
 
 
 class _Reader:
@@ -119,7 +119,9 @@ class _Reader:
         self.templates = PodTemplates(
             listed.templates,
             bad=_find_bad(listed, PodTemplate.kind_name()),
-            admission=Admission.of(listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled),
+            admission=Admission.from_objects(
+                listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled
+            ),
             memory=listed.pod_cache,
         )
         self.priorities: dict[str, int] = {}

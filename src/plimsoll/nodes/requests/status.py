@@ -107,7 +107,7 @@ class Conditions:
         found = self.get(kind)
         return found is not None and found.status == "True"
 
-    def since(self, kind: str) -> datetime | None:
+    def get_since(self, kind: str) -> datetime | None:
         found = self.get(kind)
         return None if found is None else found.last_transition_time
 

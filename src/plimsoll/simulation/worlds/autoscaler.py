@@ -73,7 +73,7 @@ class ScenarioLoop:
             self._parts.reporter.on_result = self._report
 
     def list_services(self) -> Sequence[Service]:
-        return self._parts.services()
+        return self._parts.list_services()
 
     async def run_loop(self) -> dict[str, Any]:
         await self._parts.autoscaler.wait_until_synced()

@@ -250,8 +250,8 @@ def test_a_pod_is_read_once_for_each_version():
     unread = structs.replace(heavier, metadata=seen.metadata)
     changed = structs.replace(heavier, metadata=structs.replace(made.metadata, resource_version="2"))
 
-    first = forms.of(seen)
+    first = forms.get_key(seen)
     forms.forget_unused()
 
-    assert forms.of(unread) is first
-    assert forms.of(changed).demand["cpu"] == 4000
+    assert forms.get_key(unread) is first
+    assert forms.get_key(changed).demand["cpu"] == 4000

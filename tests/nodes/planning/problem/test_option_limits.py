@@ -53,7 +53,7 @@ def rooms(max_cpu: int) -> dict[str, int]:
 
 
 def test_the_worked_example_uses_28_cores():
-    assert resource_limits.measure_usage(worked_example().view).total("cpu") == 28_000
+    assert resource_limits.measure_usage(worked_example().view).get_total("cpu") == 28_000
 
 
 def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
@@ -109,7 +109,7 @@ def test_nodes_that_leave_and_virtual_kubelets_do_not_count():
         )
     )
     usage = resource_limits.measure_usage(world.view)
-    assert (len(usage.nodes), usage.total("cpu"), usage.total("memory")) == (1, 4_000, 16 * GIB)
+    assert (len(usage.nodes), usage.get_total("cpu"), usage.get_total("memory")) == (1, 4_000, 16 * GIB)
 
 
 def test_above_a_maximum_there_is_no_room_rather_than_a_debt():

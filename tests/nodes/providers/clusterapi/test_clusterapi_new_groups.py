@@ -66,7 +66,7 @@ def test_a_template_with_no_replicas_is_a_machine_type_and_no_group():
     with CapiCluster(runs=False) as world:
         more = {f"{CAPACITY}labels": "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=a", **bounds()}
         template(world, annotations=more)
-        (kind,) = world.do(world.provider.machine_types())  # type: ignore[misc]  # it is implemented
+        (kind,) = world.do(world.provider.get_machine_types())  # type: ignore[misc]  # it is implemented
         assert kind.name == "large"
         assert kind.capacity == ResourceVector.from_quantities({"cpu": 4, "memory": "16Gi", "pods": 110})
         assert kind.zones == ("a",)
@@ -79,7 +79,7 @@ def test_a_template_in_use_or_without_sizes_is_no_machine_type():
         template(world, "in-use", replicas=1)
         world.deployment("bare", annotations={TEMPLATE: "true"})
         world.do(world.provider.refresh())
-        assert world.do(world.provider.machine_types()) == ()
+        assert world.do(world.provider.get_machine_types()) == ()
 
 
 # ---- groups that could be made

@@ -99,7 +99,7 @@ _Column = tuple[str, "Ints", int]
 def _read_disruption_budgets(problem: ScaleDownProblem) -> list[_Column]:
     slots = problem.rules.pdbs
     return [
-        (f"disruption budget {slots.name(index)} is used up", problem.pdb_use[:, index], int(slots.allowed[index]))
+        (f"disruption budget {slots.get_name(index)} is used up", problem.pdb_use[:, index], int(slots.allowed[index]))
         for index in range(len(slots.allowed))
     ]
 

@@ -129,7 +129,7 @@ class ClassTable:
     ) -> ClassTable:
         """`visible_to_running`: labels that anti-affinity of running pods sees; by default read from the view."""
         known = SchedulingKeys() if scheduling_keys is None else scheduling_keys
-        made = [known.of(pending_pods.pod) for pending_pods in pending]
+        made = [known.get_key(pending_pods.pod) for pending_pods in pending]
         running = VisibleLabels.from_view(view) if visible_to_running is None else visible_to_running
         visible = VisibleLabels.from_keys(dict.fromkeys(made)) | running
         builder = _ClassBuilder(tuple(pending), view, visible=visible, profile=profile, forms=known)
@@ -149,7 +149,7 @@ class ClassTable:
 
         None if the new pods depend on others: existing classes might then have to be split.
         """
-        made = [scheduling_keys.of(pending.pod) for pending in more]
+        made = [scheduling_keys.get_key(pending.pod) for pending in more]
         if any(form.has_pod_constraints for form in made):
             return None
         builder = _ClassBuilder(
@@ -253,7 +253,7 @@ class _ClassBuilder:
         )
 
     def _get_volume_key(self, pod: Pod) -> tuple[Any, ...]:
-        return () if self._volumes is None or not pod.spec.volumes else self._volumes.of(pod)
+        return () if self._volumes is None or not pod.spec.volumes else self._volumes.get_key(pod)
 
     def _build_key(self, pod: Pod, form: SchedulingKey, volumes: tuple[Any, ...]) -> Key:
         meta = pod.metadata

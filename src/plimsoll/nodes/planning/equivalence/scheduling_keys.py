@@ -78,7 +78,7 @@ class SchedulingKeys:
         self._used_valid: dict[Key, SchedulingKey] = {}
         self._made = 0
 
-    def of(self, pod: Pod) -> SchedulingKey:
+    def get_key(self, pod: Pod) -> SchedulingKey:
         meta = pod.metadata
         if not (meta.uid and meta.resource_version):
             return self._find_by_spec(pod)

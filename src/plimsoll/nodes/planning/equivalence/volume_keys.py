@@ -64,7 +64,7 @@ class VolumeKeys:
         self._storage = view.storage
         self._named = _find_claims_keyed_by_name(view, pending)
 
-    def of(self, pod: Pod) -> Key:
+    def get_key(self, pod: Pod) -> Key:
         parts: list[Key] = []
         for volume in pod.spec.volumes:
             if _is_claim(volume):

@@ -33,7 +33,7 @@ class PodPrices:
         self._known: dict[int, Floats] = {}
         """Class to [T]."""
 
-    def of(self, number: int, places: Places) -> float:
+    def get_price(self, number: int, places: Places) -> float:
         """The price of one pod on the cheapest new node among the places; 0 without new nodes."""
         problem = self._problem
         if not places.options.any():
@@ -97,7 +97,7 @@ class Colocation:
         for number in members:
             places = self._view.open_places(number).intersect(inside)
             if places.options.any():
-                price += self._demand[number] * self._prices.of(number, places)
+                price += self._demand[number] * self._prices.get_price(number, places)
             elif not places.any:
                 unplaced += self._demand[number]
         return unplaced, round(price, 9)

@@ -77,7 +77,7 @@ class _Lowering:
             number=number,
             pods=pods,
             places=near,
-            per_node=self._on_node.cap(pod_class),
+            per_node=self._on_node.compute_cap(pod_class),
             keys=self._on_node.collect_keys(pod_class),
             caps=self._on_node.compute_caps(pod_class),
         )
@@ -176,7 +176,7 @@ class _Lowering:
             return even
         free = self._view.count_room(demand_slice.number)
         new = {name: domain for name, domain in places.items() if domain.options.any() and not free[domain.rows].any()}
-        prices = {name: self._prices.of(demand_slice.number, domain) for name, domain in new.items()}
+        prices = {name: self._prices.get_price(demand_slice.number, domain) for name, domain in new.items()}
         found = shift_to_cheap_domains(even, of, prices=prices, most=most)
         self.lowered.shifted |= found.pods != even.pods
         return found
@@ -224,7 +224,7 @@ class _Lowering:
             for name in self._view.list_domains(key)
         }
         order = sorted(
-            (not domain.rows.any(), self._prices.of(demand_slice.number, domain), name)
+            (not domain.rows.any(), self._prices.get_price(demand_slice.number, domain), name)
             for name, domain in places.items()
         )
         return {name: places[name] for _, _, name in order if places[name].any}

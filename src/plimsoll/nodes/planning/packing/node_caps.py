@@ -248,7 +248,7 @@ class NodeTerms:
         room = np.concatenate((self._view.count_room(pod_class.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
         return room if caps is None else np.minimum(caps, room) if rows + batches else caps
 
-    def cap(self, pod_class: PodClass) -> int:
+    def compute_cap(self, pod_class: PodClass) -> int:
         cap = UNBOUNDED
         for spread in self._view.problem.rules.get_spreads(pod_class.index):
             if spread.key == HOSTNAME and spread.counts_itself:

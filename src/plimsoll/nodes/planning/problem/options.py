@@ -114,7 +114,7 @@ def _build_existing_options(
     there = {group.id for group in snapshot.groups}
     left_out += [
         SkippedGroup(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
-        for name in policy.groups.explicit()
+        for name in policy.groups.list_explicit_bounds()
         if name not in there
     ]
     return found, left_out

@@ -129,7 +129,7 @@ class DrainRules:
 
     def block_for_exhausted_pdb(self, pdb: int) -> DrainabilityStatus:
         """The last rule: the budget allows no disruption."""
-        return _build_blocked_status(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.name(pdb)} lets no pod go")
+        return _build_blocked_status(NOT_ENOUGH_PDB, f"disruption budget {self.pdbs.get_name(pdb)} lets no pod go")
 
     def find_controller(self, pod: Pod, owner: OwnerReference) -> ControllerInfo:
         return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)

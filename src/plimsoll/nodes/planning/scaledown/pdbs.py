@@ -46,7 +46,7 @@ class RemainingPdbs:
         known = self._by_namespace.get(pod.metadata.namespace, ())
         return tuple(index for index, selector in known if selector.matches(pod.metadata.labels))
 
-    def name(self, index: int) -> str:
+    def get_name(self, index: int) -> str:
         meta = self.budgets[index].metadata
         return f"{meta.namespace}/{meta.name}"
 

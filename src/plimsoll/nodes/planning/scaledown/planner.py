@@ -268,7 +268,7 @@ class _Candidates:
 
     def _explain_exhausted_pdbs(self, row: int) -> Reason:
         over = np.flatnonzero(self._pdb_use[row] > self._pdbs_left)
-        name = self._problem.rules.pdbs.name(int(over[0])) if len(over) else ""
+        name = self._problem.rules.pdbs.get_name(int(over[0])) if len(over) else ""
         detail = Reason(code=NOT_ENOUGH_PDB, message=f"disruption budget {name} is used up by other nodes")
         return Reason(code=BLOCKED_BY_POD, message="its pods cannot be evicted as well", because=(detail,))
 

@@ -39,7 +39,7 @@ class GroupRoom:
 
 def find_size_bounds(group: NodeGroup, policy: Policy) -> SizeBounds | None:
     """The size limits of a group; None if it is not managed. Nodes of such a group still count and may hold pods."""
-    explicit = policy.groups.explicit().get(group.id)
+    explicit = policy.groups.list_explicit_bounds().get(group.id)
     if explicit is not None:
         return SizeBounds(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
     if group.autoprovisioned:

@@ -68,7 +68,7 @@ class Usage:
     nodes: tuple[CountedNode, ...] = ()
     _totals: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def total(self, resource: str) -> int:
+    def get_total(self, resource: str) -> int:
         if resource not in self._totals:
             self._totals[resource] = sum(node.get_amount(resource) for node in self.nodes)
         return self._totals[resource]
@@ -147,10 +147,10 @@ def find_limits(usage: Usage, policy: Policy, planner: Planner) -> tuple[Resourc
             name=resource,
             resource=resource,
             code=_CODES.get(resource, _GPU_CODE),
-            used=usage.total(resource),
+            used=usage.get_total(resource),
             most=bounds.most,
         )
-        for resource, bounds in policy.limits.bounds().items()
+        for resource, bounds in policy.limits.list_bounds().items()
         if bounds.most is not None
     ]
     if most := policy.limits.max_nodes_total:
@@ -204,8 +204,8 @@ class MinimumLimit:
 
 def find_minimums(usage: Usage, policy: Policy) -> tuple[MinimumLimit, ...]:
     return tuple(
-        MinimumLimit(resource=resource, used=usage.total(resource), least=bounds.least)
-        for resource, bounds in policy.limits.bounds().items()
+        MinimumLimit(resource=resource, used=usage.get_total(resource), least=bounds.least)
+        for resource, bounds in policy.limits.list_bounds().items()
         if bounds.least > 0
     )
 

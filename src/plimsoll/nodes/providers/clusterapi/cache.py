@@ -101,9 +101,9 @@ class ClusterApiCache:
         await self._ensure_loaded()
         return self._members
 
-    async def group_of(self, node: NodeRef) -> GroupObject | None:
+    async def find_group(self, node: NodeRef) -> GroupObject | None:
         await self._ensure_loaded()
-        return self._groups.get(self._members.group_of(node))
+        return self._groups.get(self._members.find_group(node))
 
     # ---- recording changes
 
@@ -118,7 +118,7 @@ class ClusterApiCache:
         kind, namespace, plain = name.split("/")
         struct = next(cls for cls in served.scalable if cls.kind_name() == kind)
         found: Scalable | None = await read_if_there(
-            self.client.get(served.resource(struct), plain, namespace=namespace)
+            self.client.get(served.get_resource(struct), plain, namespace=namespace)
         )
         others = [group_object.object for group_object in self._groups.values() if group_object.id != name]
         self._set_groups([*others, *self._templates.values(), *([found] if found is not None else [])])
@@ -131,7 +131,7 @@ class ClusterApiCache:
 
     async def _list(self, served: ServedApi, struct: type[T]) -> tuple[T, ...]:
         selection = Selection(namespace=self.settings.namespace, page_size=PAGE_SIZE)
-        listed: DecodedList[T] = await read(self.client.list(served.resource(struct), selection))
+        listed: DecodedList[T] = await read(self.client.list(served.get_resource(struct), selection))
         for bad in listed.bad:
             self._log_once(f"{bad.kind}/{bad.namespace}/{bad.name}", bad.problem)
         return listed.items

@@ -88,13 +88,13 @@ class ServedApi(Value):
     version: str
     plurals: frozenset[str]
 
-    def resource(self, struct: type[WireObject]) -> Resource:
+    def get_resource(self, struct: type[WireObject]) -> Resource:
         return build_cluster_api_resource(struct, group=self.group, version=self.version)
 
     @property
     def scalable(self) -> tuple[type[Scalable], ...]:
         """The served kinds that can be node groups; MachinePools are optional."""
-        return tuple(cls for cls in _SCALABLE if self.resource(cls).plural in self.plurals)
+        return tuple(cls for cls in _SCALABLE if self.get_resource(cls).plural in self.plurals)
 
 
 async def look_up_served(client: Client, settings: ClusterApiSettings) -> ServedApi:
@@ -104,7 +104,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
     listed = await read(fetch_resources(client, f"{settings.group}/{version}"))
     served = ServedApi(group=settings.group, version=version, plurals=frozenset(resource.name for resource in listed))
-    if served.resource(ClusterMachine).plural not in served.plurals:
+    if served.get_resource(ClusterMachine).plural not in served.plurals:
         raise ProviderFailed(f"the management cluster has no machines in {settings.group}/{version}")
     return served
 
@@ -121,7 +121,7 @@ _TRIES: Final = 5
 async def resize(cache: ClusterApiCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
     """Set the size that `decide` returns for the current one; after a conflict, read and decide again."""
     meta = group.object.metadata
-    resource = (await cache.get_served()).resource(type(group.object))
+    resource = (await cache.get_served()).get_resource(type(group.object))
 
     async def attempt() -> Done | CallFailed:
         try:

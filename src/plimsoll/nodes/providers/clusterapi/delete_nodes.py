@@ -71,7 +71,7 @@ class MachineDeleter:
         machines: dict[MachineKey, ClusterMachine] = {}
         listed: dict[str, None] = {}
         for node in nodes:
-            owner, machine = members.group_of(node), members.machine_of(node)
+            owner, machine = members.find_group(node), members.find_machine(node)
             if owner != group.id and (owner or machine is not None):
                 return build_refusal(f"node {node.name} is not one of node group {group.id}")
             if machine is None and owner:
@@ -108,7 +108,7 @@ class MachineDeleter:
         if chosen.listed:
             return replace(chosen, listed=await self._find_unaccounted_in_pool(group, chosen.listed))
         going = self._cache.deleting
-        held = (await self._cache.get_machine_index()).of_group(group.id)
+        held = (await self._cache.get_machine_index()).list_machines(group.id)
         is_sure = group.id not in self._unsure
         if is_sure and not any(
             self._is_ours(cluster_machine) and get_key(cluster_machine) not in going for cluster_machine in held
@@ -147,7 +147,7 @@ class MachineDeleter:
         return tuple(name for name in listed if name not in deleted)[unexplained:]
 
     async def _read_size(self, group: GroupObject) -> int:
-        resource = (await self._cache.get_served()).resource(type(group.object))
+        resource = (await self._cache.get_served()).get_resource(type(group.object))
         meta = group.object.metadata
         scale = await read(self._cache.client.get_scale(resource, meta.name, namespace=meta.namespace))
         self._cache.record_replicas(group, scale.spec.replicas)
@@ -157,7 +157,7 @@ class MachineDeleter:
         """The machines of the group, read now."""
         served, members = await self._cache.get_served(), await self._cache.get_machine_index()
         selection = Selection(namespace=group.object.metadata.namespace, page_size=PAGE_SIZE)
-        machines = served.resource(ClusterMachine)
+        machines = served.get_resource(ClusterMachine)
         listed: DecodedList[ClusterMachine] = await read(self._cache.client.list(machines, selection))
         return [cluster_machine for cluster_machine in listed.items if members.find_owner(cluster_machine) == group.id]
 
@@ -197,7 +197,7 @@ class MachineDeleter:
         body = {"metadata": {"annotations": {self._cache.settings.keys.delete_machine: value}}}
         meta = machine.metadata
         answer: ClusterMachine = await self._cache.client.merge_patch(
-            served.resource(ClusterMachine), meta.name, body, namespace=meta.namespace
+            served.get_resource(ClusterMachine), meta.name, body, namespace=meta.namespace
         )
         return answer
 

@@ -170,10 +170,10 @@ class ClusterApiGroup:
         group = await self._cache.get_group(self.id)
         if group is None:
             return Done()
-        if group.replicas or (await self._cache.get_machine_index()).of_group(self.id):
+        if group.replicas or (await self._cache.get_machine_index()).list_machines(self.id):
             return build_refusal(f"node group {self.id} is not empty")
         meta = group.object.metadata
-        resource = (await self._cache.get_served()).resource(type(group.object))
+        resource = (await self._cache.get_served()).get_resource(type(group.object))
         unchanged = DeleteOptions(uid=meta.uid, resource_version=meta.resource_version)
         try:
             await self._cache.client.delete(resource, meta.name, namespace=meta.namespace, options=unchanged)
@@ -186,7 +186,7 @@ class ClusterApiGroup:
 
     async def _list_instances(self) -> list[Instance]:
         found: list[Instance] = []
-        for machine in (await self._cache.get_machine_index()).of_group(self.id):
+        for machine in (await self._cache.get_machine_index()).list_machines(self.id):
             reference = machine.status.node_ref
             node_id = ""
             if reference is not None and not machine.spec.provider_id:
@@ -199,7 +199,7 @@ class ClusterApiGroup:
         return found
 
     async def _find_node_labels(self) -> dict[str, str]:
-        for machine in (await self._cache.get_machine_index()).of_group(self.id):
+        for machine in (await self._cache.get_machine_index()).list_machines(self.id):
             if machine.status.node_ref is not None:
                 node = await self._infrastructure_templates.get_node(machine.status.node_ref.name)
                 return node.metadata.labels if node is not None else {}
@@ -235,7 +235,7 @@ class TheoreticalClusterApiGroup(Theoretical):
 
     async def _make(self) -> CallFailed | None:
         """Create the copy. The template is read again: it may have been changed or deleted since the last refresh."""
-        resource = (await self._cache.get_served()).resource(MachineDeployment)
+        resource = (await self._cache.get_served()).get_resource(MachineDeployment)
         client, name = self._cache.client, self._template.metadata.name
         try:
             found: RawObject[MachineDeployment] = await client.get_with_raw(resource, name, namespace=self._namespace)

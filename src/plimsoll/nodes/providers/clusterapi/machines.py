@@ -140,7 +140,7 @@ class MachineIndex:
             _of_group=of_group,
         )
 
-    def machine_of(self, node: NodeRef) -> ClusterMachine | None:
+    def find_machine(self, node: NodeRef) -> ClusterMachine | None:
         pending_key = parse_key(node.provider_id)
         if pending_key is not None:
             return self.machines.get(pending_key)
@@ -155,9 +155,9 @@ class MachineIndex:
         namespace = node.annotations.get(self.keys.cluster_namespace, "")
         return self.machines.get(MachineKey(namespace, written)) if written else None
 
-    def group_of(self, node: NodeRef) -> str:
+    def find_group(self, node: NodeRef) -> str:
         """The id of the group, whether it is autoscaled or not; empty without a group."""
-        machine = self.machine_of(node)
+        machine = self.find_machine(node)
         if machine is None:
             return self._pool_of.get(node.provider_id, "")
         return self._group_of.get(get_key(machine), "")
@@ -166,7 +166,7 @@ class MachineIndex:
         """The same for a machine that may have come since; whose the machine sets are, was seen before."""
         return _find_owner_id(machine.metadata, self._sets)
 
-    def of_group(self, group: str) -> list[ClusterMachine]:
+    def list_machines(self, group: str) -> list[ClusterMachine]:
         return [self.machines[key] for key in self._of_group.get(group, ())]
 
 

@@ -58,12 +58,12 @@ class ClusterApiProvider:
         return tuple(self._build_group(group_object) for group_object in (await self._cache.get_groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        group = await self._cache.group_of(node)
+        group = await self._cache.find_group(node)
         return None if group is None else self._build_group(group)
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
         members = await self._cache.get_machine_index()
-        return members.machine_of(node) is not None or bool(members.group_of(node))
+        return members.find_machine(node) is not None or bool(members.find_group(node))
 
     # ---- prices: Cluster API has none
 
@@ -75,7 +75,7 @@ class ClusterApiProvider:
 
     # ---- groups that could be created
 
-    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+    async def get_machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         found = [
             await self._build_machine_type(scalable) for scalable in (await self._cache.get_nap_templates()).values()
         ]

@@ -55,7 +55,7 @@ class Caches:
 
     # ---- groups of nodes
 
-    def group_of(self, node: NodeRef) -> Any | None:
+    def find_group(self, node: NodeRef) -> Any | None:
         return self._group_of.get(_get_key(node))
 
     def keep_group_of(self, node: NodeRef, group: Any) -> None:

@@ -62,7 +62,7 @@ class ExternalGrpcProvider:
         return kept.answer
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        known: RemoteGroup | None = self._caches.group_of(node)
+        known: RemoteGroup | None = self._caches.find_group(node)
         if known is not None:
             return known
         answer = await self._remote.read("NodeGroupForNode", node=mapping.to_node_message(node))
@@ -95,7 +95,7 @@ class ExternalGrpcProvider:
 
     # ---- groups that could be made
 
-    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+    async def get_machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         """A type that cannot be read is left out, and logged."""
         kept = self._caches.machine_types
         if kept.answer is None:

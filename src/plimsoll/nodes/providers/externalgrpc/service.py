@@ -56,9 +56,9 @@ class ProviderService:
             "NodeGroupIncreaseSize": self._increase_size,
             "NodeGroupDeleteNodes": self._delete_nodes,
             "NodeGroupDecreaseTargetSize": self._decrease_target_size,
-            "NodeGroupNodes": self._nodes,
-            "NodeGroupTemplateNodeInfo": self._template,
-            "NodeGroupGetOptions": self._options,
+            "NodeGroupNodes": self._list_nodes,
+            "NodeGroupTemplateNodeInfo": self._get_template,
+            "NodeGroupGetOptions": self._get_options,
             "AtomicIncreaseSize": self._increase_size_atomically,
             "ForceDeleteNodes": self._force_delete_nodes,
             "MachineTypes": self._get_machine_types,
@@ -123,51 +123,51 @@ class ProviderService:
     # ---- groups
 
     async def _get_target_size(self, request: Any) -> Fields:
-        return {"targetSize": await (await self._group(request.id)).target_size()}
+        return {"targetSize": await (await self._get_group(request.id)).target_size()}
 
     async def _increase_size(self, request: Any) -> Fields:
         _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
-        group = await self._group(request.id)
+        group = await self._get_group(request.id)
         return _check_outcome(await group.increase_size(request.delta, expected=await group.target_size()))
 
     async def _decrease_target_size(self, request: Any) -> Fields:
         _check(request.delta < 0, f"size decrease must be negative, is {request.delta}")
-        group = await self._group(request.id)
+        group = await self._get_group(request.id)
         return _check_outcome(await group.decrease_target_size(request.delta, expected=await group.target_size()))
 
     async def _delete_nodes(self, request: Any) -> Fields:
-        group = await self._group(request.id)
+        group = await self._get_group(request.id)
         return _check_outcome(await group.delete_nodes([mapping.from_node_message(node) for node in request.nodes]))
 
-    async def _nodes(self, request: Any) -> Fields:
-        instances = await (await self._group(request.id)).nodes()
+    async def _list_nodes(self, request: Any) -> Fields:
+        instances = await (await self._get_group(request.id)).nodes()
         return {"instances": [mapping.to_instance_message(instance) for instance in instances]}
 
-    async def _template(self, request: Any) -> Fields:
-        return {"nodeBytes": encode_node(_require(await (await self._group(request.id)).template_node_info()))}
+    async def _get_template(self, request: Any) -> Fields:
+        return {"nodeBytes": encode_node(_require(await (await self._get_group(request.id)).template_node_info()))}
 
-    async def _options(self, request: Any) -> Fields:
+    async def _get_options(self, request: Any) -> Fields:
         defaults = mapping.from_options_message(request.defaults, _DEFAULT_OPTIONS)
-        options = _require(await (await self._group(request.id)).get_options(defaults))
+        options = _require(await (await self._get_group(request.id)).get_options(defaults))
         return {"nodeGroupAutoscalingOptions": mapping.to_options_message(options)}
 
     # ---- the extension
 
     async def _increase_size_atomically(self, request: Any) -> Fields:
-        group = await self._group(request.id)
+        group = await self._get_group(request.id)
         if not await group.can_increase_atomically():
             raise RpcFailed(Code.UNIMPLEMENTED, f"node group {group.id} does not grow atomically")
         _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
         return _check_outcome(await group.atomic_increase_size(request.delta, expected=request.expected))
 
     async def _force_delete_nodes(self, request: Any) -> Fields:
-        group = await self._group(request.id)
+        group = await self._get_group(request.id)
         return _check_outcome(
             await group.force_delete_nodes([mapping.from_node_message(node) for node in request.nodes])
         )
 
     async def _get_machine_types(self, _request: Any) -> Fields:
-        types = _require(await self._provider.machine_types())
+        types = _require(await self._provider.get_machine_types())
         naming = mapping.to_naming_message(self._provider.naming)
         return {
             "machineTypes": [mapping.to_machine_type_message(machine_type) for machine_type in types],
@@ -193,7 +193,7 @@ class ProviderService:
 
     # ---- inside
 
-    async def _group(self, name: str) -> Group:
+    async def _get_group(self, name: str) -> Group:
         for group in await self._provider.node_groups():
             if group.id == name and _is_shown(group):
                 return group

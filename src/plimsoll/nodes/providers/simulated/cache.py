@@ -92,7 +92,7 @@ class SimulatedCloudCache:
         await self.get_group(group)
         return self._machines.get(group, ())
 
-    async def group_of(self, node: NodeRef) -> str:
+    async def find_group(self, node: NodeRef) -> str:
         """The group of a node, by its machine or else by its label; empty without a group."""
         await self._ensure_loaded()
         machine = self._find_machine(node)

@@ -61,7 +61,7 @@ class SimulatedGroup:
     async def can_increase_atomically(self) -> bool:
         return (await self._get_current()).spec.atomic
 
-    async def zones(self) -> tuple[str, ...]:
+    async def get_zones(self) -> tuple[str, ...]:
         spec = (await self._get_current()).spec
         return spec.zones or await self._cache.get_zones_of_type(spec.machine_type)
 

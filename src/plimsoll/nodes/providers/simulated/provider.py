@@ -54,13 +54,13 @@ class SimulatedProvider:
         return tuple(self._build_group(group) for group in (await self._cache.get_groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
-        group = await self._cache.get_group(await self._cache.group_of(node))
+        group = await self._cache.get_group(await self._cache.find_group(node))
         return None if group is None else self._build_group(group)
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
         return await self._cache.has_machine(node)
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
+    async def find_owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         ids = {name: self._build_group(group).id for name, group in (await self._cache.get_groups()).items()}
         members = await self._cache.find_members(nodes)
         return {
@@ -82,7 +82,7 @@ class SimulatedProvider:
 
     # ---- groups that could be made
 
-    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+    async def get_machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         zones = await self._cache.get_zones()
         return tuple(
             build_machine_type(machine_type, zones=zones)

@@ -84,7 +84,7 @@ class Metrics:
         to = self.families
         to.nap_enabled.set(policy.nap.enabled)
         for resource, gauge, unit in ((CPU, to.cpu_limits, _MILLI), (MEMORY, to.memory_limits, 1)):
-            bounds = policy.limits.bounds().get(resource)
+            bounds = policy.limits.list_bounds().get(resource)
             gauge.clear()
             gauge.labels("minimum").set(0 if bounds is None else bounds.least / unit)
             if bounds is not None and bounds.most is not None:

@@ -89,7 +89,7 @@ class PodSetMatcher:
         return tuple(sorted(alike, key=lambda number: (number not in named, number)))
 
     def _get_scheduling_key(self, pod: Pod) -> object:
-        return self._forms.of(_as_written(pod))
+        return self._forms.get_key(_as_written(pod))
 
 
 def _as_written(pod: Pod) -> Pod:
