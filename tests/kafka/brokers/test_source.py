@@ -16,8 +16,10 @@ from plimsoll.local.kafka.cluster import SimulatedKafka
 from plimsoll.testing import run_virtual
 
 if TYPE_CHECKING:
-    from plimsoll.kafka.brokers.ports import BrokerLogs
-    from plimsoll.kafka.model.description import ClusterDescription
+    from collections.abc import Mapping
+
+    from plimsoll.kafka.brokers.ports import BrokerLogs, Reassignment
+    from plimsoll.kafka.model.description import ClusterDescription, TopicPartition
     from plimsoll.runtime.clocks import VirtualClock
 
 MB = 1_000_000
@@ -78,7 +80,7 @@ def test_at_most_so_many_brokers_are_read_at_once() -> None:
 
 def test_a_cluster_without_topics_in_its_answer_is_not_described() -> None:
     class Blind(SimulatedAdmin):
-        async def list_reassignments(self) -> dict[object, object]:  # type: ignore[override]
+        async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
             raise KafkaUnavailable("no controller")
 
     async def run(clock: VirtualClock) -> ClusterDescription:
