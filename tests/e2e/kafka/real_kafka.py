@@ -219,9 +219,11 @@ class RealKafka:
 
     def stop_broker(self, broker: int) -> None:
         self._brokers[broker].stop()
+        self._close_client()  # It may have chosen this broker for requests to the controller.
 
     def kill_broker(self, broker: int) -> None:
         self._brokers[broker].stop(signal.SIGKILL)
+        self._close_client()
 
     def pause_broker(self, broker: int) -> None:
         """Leave the process without processor time: its connections stay open and nothing answers."""
