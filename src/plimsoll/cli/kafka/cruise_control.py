@@ -88,7 +88,7 @@ def cruise_control(
         settings=_build_settings(default_goals, hard_goals),
         execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
         authentication=Authentication(users),
-        directory=Path(data or DEFAULT_DATA) / RECORD_DIRECTORY,
+        directory=Path(data or DEFAULT_DATA),
     )
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
@@ -133,9 +133,10 @@ async def _serve(
     """Serve until cancelled."""
     import asyncio
 
-    from plimsoll.cli.kafka.executing import open_executor
+    from plimsoll.cli.kafka.executing import open_executor, open_journal
     from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
     from plimsoll.kafka.cruise_control.server.operations import Dependencies
+    from plimsoll.kafka.reporting.metrics import KafkaMetrics
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.web.serving import serve
@@ -143,7 +144,8 @@ async def _serve(
     async with (
         connect(bootstrap, command_config) as admin,
         open_source(admin, prometheus=prometheus, remembers_offsets=True) as source,
-        open_executor(admin, directory) as executor,
+        open_executor(admin, directory / RECORD_DIRECTORY) as executor,
+        open_journal(directory) as journal,
     ):
 
         async def read() -> ClusterDescription:
@@ -160,6 +162,8 @@ async def _serve(
             clock=RealClock(),
             run_blocking=run_in_thread,
             execution=execution,
+            journal=journal,
+            metrics=KafkaMetrics(executor.progress),
         )
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:

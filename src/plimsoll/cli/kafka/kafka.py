@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from plimsoll.cli.journal.files import DEFAULT_DATA, DataOption
 from plimsoll.cli.kafka import cruise_control, rebalance
 from plimsoll.cli.kafka.options import (
+    RECORD_DIRECTORY,
     BootstrapOption,
     BrokersOption,
     CapacityOption,
@@ -173,6 +176,41 @@ def plan(
                 typer.echo(f"{proposal.topic}-{proposal.partition}")
         case _:
             echo_value(build_plan_data(result), output)
+
+
+@app.command(name="pause", short_help="Begin no further movements.")
+def pause(
+    *,
+    reason: Annotated[str, typer.Option("--reason", help="Shown in the state of the executor.")] = "",
+    data: DataOption = "",
+) -> None:
+    """
+    Pause executions whose record is in --data: movements under way end, no further ones begin.
+
+    \b
+    Examples:
+      plimsoll kafka pause --reason "maintenance of rack b"
+      plimsoll kafka resume
+    """
+    from plimsoll.cli.kafka.executing import write_pause
+
+    write_pause(Path(data or DEFAULT_DATA) / RECORD_DIRECTORY, reason)
+    typer.echo("paused; plimsoll kafka resume ends it", err=True)
+
+
+@app.command(name="resume", short_help="End a pause.")
+def resume(*, data: DataOption = "") -> None:
+    """
+    End a pause of executions whose record is in --data.
+
+    \b
+    Examples:
+      plimsoll kafka resume
+    """
+    from plimsoll.cli.kafka.executing import remove_pause
+
+    was_paused = remove_pause(Path(data or DEFAULT_DATA) / RECORD_DIRECTORY)
+    typer.echo("resumed" if was_paused else "was not paused", err=True)
 
 
 def _refuse(refusal: Refusal, output: Output) -> NoReturn:

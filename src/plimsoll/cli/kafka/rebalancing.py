@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 
-from plimsoll.cli.kafka.executing import open_executor
+from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
 from plimsoll.cli.kafka.tables import describe_progress, list_plan
 from plimsoll.cli.shared.output import Output, echo_parts
 from plimsoll.core.errors import InvalidInput
-from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
+    from plimsoll.journal.sqlite import SqliteJournal
     from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
     from plimsoll.kafka.executor.executor import Executor
     from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
@@ -53,26 +53,22 @@ class RebalanceRun:
         self, request: RebalanceRequest, options: ExecutionOptions, *, asks: bool, is_dry_run: bool
     ) -> ExecutionOutcome | None:
         """Plan and execute; None: there is nothing to move, or it is a dry run."""
-        journal = await SqliteJournal.open(self.directory)
-        try:
-            async with connect(self.bootstrap, self.command_config) as admin:
-                result = await self._plan(admin, request, options, journal)
-                if not result.proposals:
-                    return None
-                plan = build_plan(result, at=RealClock().now())
-                entry = await journal.append(plan)
-                if is_dry_run:
-                    return None
-                if asks:
-                    _confirm()
-                execution_id = SystemEntropy().generate_uid()
-                async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
-                    executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
-                    outcome = await _watch(executor, executing)
-                await journal.conclude(entry.number, build_outcomes(plan, outcome))
-                return outcome
-        finally:
-            await journal.close()
+        async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
+            result = await self._plan(admin, request, options, journal)
+            if not result.proposals:
+                return None
+            plan = build_plan(result, at=RealClock().now())
+            entry = await journal.append(plan)
+            if is_dry_run:
+                return None
+            if asks:
+                _confirm()
+            execution_id = SystemEntropy().generate_uid()
+            async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
+                executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
+                outcome = await _watch(executor, executing)
+            await journal.conclude(entry.number, build_outcomes(plan, outcome))
+            return outcome
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
         """Stop or resume what an earlier run began; None: there is nothing."""

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.cruise_control.server.application import CruiseControlServer
 from plimsoll.kafka.cruise_control.server.authentication import Authentication, User
 from plimsoll.kafka.cruise_control.server.operations import Dependencies
@@ -30,6 +29,7 @@ from plimsoll.kafka.model.executions import (
     ExecutorState,
 )
 from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.reporting.metrics import KafkaMetrics
 from plimsoll.runtime.entropy import SeededEntropy
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ class Bench:
     executor: SteeredExecutor
     cluster: ClusterDescription
     clock: Clock
+    journal: MemoryJournal
     describe_delay_s: float = 0.0
 
     async def describe(self) -> ClusterDescription:
@@ -210,6 +211,7 @@ async def start_server(
     max_block_time_s: float = 10.0,
 ) -> AsyncIterator[Bench]:
     executor = SteeredExecutor()
+    journal = MemoryJournal()
 
     async def run_inline(work: Callable[[], Any]) -> Any:
         return work()
@@ -223,6 +225,8 @@ async def start_server(
         settings=AnalyzerSettings(default_goals=CRUISE_CONTROL_GOALS),
         clock=clock,
         run_blocking=run_inline,
+        journal=journal,
+        metrics=KafkaMetrics(executor.progress),
     )
     server = CruiseControlServer(
         dependencies,
@@ -230,10 +234,6 @@ async def start_server(
         authentication=Authentication(users),
         max_block_time_s=max_block_time_s,
     )
-    bench = Bench(Client(server), executor, cluster or describe_cluster(), clock)
+    bench = Bench(Client(server), executor, cluster or describe_cluster(), clock, journal)
     async with server:
         yield bench
-
-
-def replace_options(options: ExecutionOptions, **changes: Any) -> ExecutionOptions:
-    return msgspec.structs.replace(options, **changes)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Ref, Result
+from plimsoll.journal.entries import Query
 from plimsoll.kafka.cruise_control.server.authentication import User, read_users
 from plimsoll.kafka.cruise_control.server.endpoints import Role
 from plimsoll.kafka.model.executions import ExecutionEnd
@@ -137,6 +139,25 @@ def test_an_execution_is_in_execution_until_it_ends():
             bench.executor.finish()
             await clock.sleep(1)
             assert await _get_status(bench, task) == "Completed"
+
+    run_virtual(story)
+
+
+def test_an_execution_is_journalled_and_measured():
+    async def story(clock: Any) -> None:
+        async with start_server(clock, cluster=describe_cluster(brokers=4)) as bench:
+            await bench.client.call("POST", "add_broker", "json=true&brokerid=3&dryrun=true")
+            assert not await bench.journal.list_entries(Query())
+            await bench.client.call("POST", "add_broker", "json=true&brokerid=3&dryrun=false")
+            await clock.sleep(1)
+            metrics = (await bench.client.call("GET", "/metrics")).body.decode()
+            state = "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"
+            assert f'plimsoll_kafka_executor_state{{state="{state}"}} 1.0' in metrics
+            assert 'plimsoll_kafka_broker_replicas{broker="3"} 0.0' in metrics
+            bench.executor.finish()
+            await clock.sleep(1)
+            (entry,) = await bench.journal.list_entries(Query(ref=Ref(kind="broker", name="3")))
+            assert {outcome.result for outcome in entry.outcomes} == {Result.DONE}
 
     run_virtual(story)
 

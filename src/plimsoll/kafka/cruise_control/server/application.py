@@ -25,7 +25,7 @@ from plimsoll.kafka.cruise_control.server.errors import RequestRefused
 from plimsoll.kafka.cruise_control.server.operations import Dependencies, Operations, check_parameters
 from plimsoll.kafka.cruise_control.server.parameters import parse_parameters, wants_json
 from plimsoll.kafka.cruise_control.server.tasks import UserTask, UserTasks
-from plimsoll.web.responses import PageResponse
+from plimsoll.web.responses import PROMETHEUS_TEXT, PageResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,6 +39,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 BASE_PATH: Final = "/kafkacruisecontrol/"
 HEALTH_PATH: Final = "/healthz"
+METRICS_PATH: Final = "/metrics"
 MAX_BLOCK_TIME_S: Final = 10.0
 CRUISE_CONTROL_VERSION: Final = "2.5.147"
 """The version whose API this is. Clients compare it as a dotted number."""
@@ -60,6 +61,7 @@ class CruiseControlServer:
         max_block_time_s: float = MAX_BLOCK_TIME_S,
     ) -> None:
         self._clock = dependencies.clock
+        self._metrics = dependencies.metrics
         self._authentication = authentication or Authentication()
         self._max_block_time_s = max_block_time_s
         self._tasks = UserTasks(dependencies.clock, entropy)
@@ -95,6 +97,8 @@ class CruiseControlServer:
     async def _respond(self, request: Request) -> PageResponse:
         if request.scope["path"] == HEALTH_PATH and request.method in {"GET", "HEAD"}:
             return PageResponse(b"ok\n")
+        if request.scope["path"] == METRICS_PATH and request.method in {"GET", "HEAD"} and self._metrics is not None:
+            return PageResponse(self._metrics.expose(), content_type=PROMETHEUS_TEXT)
         user = self._authentication.identify(request.headers.get("authorization"))
         if isinstance(user, Denied):
             return _build_denial(user)

@@ -32,11 +32,13 @@ from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.planning.goal_list import resolve_goals
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.planning.refusals import write_cruise_control_error
+from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.cruise_control.server.authentication import User
     from plimsoll.kafka.cruise_control.server.endpoints import Endpoint
     from plimsoll.kafka.cruise_control.server.parameters import Parameters
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress
     from plimsoll.kafka.model.proposals import Proposal
     from plimsoll.kafka.model.settings import AnalyzerSettings
+    from plimsoll.kafka.reporting.metrics import KafkaMetrics
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -102,6 +105,9 @@ class Dependencies:
     clock: Clock
     run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]]
     execution: ExecutionOptions = field(default_factory=ExecutionOptions)
+    journal: Journal | None = None
+    """Records executions and their reasons."""
+    metrics: KafkaMetrics | None = None
 
 
 @dataclass(slots=True)
@@ -212,6 +218,8 @@ class Operations:
         )
         if isinstance(result, Refusal):
             raise OperationFailed(write_cruise_control_error(result))
+        if self.dependencies.metrics is not None:
+            self.dependencies.metrics.record_plan(result)
         if is_default:
             self._cached = (self._now_s(), fingerprint, result)
         return result
@@ -265,9 +273,13 @@ class Operations:
         date = self.dependencies.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         self._triggered_by = f"{reason} (Client: {task.client}, Date: {date})"
         succeeded = False
+        journal, plan = self.dependencies.journal, build_plan(result, at=self.dependencies.clock.now())
         try:
+            entry = await journal.append(plan) if journal is not None else None
             outcome = await self.dependencies.executor.execute(task.id, result.proposals, options, reason=reason)
             succeeded = outcome.end is ExecutionEnd.COMPLETED
+            if journal is not None and entry is not None:
+                await journal.conclude(entry.number, build_outcomes(plan, outcome))
             if succeeded and request.mode is Mode.REMOVE_BROKERS:
                 self._removed |= dict.fromkeys(request.brokers, self._now_s())
         except PlimsollError as error:
