@@ -133,7 +133,7 @@ def test_nodes_that_vanish_from_the_cache_are_asked_for_again() -> None:
 
     informer = SimpleNamespace(cache=cache, wait_until_synced=wait)
     lister = InformerNodeLister(
-        SimpleNamespace(informer_for=lambda _: informer),  # type: ignore[arg-type] # played
+        SimpleNamespace(get_informer=lambda _: informer),  # type: ignore[arg-type] # played
         SimpleNamespace(list=list_nodes),  # type: ignore[arg-type] # played
     )
 

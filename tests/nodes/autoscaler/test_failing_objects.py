@@ -69,7 +69,7 @@ def _fail_for(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 RULES_FOR_PODS = (
     "plimsoll.nodes.observing.pod_filters.filter_pod",
-    "plimsoll.nodes.planning.state.snapshot_builder._group_key",
+    "plimsoll.nodes.planning.state.snapshot_builder._get_group_key",
     "plimsoll.nodes.planning.equivalence.pod_classes._ClassBuilder._find_problem",
 )
 
