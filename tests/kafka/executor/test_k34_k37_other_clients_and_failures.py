@@ -85,6 +85,27 @@ def test_a_move_that_another_client_cancels_again_and_again_is_given_up():
         world.cluster.check_nothing_left()
 
 
+def test_two_executors_on_one_cluster_leave_each_other_alone_and_leave_nothing():
+    """The second has another record: a server on another machine."""
+    with run_cluster(partitions=12, size=100 * MB) as world:
+        proposals = world.cluster.propose_add()
+        other = Running(world.run)
+        other.cluster.kafka = other.kafka = world.kafka
+        other.executor = other.cluster.build_executor()
+        first = world.start(proposals[:4], THROTTLED)
+        one = ExecutionOptions(replication_throttle=2 * MB, max_partition_movements_in_cluster=1)
+        second = other.start(proposals[2:], one)
+        world.run.advance_by(5)
+        assert world.cluster.rates() == {str(5 * MB)}, "the second leaves the rates of the first"
+        assert world.finish(first).end is ExecutionEnd.COMPLETED
+        world.run.advance_by(2)
+        assert world.cluster.rates() == {str(2 * MB)}, "then it sets its own"
+        assert world.finish(second).end is ExecutionEnd.COMPLETED
+        assert all(len(targets) == 1 for targets in world.kafka.sent_targets.values())
+        world.cluster.check_nothing_left()
+        world.cluster.check_in_sync()
+
+
 # ---- brokers that die
 
 

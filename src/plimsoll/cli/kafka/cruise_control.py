@@ -168,7 +168,11 @@ async def _serve(
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:
             server.resume_execution(executor.resume)
+            cleaning = asyncio.create_task(executor.keep_clean())
             typer.echo(
                 f"serving Cruise Control's API on http://{address}/kafkacruisecontrol/; Ctrl-C stops it", err=True
             )
-            await serve(server, address)
+            try:
+                await serve(server, address)
+            finally:
+                cleaning.cancel()

@@ -7,10 +7,11 @@ calls `resume` goes on where the last one ended, and one that calls `stop` cance
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.errors import InvalidInput
+import structlog
+
+from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.brokers.ports import KafkaUnavailable
 from plimsoll.kafka.executor import reasons
@@ -21,7 +22,7 @@ from plimsoll.kafka.executor.options import check_options
 from plimsoll.kafka.executor.phases.replica_moves import list_under_replicated
 from plimsoll.kafka.executor.record import RecordedPlan, RecordedState
 from plimsoll.kafka.executor.throttles import NO_THROTTLES
-from plimsoll.kafka.model.executions import ExecutionProgress
+from plimsoll.kafka.model.executions import ExecutionProgress, ExecutorState
 from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from plimsoll.kafka.executor.record import ExecutionRecord, ExecutionStore
     from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
     from plimsoll.kafka.model.proposals import Proposal
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 START_S: Final = 0.1
 """How often a stop looks whether an execution that is about to start has started."""
@@ -60,6 +63,8 @@ class Executor:
         self._execution: Execution | None = None
         self._ended = asyncio.Event()
         self._last_outcome: ExecutionOutcome | None = None
+        self._may_have_left = True
+        """Whether throttles of an ended execution may be left."""
 
     # ---- running
 
@@ -152,7 +157,11 @@ class Executor:
         self._execution.context.wake()
 
     def progress(self) -> ExecutionProgress:
-        return ExecutionProgress() if self._execution is None else self._execution.describe_progress()
+        if self._execution is not None:
+            return self._execution.describe_progress()
+        if self._starting_id:
+            return ExecutionProgress(state=ExecutorState.STARTING_EXECUTION, execution_id=self._starting_id)
+        return ExecutionProgress()
 
     async def clean_up(self) -> bool:
         """Remove throttles that an ended execution left on brokers that were down. True: nothing is left."""
@@ -164,8 +173,13 @@ class Executor:
     async def keep_clean(self) -> None:
         """Clean up whenever there is something left: a service for as long as the process runs."""
         while True:
-            with suppress(KafkaUnavailable):  # the next attempt is near
-                await self.clean_up()
+            try:
+                if self._may_have_left:
+                    await self.clean_up()
+            except KafkaUnavailable:
+                log.debug("throttles.left")  # the next attempt is near
+            except PlimsollError as error:
+                log.warning("throttles.left", problem=str(error))
             await self._clock.sleep(CLEAN_UP_S)
 
     # ---- helpers
@@ -213,14 +227,17 @@ class Executor:
             return self._last_outcome
         finally:
             self._execution = None
+            self._may_have_left = True
             self._ended.set()
 
     async def _clean(self, record: ExecutionRecord | None) -> bool:
+        self._may_have_left = False
         if record is None or record.plan is not None:
             return record is None
         state = record.state
         if not (state.rates or state.throttled_replicas):
             return True
+        self._may_have_left = True
         plan = RecordedPlan(execution_id="", cluster_id="", proposals=(), started_at="")
         context = self._build_context(plan, state)
         nodes = await self._admin.describe_nodes()
@@ -228,6 +245,7 @@ class Executor:
         await context.throttles.release(NO_THROTTLES, alive)
         if context.describe_state() != state:
             await context.save()
+        self._may_have_left = not context.throttles.is_clear
         return context.throttles.is_clear
 
     async def _cancel_all(self) -> None:

@@ -92,15 +92,17 @@ class Throttles:
     # ---- setting
 
     def covers(self, wanted: WantedThrottles, alive: Collection[int]) -> bool:
-        """Whether everything wanted was set, or is left to another client."""
+        """Whether everything wanted is set. A rate of another client may end before ours would."""
         known = {(rate.broker, rate.key, rate.value) for rate in self._confirmed_rates}
         return wanted.replicas <= self._confirmed_replicas | self._foreign_replicas and all(
-            broker not in alive or (broker, key) in self._foreign_rates or (broker, key, value) in known
-            for (broker, key), value in wanted.rates.items()
+            broker not in alive or (broker, key, value) in known for (broker, key), value in wanted.rates.items()
         )
 
-    async def set_up(self, wanted: WantedThrottles, alive: Collection[int]) -> bool:
-        """Record, then set what is missing. False: something could not be set, and must be tried again."""
+    async def set_up(self, wanted: WantedThrottles, alive: Collection[int], *, saves_always: bool = False) -> bool:
+        """Record, then set what is missing. False: something could not be set, and must be tried again.
+
+        `saves_always`: the record names the movements that are about to be sent, also without a throttle.
+        """
         replicas = {entry for entry in wanted.replicas if entry not in self._confirmed_replicas}
         rates = {
             ThrottleRate(broker=broker, key=key, value=value)
@@ -114,8 +116,8 @@ class Throttles:
         rates = self._drop_foreign_rates(rates, settings)
         self.replicas |= replicas
         self.rates |= rates
-        # Also without a throttle: the record names the movements that are about to be sent.
-        await self._save()
+        if replicas or rates or saves_always:
+            await self._save()
         changes = [*_build_entry_changes(replicas, ConfigOperation.APPEND), *map(_build_rate_change, sorted(rates))]
         answer = await self._admin.alter_configs(changes) if changes else {}
         errors = {resource: error for resource, error in answer.items() if error is not None}

@@ -73,7 +73,7 @@ class ReplicaMoves:
         await self._cancel_aborting(view)
         wanted = self._want_throttles(self._tasks.under_way)
         await context.throttles.release(wanted, view.alive)
-        if not context.throttles.covers(wanted, view.alive):  # after a restart, or with another rate
+        if not context.throttles.covers(wanted, view.alive):  # after a restart, or for another rate
             await context.throttles.set_up(wanted, view.alive)
         if not context.is_stopping:
             await self._start_batch(view)
@@ -223,7 +223,8 @@ class ReplicaMoves:
             moved = sum(task.proposal.bytes_to_move for task in batch)
             context.started_bytes = before.with_actions(moved, context.clock.now())
         try:
-            is_ready = await context.throttles.set_up(self._want_throttles(self._tasks.under_way), view.alive)
+            wanted = self._want_throttles(self._tasks.under_way)
+            is_ready = await context.throttles.set_up(wanted, view.alive, saves_always=True)
         except KafkaUnavailable:
             self._take_back(batch)
             context.started_bytes = before
