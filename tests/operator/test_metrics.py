@@ -58,7 +58,7 @@ def test_only_the_leader_is_master():
             observed_holder="",
             last_error="",
         )
-        holder: Any = SimpleNamespace(status=lambda status=status: status)
+        holder: Any = SimpleNamespace(get_status=lambda status=status: status)
         metrics.add_lease(name, holder)
     lines = lines_of(metrics)
     assert 'leader_election_master_status{name="one"} 1.0' in lines

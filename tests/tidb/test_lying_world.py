@@ -86,7 +86,7 @@ async def _only_recorded(self: Any, listed: frozenset[int]) -> Any:
     record = self.drain.record
     if record is None or not record.store_id or record.store_id in listed:
         return []
-    store = await self._pd.store(record.store_id)
+    store = await self._pd.get_store(record.store_id)
     if isinstance(store, PdFailed):
         return [] if store.is_gone else store
     return [] if store.state == "Tombstone" else [drain._observe_store(store)]
@@ -130,7 +130,7 @@ _read_reply = prometheus._read
 
 GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
     "guarding holds like draining": (
-        [(drain, "next_guarding_step", _guarding_step_of_old)],
+        [(drain, "choose_next_guarding_step", _guarding_step_of_old)],
         [Cell("store down, deleted, no stores in status, guard", "pd stores", Lie.EMPTY)],
     ),
     "an empty list, and a Ready pod without a store": (
@@ -158,7 +158,7 @@ GUARDS: dict[str, tuple[list[Patch], list[Cell]]] = {
         [Cell("steady", "prometheus used", Lie.WARNED)],
     ),
     "two series for one instance": (
-        [(cpu, "_amounts_by_pod", _max_of_series)],
+        [(cpu, "_group_by_pod", _max_of_series)],
         [Cell("steady", "prometheus quota", Lie.DUPLICATED)],
     ),
     "samples from the future": (

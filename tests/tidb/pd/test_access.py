@@ -178,8 +178,8 @@ class LeaseEndingSecrets:
 
 
 READS = {
-    *("stores", "store", "replication", "config", "placement_rules", "schedulers", "list_evicted_stores", "evicting"),
-    *("regions_with", "health", "keys_under", "key"),
+    *("get_stores", "get_store", "get_replication", "get_config", "get_placement_rules", "list_schedulers"),
+    *("list_evicted_stores", "list_evicting", "count_regions", "get_health", "get_keys", "get_key"),
 }
 WRITES = {"delete_store", "set_store_state", "evict_leaders", "stop_evicting_leaders"}
 ARGUMENTS: dict[str, Any] = {

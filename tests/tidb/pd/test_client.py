@@ -93,7 +93,7 @@ def test_stores_are_read_as_pd_writes_them() -> None:
         "status": {"capacity": "100GiB", "available": "40GiB", "leader_count": 3, "region_count": 9, "slow_score": 1},
     }
     web = RecordedWeb({f"GET {API}/stores": (200, {"count": 1, "stores": [store]})})
-    (found,) = told(web, "stores")
+    (found,) = told(web, "get_stores")
     assert (found.id, found.state, found.labels, found.is_tiflash) == (4, "Down", {"group": "g"}, False)
     assert (found.capacity_bytes, found.used_bytes, found.started) == (100 * GIB, 60 * GIB, None)
     assert (found.status.leader_count, found.status.region_count) == (3, 9)
@@ -101,7 +101,7 @@ def test_stores_are_read_as_pd_writes_them() -> None:
 
 def test_stores_of_given_states_are_asked_for() -> None:
     web = RecordedWeb({f"GET {API}/stores?state=0&state=2": (200, {"count": 0, "stores": None})})
-    assert told(web, "stores", (0, 2)) == ()
+    assert told(web, "get_stores", (0, 2)) == ()
 
 
 def test_a_store_is_deleted_without_force() -> None:
@@ -138,7 +138,7 @@ def test_the_state_of_a_store_is_set() -> None:
 
 def test_replication_is_read_with_its_switch_as_text() -> None:
     web = RecordedWeb({f"GET {API}/config/replicate": (200, {"max-replicas": 3, "enable-placement-rules": "true"})})
-    found = told(web, "replication")
+    found = told(web, "get_replication")
     assert (found.max_replicas, found.has_placement_rules) == (3, True)
 
 
@@ -146,7 +146,7 @@ def rule(count: int, start: str = "", *, engine: str = "") -> PlacementRule:
     constraints = [{"key": "engine", "op": "in", "values": [engine]}] if engine else None
     body = {"group_id": "pd", "id": f"{count}", "start_key": start, "count": count, "label_constraints": constraints}
     web = RecordedWeb({f"GET {API}/config/rules": (200, [body])})
-    (found,) = told(web, "placement_rules")
+    (found,) = told(web, "get_placement_rules")
     assert isinstance(found, PlacementRule)
     return found
 
@@ -201,13 +201,13 @@ def test_an_eviction_ends_or_has_ended(status: int, is_done: bool) -> None:
 
 def test_regions_with_something_wrong_are_counted() -> None:
     web = RecordedWeb({f"GET {API}/regions/check/miss-peer": (200, {"count": 2, "regions": []})})
-    assert told(web, "regions_with", "miss-peer") == 2
+    assert told(web, "count_regions", "miss-peer") == 2
 
 
 def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
     answer = {"kvs": [{"key": "L3RvcG9sb2d5L3RpZGIvYTo0MDAwL3R0bA==", "value": "MQ=="}], "count": "1"}
     web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
-    assert told(web, "keys_under", "/topology/tidb/") == {"/topology/tidb/a:4000/ttl": b"1"}
+    assert told(web, "get_keys", "/topology/tidb/") == {"/topology/tidb/a:4000/ttl": b"1"}
     assert web.bodies == [{"key": "L3RvcG9sb2d5L3RpZGIv", "range_end": "L3RvcG9sb2d5L3RpZGIw"}]
 
 
@@ -216,4 +216,4 @@ def test_keys_are_asked_for_by_prefix_in_base_64() -> None:
 )
 def test_keys_that_cannot_be_read_are_a_failure(answer: Any) -> None:
     web = RecordedWeb({"POST http://pd.test/v3/kv/range": (200, answer)})
-    assert isinstance(told(web, "keys_under", "/topology/tidb/"), PdFailed)
+    assert isinstance(told(web, "get_keys", "/topology/tidb/"), PdFailed)

@@ -36,6 +36,14 @@ _MERGE: Final = "<<"
 _TAG: Final = "tag:yaml.org,2002:"
 
 
+class RepeatedKey(UnreadableDocument):
+    """A key occurs twice in one mapping. `line` and `column` are those of the second one, from 1."""
+
+    line = 0
+    column = 0
+    key = ""
+
+
 def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = False) -> Iterator[tuple[int, Any]]:
     """Each document of the text with the line it starts on. Empty documents are left out.
 
@@ -207,7 +215,7 @@ class _Builder:
 
     def _key(self, event: yaml.Event, top: _Open, key: str) -> None:
         if key in top.values and key != _MERGE:
-            raise _at(event, f'key "{key}" occurs twice in one mapping')
+            raise _build_repeated_key_error(event, key)
         top.key, top.keyed = key, True
 
     def _on_alias(self, event: yaml.AliasEvent) -> None:
@@ -310,6 +318,13 @@ def _as_key(event: yaml.Event, value: Any) -> str:
 def _at(event: yaml.Event, problem: str) -> UnreadableDocument:
     line, column = _place(event)
     return UnreadableDocument(f"line {line}, column {column}: {problem}")
+
+
+def _build_repeated_key_error(event: yaml.Event, key: str) -> RepeatedKey:
+    line, column = _place(event)
+    error = RepeatedKey(f'line {line}, column {column}: key "{key}" occurs twice in one mapping')
+    error.line, error.column, error.key = line, column, key
+    return error
 
 
 def _place(event: yaml.Event) -> tuple[int, int]:

@@ -180,7 +180,7 @@ class _Call:
             return PdFailed(problem=f"PD's list of stores lacks {len(missing)} known stores", status=200)
         found = []
         for store_id in sorted(missing):
-            store = await self._pd.store(store_id)
+            store = await self._pd.get_store(store_id)
             if isinstance(store, PdFailed) and not store.is_gone:
                 return store
             if not isinstance(store, PdFailed) and store.state != TOMBSTONE:

@@ -85,7 +85,7 @@ class PdClient:
             return PdFailed(problem=f"PD's list of stores is not believed: {problem}", status=200)
         return found.stores or ()
 
-    async def store(self, store_id: int) -> types.Store | PdFailed:
+    async def get_store(self, store_id: int) -> types.Store | PdFailed:
         found = await self._read(types.Store, f"{_API}/store/{store_id}")
         if not isinstance(found, PdFailed) and found.id != store_id:
             return PdFailed(problem=f"PD answers about store {found.id} instead of {store_id}", status=200)

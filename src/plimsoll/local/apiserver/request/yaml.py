@@ -30,26 +30,18 @@ def read_yaml(text: str) -> YamlRead:
     while True:
         try:
             value = yaml_text.load_first(text)
-        except UnreadableDocument as error:
-            found = _find_repeated_key(text, error.problem)
-            if found is None or len(duplicates) >= _MOST_DUPLICATES or len(text) > _LONGEST_REPAIRED:
+        except yaml_text.RepeatedKey as error:
+            without = None
+            if len(duplicates) < _MOST_DUPLICATES and len(text) <= _LONGEST_REPAIRED:
+                without = _blank_first_entry(text, line=error.line, column=error.column)
+            if without is None:
                 raise UnreadableDocument(_as_go_says(error.problem)) from error
-            line, key, text = found
-            duplicates.append((line, key))
+            text = without
+            duplicates.append((error.line, error.key))
             continue
+        except UnreadableDocument as error:
+            raise UnreadableDocument(_as_go_says(error.problem)) from error
         return YamlRead(value, tuple(duplicates))
-
-
-def _find_repeated_key(text: str, problem: str) -> tuple[int, str, str] | None:
-    """The complaint's line and key, and the text without the earlier one of the two entries."""
-    if "occurs twice in one mapping" not in problem:
-        return None
-    place = problem.partition(":")[0]
-    line = int(place.split()[1].rstrip(","))
-    column = int(place.split()[3])
-    key = problem.partition('key "')[2].rpartition('" stands')[0]
-    without = _blank_first_entry(text, line=line, column=column)
-    return None if without is None else (line, key, without)
 
 
 def _blank_first_entry(text: str, *, line: int, column: int) -> str | None:
