@@ -123,7 +123,7 @@ def test_refusals_are_told_apart(status: int, kind: str) -> None:
 
 
 def test_that_nobody_answers_is_a_value() -> None:
-    failed = told(RecordedWeb({}), "store", 4)
+    failed = told(RecordedWeb({}), "get_store", 4)
     assert isinstance(failed, PdFailed)
     assert failed.is_unreachable
 
