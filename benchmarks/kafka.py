@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from plimsoll.kafka.model.proposals import OptimizationResult
+from plimsoll.kafka.model.requests import Mode, RebalanceRequest
+from plimsoll.kafka.model.settings import AnalyzerSettings
+from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.solver.kernels import compile_all, force_choice
 from plimsoll.solver.replicas.balance import balance
 from plimsoll.solver.replicas.problem import BrokerState
+from tests.kafka.planning.clusters import generate_cluster
 from tests.solver.replicas.generated_clusters import make_problem
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ def rows() -> Iterator[dict[str, Any]]:
             yield from _measure_strict(racks, change, size)
     yield from _measure_plain()
     yield from _measure_scale()
+    yield from _measure_analyzer()
 
 
 def _measure_relief(racks: int, change: str, size: dict[str, int]) -> Iterator[dict[str, Any]]:
@@ -74,6 +80,30 @@ def _measure_scale() -> Iterator[dict[str, Any]]:
     small = _run(make_problem(partitions=30_000, brokers=100, racks=3, added=10, seed=1))[0]
     big = _run(make_problem(partitions=300_000, brokers=100, racks=3, added=10, seed=1), repeats=2)[0]
     yield _row("time of ten times the partitions", big / small, "x", 12.0)
+
+
+def _measure_analyzer() -> Iterator[dict[str, Any]]:
+    """All goals, with and without rates, at the default windows."""
+    new, leaving = tuple(range(100, 110)), tuple(range(90, 100))
+    cases = {
+        "+10 of 100 brokers": (10, RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=new), 15.0, "39.1 s"),
+        "-10 of 100 brokers": (0, RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=leaving), 10.0, "19.8 s"),
+        "100 brokers in full": (0, RebalanceRequest(), 60.0, ""),
+    }
+    for has_rates in (False, True):
+        for name, (added, request, most, other) in cases.items():
+            model = generate_cluster(
+                partitions=100_000, brokers=100, racks=3, new=added, seed=7, topics=5_000, has_rates=has_rates
+            )
+            began = time.process_time()
+            result = optimize(model, request, AnalyzerSettings())
+            seconds = time.process_time() - began
+            assert isinstance(result, OptimizationResult), result
+            score = f"balancedness {result.balancedness_before:.1f} -> {result.balancedness_after:.1f}"
+            moves = f"{result.bounds.moves:,} moves, at least {result.bounds.least_moves:,}"
+            peer = f"; Cruise Control with ten goals: {other}" if other and not has_rates else ""
+            rates = "with rates" if has_rates else "without rates"
+            yield _row(f"all goals, {rates}: {name}", seconds, "s", most, note=f"{moves}; {score}{peer}")
 
 
 def _row(name: str, value: float, unit: str, most: float, *, note: str = "") -> dict[str, Any]:

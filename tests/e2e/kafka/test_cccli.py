@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -118,6 +119,29 @@ def test_add_and_remove_brokers_with_the_defaults_of_cccli(server: CruiseControl
     server.call("rebalance")
     server.wait_for_end()
     assert "Proposal execution stopped" in server.call("stop")
+
+
+def test_a_large_body_is_answered_without_being_read(server: CruiseControl):
+    """Parameters come in the query; 100 MB of a body must cost the server nothing."""
+    host, _, port = server.address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as sending:
+        head = "POST /kafkacruisecontrol/rebalance?json=true&dryrun=maybe HTTP/1.1\r\nHost: localhost\r\n"
+        sending.sendall(f"{head}Content-Length: {100 << 20}\r\n\r\n".encode() + b"x" * 65536)
+        assert sending.recv(4096).startswith(b"HTTP/1.1 400")
+
+
+def test_a_second_server_with_the_same_data_is_refused(server: CruiseControl, kafka: RealKafka, tmp_path: Path):
+    words = ("kafka", "cruise-control", "--bootstrap", kafka.bootstrap, "--port", str(lasting_port()))
+    ended = subprocess.run(
+        [sys.executable, "-m", "plimsoll", *words, "--data", str(tmp_path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    assert str(tmp_path) in ended.stderr
 
 
 def _count(kafka: RealKafka, broker: int) -> int:
