@@ -57,6 +57,8 @@ SECURE_USER: Final = "plimsoll"
 SECURE_PASSWORD: Final = "not-a-secret-in-tests"
 _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
 _STOP_S: Final = 30
+_TOPICS_AT_ONCE: Final = 10
+_MANY_TOPICS_S: Final = 600
 
 _CONTROLLER_PROPERTIES: Final = """\
 process.roles=controller
@@ -83,8 +85,8 @@ user_{user}="{password}";
 listener.name.secure.ssl.keystore.type=PEM
 listener.name.secure.ssl.keystore.location={key_store}
 log.dirs={log_dirs}
-broker.heartbeat.interval.ms=500
-broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=1000
+broker.session.timeout.ms=6000
 offsets.topic.replication.factor=3
 offsets.topic.num.partitions=3
 transaction.state.log.replication.factor=3
@@ -104,8 +106,9 @@ group.initial.rebalance.delay.ms=0
 class NodeProcess:
     """A controller or broker. Its directory holds a lock: two processes on one directory corrupt its log."""
 
-    def __init__(self, program: KafkaProgram, directory: Path) -> None:
+    def __init__(self, program: KafkaProgram, directory: Path, *, heap_mb: int) -> None:
         self._program = program
+        self._heap_mb = heap_mb
         self.directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: IO[str] | None = None
@@ -123,7 +126,10 @@ class NodeProcess:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._program.build_command(
-                    "kafka.Kafka", str(self.directory / "server.properties"), dump_archive=self.dump_archive
+                    "kafka.Kafka",
+                    str(self.directory / "server.properties"),
+                    heap_mb=self._heap_mb,
+                    dump_archive=self.dump_archive,
                 ),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -159,12 +165,13 @@ class NodeProcess:
 class RealKafka:
     """A cluster. See the module's documentation for its use."""
 
-    def __init__(self, program: KafkaProgram, directory: Path) -> None:
+    def __init__(self, program: KafkaProgram, directory: Path, *, heap_mb: int = 192) -> None:
         self._program = program
         self._directory = directory
+        self._heap_mb = heap_mb
         self._controller_port = lasting_port()
         self.cluster_id = _make_id()
-        self._controller = NodeProcess(program, directory / "controller")
+        self._controller = NodeProcess(program, directory / "controller", heap_mb=heap_mb)
         self._brokers: dict[int, NodeProcess] = {}
         self._ports: dict[int, tuple[int, int]] = {}
         self._client: KafkaAdminClient | None = None
@@ -204,7 +211,7 @@ class RealKafka:
     def client(self) -> KafkaAdminClient:
         if self._client is None:
             self._client = KafkaAdminClient(
-                bootstrap_servers=self.bootstrap.split(","), request_timeout_ms=20_000, reconnect_backoff_max_ms=500
+                bootstrap_servers=self.bootstrap.split(","), request_timeout_ms=60_000, reconnect_backoff_max_ms=500
             )
         return self._client
 
@@ -248,6 +255,21 @@ class RealKafka:
         else:
             options["assignments"] = {number: list(brokers) for number, brokers in assignment.items()}
         self.client.create_topics({name: options}, wait_for_metadata=True)
+
+    def create_topics(self, names: Sequence[str], *, partitions: int, replication_factor: int = 3) -> None:
+        """Create many topics, a few per request: a controller takes so many records at once."""
+        options = {"num_partitions": partitions, "replication_factor": replication_factor}
+        for start in range(0, len(names), _TOPICS_AT_ONCE):
+            batch = names[start : start + _TOPICS_AT_ONCE]
+            self.client.create_topics(dict.fromkeys(batch, options), timeout_ms=PATIENCE_S * 1000)
+        total = partitions * len(names)
+        self.wait_until(
+            lambda: self._count_led(names) == total, "all partitions have a leader", within_s=_MANY_TOPICS_S
+        )
+
+    def _count_led(self, names: Sequence[str]) -> int:
+        found = self.client.describe_topics(list(names))
+        return sum(entry["leader_id"] >= 0 for topic in found for entry in topic["partitions"])
 
     def produce(self, topic: str, *, partition: int = 0, total_bytes: int, record_bytes: int = 100_000) -> None:
         """Write records that do not compress, acknowledged by all in-sync replicas."""
@@ -334,7 +356,7 @@ class RealKafka:
             log_dirs=",".join(str(directory / name) for name in LOG_DIRS),
         )
         (directory / "server.properties").write_text(text)
-        self._brokers[broker] = NodeProcess(self._program, directory)
+        self._brokers[broker] = NodeProcess(self._program, directory, heap_mb=self._heap_mb)
 
     def _format_controller(self) -> None:
         directory = self._controller.directory

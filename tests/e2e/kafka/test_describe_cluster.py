@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from plimsoll.kafka.brokers.rates import OffsetSampler
 from plimsoll.kafka.brokers.source import describe_cluster
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.description import TopicPartition
-from tests.e2e.kafka.admins import connect_admin, hold_back
+from tests.e2e.kafka.admins import connect_admin, hold_back, read_until
 from tests.e2e.kafka.real_kafka import CONTROLLER, FIRST_BROKERS
 
 if TYPE_CHECKING:
@@ -116,6 +117,27 @@ async def test_many_requests_at_once_share_the_connections(kafka: RealKafka) -> 
     async with connect_admin(kafka) as admin:
         answers = await asyncio.gather(*(admin.describe_log_dirs(number % 3) for number in range(60)))
     assert len(answers) == 60
+
+
+async def test_a_log_directory_that_fails_is_offline_and_its_replicas_with_it(kafka: RealKafka) -> None:
+    kafka.start_broker(3)
+    kafka.create_topic("a", {0: [3, 0], 1: [3, 1]})
+    failing, staying = kafka.find_log_dirs(3)
+    async with connect_admin(kafka) as admin:
+
+        async def find_dirs() -> list[tuple[str, bool]]:
+            return sorted((log_dir.path, log_dir.is_online) for log_dir in (await admin.describe_log_dirs(3)).log_dirs)
+
+        shutil.rmtree(failing)
+        await read_until(find_dirs, sorted([(failing, False), (staying, True)]))
+
+        async def find_offline() -> list[tuple[int, ...]]:
+            described = await describe_cluster(admin)
+            return sorted(_find(described, "a", number).offline for number in (0, 1))
+
+        await read_until(find_offline, [(), (3,)])
+        model = build_model(await describe_cluster(admin))
+    assert int(model.offline.sum()) == 1
 
 
 def _find(described: ClusterDescription, topic: str, number: int) -> PartitionDescription:

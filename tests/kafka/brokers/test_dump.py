@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kafka.brokers.dump import load_dump, read_dump, write_dump
+from plimsoll.kafka.brokers.dump import read_dump, write_dump
 from plimsoll.kafka.model.description import (
     BrokerDescription,
     ClusterDescription,
@@ -20,9 +20,6 @@ from plimsoll.kafka.model.description import (
     ReplicaDescription,
     TopicDescription,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLUSTER = ClusterDescription(
     cluster_id="c",
@@ -102,13 +99,3 @@ def test_a_mistake_is_named_by_the_path_of_its_field(change: Any, path: str) -> 
 def test_what_is_no_dump_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput):
         read_dump(data)
-
-
-def test_the_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "dump.json").write_bytes(write_dump(CLUSTER))
-    assert load_dump(tmp_path / "dump.json") == CLUSTER
-    (tmp_path / "bad.json").write_bytes(b'{"format":"plimsoll.dev/kafka-dump/v1","brokers":[{}]}')
-    for name, problem in (("absent.json", "cannot be read"), ("bad.json", r"brokers\[0\]: .*id")):
-        with pytest.raises(InvalidInput, match=problem) as refused:
-            load_dump(tmp_path / name)
-        assert str(tmp_path / name) in str(refused.value)

@@ -9,6 +9,7 @@ import msgspec
 from plimsoll.kafka.brokers.connection import get_error_name, raise_refusal
 from plimsoll.kafka.brokers.ports import BrokerLogs, ConfigEntry, ConfigResource, KafkaError, KafkaRefused, Reassignment
 from plimsoll.kafka.model.description import (
+    LARGEST_BYTES,
     BrokerDescription,
     LogDir,
     PartitionDescription,
@@ -106,21 +107,24 @@ def read_log_dirs(answer: Any, broker: int) -> BrokerLogs:
         )
         for found in answer.results
     ]
-    replicas = [
-        (
-            TopicPartition(topic.name, partition.partition_index),
-            ReplicaDescription(
-                broker=broker,
-                log_dir=found.log_dir,
-                size_bytes=bound_bytes(partition.partition_size),
-                offset_lag=max(0, partition.offset_lag),
-                is_future=partition.is_future_key,
-            ),
-        )
-        for found in answer.results
-        for topic in found.topics
-        for partition in topic.partitions
-    ]
+    replicas: list[tuple[TopicPartition, ReplicaDescription]] = []
+    for found in answer.results:
+        path = found.log_dir
+        for topic in found.topics:
+            name = topic.name
+            replicas += [
+                (
+                    TopicPartition(name, partition.partition_index),
+                    ReplicaDescription(
+                        broker=broker,
+                        log_dir=path,
+                        size_bytes=size if 0 <= (size := partition.partition_size) <= LARGEST_BYTES else 0,
+                        offset_lag=max(0, partition.offset_lag),
+                        is_future=partition.is_future_key,
+                    ),
+                )
+                for partition in topic.partitions
+            ]
     return BrokerLogs(log_dirs=tuple(sorted(dirs, key=lambda log_dir: log_dir.path)), replicas=tuple(replicas))
 
 

@@ -15,8 +15,6 @@ from plimsoll.kafka.model.description import FORMAT, ClusterDescription
 from plimsoll.objects.codec.decode_problems import describe_problem
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
 
 LARGEST_DUMP_BYTES: Final = 1 << 30
@@ -60,19 +58,6 @@ def read_dump(data: bytes) -> ClusterDescription:
         raise (InvalidInput(text) if " " in path else InvalidInput(problem, path=path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableDocument(f"not a dump: {describe_problem(error)}") from error
-
-
-def load_dump(path: Path) -> ClusterDescription:
-    """The description in a file. Raises `InvalidInput` with the path of the file and of the field."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_DUMP_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}", path=str(path)) from error
-    try:
-        return read_dump(data)
-    except InvalidInput as error:
-        raise error.with_parent(str(path)) from error
 
 
 def _order_topic(topic: TopicDescription) -> TopicDescription:

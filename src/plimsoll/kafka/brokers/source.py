@@ -14,16 +14,21 @@ import msgspec
 
 from plimsoll.kafka.brokers.ports import BrokerLogs, KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.brokers.rates import add_prometheus_rates
-from plimsoll.kafka.model.description import ClusterDescription, ReplicaDescription, TopicPartition
+from plimsoll.kafka.model.description import (
+    ClusterDescription,
+    PartitionDescription,
+    ReplicaDescription,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
     from plimsoll.kafka.brokers.ports import KafkaAdmin, Reassignment
     from plimsoll.kafka.brokers.rates import OffsetSampler, RateQueries
-    from plimsoll.kafka.model.description import BrokerDescription, PartitionDescription, TopicDescription
+    from plimsoll.kafka.model.description import BrokerDescription, TopicDescription
     from plimsoll.web.prometheus import Prometheus
 
 BROKER_TIMEOUT_S: Final = 10.0
@@ -127,17 +132,27 @@ def _complete_broker(broker: BrokerDescription, answer: BrokerLogs | str) -> Bro
 def _complete_topic(
     topic: TopicDescription, logs: _Logs, moving: Mapping[TopicPartition, Reassignment]
 ) -> TopicDescription:
-    partitions = tuple(_complete_partition(topic.name, partition, logs, moving) for partition in topic.partitions)
+    partitions = tuple(
+        _complete_partition(partition, logs.get(key, ()), moving.get(key))
+        for partition in topic.partitions
+        for key in (TopicPartition(topic.name, partition.partition),)
+    )
     return msgspec.structs.replace(topic, partitions=partitions)
 
 
 def _complete_partition(
-    topic: str, partition: PartitionDescription, logs: _Logs, moving: Mapping[TopicPartition, Reassignment]
+    partition: PartitionDescription, logs: Sequence[ReplicaDescription], moving: Reassignment | None
 ) -> PartitionDescription:
     """The partition with its logs and its reassignment. Logs on other brokers are left-overs that Kafka deletes."""
-    key = TopicPartition(topic, partition.partition)
-    found = tuple(log for log in logs.get(key, ()) if log.broker in partition.replicas)
-    under_way = moving.get(key)
-    if under_way is None:
-        return msgspec.structs.replace(partition, logs=found)
-    return msgspec.structs.replace(partition, logs=found, adding=under_way.adding, removing=under_way.removing)
+    replicas = partition.replicas
+    return PartitionDescription(
+        partition=partition.partition,
+        replicas=replicas,
+        leader=partition.leader,
+        isr=partition.isr,
+        offline=partition.offline,
+        adding=() if moving is None else moving.adding,
+        removing=() if moving is None else moving.removing,
+        logs=tuple([log for log in logs if log.broker in replicas]),
+        problem=partition.problem,
+    )

@@ -21,6 +21,7 @@ from plimsoll.kafka.model.description import (
     BrokerDescription,
     ClusterDescription,
     PartitionDescription,
+    TopicDescription,
     TopicPartition,
     bound_bytes,
     bound_rate,
@@ -163,23 +164,23 @@ def build_model(description: ClusterDescription) -> ClusterModel:
     topics = sorted(description.topics, key=lambda topic: topic.name)
     _check_names([topic.name for topic in topics])
     brokers = _list_brokers(description)
-    index_of = {broker.id: index for index, broker in enumerate(brokers)}
-    dirs_of = {
-        (broker.id, log_dir.path): index for broker in brokers for index, log_dir in enumerate(broker.log_dirs or ())
-    }
-    table = _ReplicaTable(index_of, dirs_of)
+    ids = np.array([broker.id for broker in brokers], dtype=np.int64)
+    table = _ReplicaTable(brokers)
     topic_of: list[int] = []
     for topic_index, topic in enumerate(topics):
         before = -1
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition):
-            path = f"topics[{topic.name}].partitions[{partition.partition}]"
             if partition.partition == before:
-                raise InvalidInput("is listed twice", path=path)
+                raise InvalidInput("is listed twice", path=_name_path(topic, partition))
             before = partition.partition
             if not partition.replicas:
                 continue  # A topic being deleted, or an answer in error: there is nothing to move.
-            table.append(partition, path)
+            if len(set(partition.replicas)) != len(partition.replicas):
+                problem = f"names a broker twice: {list(partition.replicas)}"
+                raise InvalidInput(problem, path=f"{_name_path(topic, partition)}.replicas")
+            table.append(partition)
             topic_of.append(topic_index)
+    leader = np.array(table.leader, dtype=np.int64)
     rates = (np.array(table.bytes_in), np.array(table.bytes_out)) if description.rate_source else (None, None)
     return ClusterModel(
         brokers=brokers,
@@ -187,8 +188,8 @@ def build_model(description: ClusterDescription) -> ClusterModel:
         topic_of=np.array(topic_of, dtype=np.int64),
         numbers=np.array(table.numbers, dtype=np.int64),
         offsets=np.array(table.offsets, dtype=np.int64),
-        broker_of=np.array(table.broker_of, dtype=np.int64),
-        leader=np.array(table.leader, dtype=np.int64),
+        broker_of=np.searchsorted(ids, np.array(table.broker_of, dtype=np.int64)),
+        leader=np.where(leader == NONE, NONE, np.searchsorted(ids, leader)),
         in_sync=np.array(table.in_sync, dtype=np.bool_),
         offline=np.array(table.offline, dtype=np.bool_),
         log_dir=np.array(table.log_dir, dtype=np.int64),
@@ -206,11 +207,13 @@ def build_model(description: ClusterDescription) -> ClusterModel:
 
 
 class _ReplicaTable:
-    """The columns of partitions and replicas, row by row."""
+    """The columns of partitions and replicas, row by row. Brokers are ids. A million rows pass here: few calls each."""
 
-    def __init__(self, index_of: dict[int, int], dirs_of: dict[tuple[int, str], int]) -> None:
-        self._index_of = index_of
-        self._dirs_of = dirs_of
+    def __init__(self, brokers: tuple[BrokerDescription, ...]) -> None:
+        self._dirs_of = {
+            broker.id: {log_dir.path: index for index, log_dir in enumerate(broker.log_dirs or ())}
+            for broker in brokers
+        }
         self.numbers: list[int] = []
         self.offsets: list[int] = [0]
         self.broker_of: list[int] = []
@@ -224,27 +227,32 @@ class _ReplicaTable:
         self.bytes_out: list[float] = []
         self.reassigning: list[bool] = []
 
-    def append(self, partition: PartitionDescription, path: str) -> None:
-        replicas = partition.replicas
-        if len(set(replicas)) != len(replicas):
-            raise InvalidInput(f"names a broker twice: {list(replicas)}", path=f"{path}.replicas")
+    def append(self, partition: PartitionDescription) -> None:
+        replicas, isr, offline = partition.replicas, partition.isr, partition.offline
         logs = {log.broker: log for log in partition.logs if not log.is_future}
         leader_log = logs.get(partition.leader)
-        size = max((bound_bytes(log.size_bytes) for log in logs.values()), default=0)
-        self.sizes.append(bound_bytes(leader_log.size_bytes) if leader_log is not None else size)
+        if leader_log is not None:
+            self.sizes.append(bound_bytes(leader_log.size_bytes))
+        else:
+            self.sizes.append(max([bound_bytes(log.size_bytes) for log in logs.values()], default=0))
         self.size_known.append(bool(logs))
         self.numbers.append(partition.partition)
-        self.leader.append(self._index_of.get(partition.leader, NONE) if partition.leader in replicas else NONE)
+        self.leader.append(partition.leader if partition.leader in replicas else NONE)
         self.bytes_in.append(bound_rate(partition.bytes_in_per_s) or 0.0)
         self.bytes_out.append(bound_rate(partition.bytes_out_per_s) or 0.0)
         self.reassigning.append(bool(partition.adding or partition.removing))
-        for broker in replicas:
-            log = logs.get(broker)
-            self.broker_of.append(self._index_of[broker])
-            self.in_sync.append(broker in partition.isr)
-            self.offline.append(broker in partition.offline)
-            self.log_dir.append(self._dirs_of.get((broker, log.log_dir), NONE) if log is not None else NONE)
+        self.broker_of += replicas
+        self.in_sync += [broker in isr for broker in replicas]
+        self.offline += [broker in offline for broker in replicas]
+        dirs_of = self._dirs_of
+        self.log_dir += [
+            NONE if (log := logs.get(broker)) is None else dirs_of[broker].get(log.log_dir, NONE) for broker in replicas
+        ]
         self.offsets.append(len(self.broker_of))
+
+
+def _name_path(topic: TopicDescription, partition: PartitionDescription) -> str:
+    return f"topics[{topic.name}].partitions[{partition.partition}]"
 
 
 def _list_brokers(description: ClusterDescription) -> tuple[BrokerDescription, ...]:

@@ -1,0 +1,122 @@
+"""The model of a live Kafka cluster of 10,000 partitions, against the describe calls themselves.
+
+Real brokers on loopback (tests/e2e/kafka/real_kafka.py); without Java or Kafka's jars there are no rows. The describe
+calls are those of kafka-python's own admin client: cluster, topics, log directories, reassignments. Times are on the
+clock, the least of several; notes have the processor time of this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from kafka import KafkaAdminClient
+
+from plimsoll.kafka.brokers.connection_settings import parse_connection_settings
+from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+from plimsoll.kafka.brokers.source import describe_cluster
+from plimsoll.kafka.model.cluster import build_model
+from tests.e2e.kafka.kafka_program import need_kafka_program
+from tests.e2e.kafka.real_kafka import RealKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.kafka.model.cluster import ClusterModel
+
+BROKERS = (0, 1, 2, 3)
+TOPICS = 100
+PARTITIONS = 100
+_TRIES = 5
+_HEAP_MB = 512
+_PATIENCE_S = 600
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    try:
+        program = need_kafka_program()
+    except pytest.skip.Exception as skipped:
+        print(skipped)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        kafka = RealKafka(program, Path(directory), heap_mb=_HEAP_MB)
+        try:
+            kafka.start(BROKERS)
+            kafka.create_topics([f"topic-{number:03}" for number in range(TOPICS)], partitions=PARTITIONS)
+            kafka.wait_until(
+                lambda: _count_logs(kafka) == 3 * TOPICS * PARTITIONS,
+                "all replicas have their logs",
+                within_s=_PATIENCE_S,
+            )
+            calls = measure_calls(kafka.bootstrap)
+            whole, model = asyncio.run(measure_model(kafka.bootstrap))
+        finally:
+            kafka.close()
+    shape = f"{model.partition_count:,} partitions, {model.replica_count:,} replicas, {len(BROKERS)} brokers"
+    yield _row("describe calls of a live cluster", calls.elapsed_s, "s", None, f"{calls.cpu_s:.2f} s CPU; {shape}")
+    yield _row("... and its model", whole.elapsed_s, "s", None, f"{whole.cpu_s:.2f} s CPU")
+    yield _row("model / describe calls", whole.elapsed_s / calls.elapsed_s, "x", 2.0, "elapsed time")
+
+
+class Timing(NamedTuple):
+    """The time of one run."""
+
+    elapsed_s: float
+    cpu_s: float
+
+
+def measure_calls(bootstrap: str) -> Timing:
+    """The describe calls of kafka-python's own client."""
+    client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    try:
+        runs = []
+        for _ in range(_TRIES):
+            began = _look()
+            client.describe_cluster()
+            client.describe_topics()
+            client.describe_log_dirs()
+            client.list_partition_reassignments()
+            runs.append(_measure_since(began))
+        return min(runs)
+    finally:
+        client.close()
+
+
+async def measure_model(bootstrap: str) -> tuple[Timing, ClusterModel]:
+    """From the first request to the model."""
+    runs = []
+    async with KafkaPythonAdmin(parse_connection_settings(bootstrap, {})) as admin:
+        for _ in range(_TRIES):
+            began = _look()
+            model = build_model(await describe_cluster(admin))
+            runs.append(_measure_since(began))
+    return min(runs), model
+
+
+def _look() -> Timing:
+    return Timing(time.perf_counter(), time.process_time())
+
+
+def _measure_since(began: Timing) -> Timing:
+    now = _look()
+    return Timing(now.elapsed_s - began.elapsed_s, now.cpu_s - began.cpu_s)
+
+
+def _count_logs(kafka: RealKafka) -> int:
+    """The replicas that brokers have made: each follows the controller at its own pace."""
+    return sum(
+        len(topic["partitions"])
+        for broker in kafka.client.describe_log_dirs()
+        for log_dir in broker["log_dirs"]
+        for topic in log_dir["topics"]
+    )
+
+
+def _row(name: str, value: float, unit: str, at_most: float | None, note: str) -> dict[str, Any]:
+    met = None if at_most is None else value <= at_most
+    target = "" if at_most is None else f"<= {at_most:g}"
+    return {"name": name, "value": value, "unit": unit, "target": target, "met": met, "note": note}
