@@ -48,6 +48,8 @@ class Request(Value):
     tls: ssl.SSLContext | None = None
     timeout_s: float = math.inf
     is_query: bool = False
+    headers: dict[str, str] = {}
+    """Further headers, such as `User-Task-ID`. `content_type` and the client's token rule over them."""
 
     @property
     def is_safe(self) -> bool:
@@ -125,7 +127,9 @@ class AiohttpClient:
             return RequestFailed(problem=f"cannot reach {origin}: {describe_error(error)}")
 
     async def _exchange(self, request: Request) -> Response | RequestFailed:
-        headers = {"Content-Type": request.content_type} if request.content_type else {}
+        headers = dict(request.headers)
+        if request.content_type:
+            headers["Content-Type"] = request.content_type
         if self._token is not None:
             headers |= self._token.build_headers(request.url)
         exchange = self._session.request(

@@ -41,6 +41,27 @@ def test_an_answer_comes_back_with_its_status() -> None:
     assert heard == [("POST", "/a%2Fb?q=%2B1", b"x=1")]
 
 
+def test_headers_of_a_request_are_sent_and_those_of_its_answer_come_back() -> None:
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            caller, _ = server.accept()
+            with caller:
+                heard.append(caller.recv(65_536))
+                caller.sendall(b"HTTP/1.1 202 Accepted\r\nUser-Task-ID: 7\r\nContent-Length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        found = exchanged(Request(method="POST", url=url, headers={"User-Task-ID": "7", "Cookie": "a=b"}))
+        thread.join()
+    assert isinstance(found, Response)
+    assert (found.status, found.headers["user-task-id"]) == (202, "7")
+    assert b"User-Task-ID: 7\r\n" in heard[0]
+    assert b"Cookie: a=b\r\n" in heard[0]
+
+
 def test_nobody_there() -> None:
     url = f"http://127.0.0.1:{lasting_port()}"
     found = exchanged(Request(method="GET", url=f"{url}/"))
