@@ -34,6 +34,8 @@ class ClusterView:
     """Brokers that were seen and are not alive now, with the time of the first check that missed them."""
     reassignments: Mapping[TopicPartition, Reassignment] = field(default_factory=dict)
     partitions: dict[TopicPartition, PartitionDescription] = field(default_factory=dict)
+    behind: set[TopicPartition] = field(default_factory=set)
+    """Partitions with a replica that is not in sync."""
     min_isr: dict[str, int] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     """Topics that no longer exist."""
@@ -96,6 +98,7 @@ class ClusterObserver:
 
     def _forget_others(self, names: set[str]) -> None:
         self.view.partitions = {key: found for key, found in self.view.partitions.items() if key.topic in names}
+        self.view.behind = {key for key in self.view.behind if key.topic in names}
 
     def _take(self, topics: Collection[TopicDescription]) -> None:
         for topic in topics:
@@ -112,4 +115,9 @@ class ClusterObserver:
             self.view.min_isr[topic.name] = topic.min_isr
             for partition in topic.partitions:
                 if partition.replicas:
-                    self.view.partitions[TopicPartition(topic.name, partition.partition)] = partition
+                    key = TopicPartition(topic.name, partition.partition)
+                    self.view.partitions[key] = partition
+                    if len(partition.isr) < len(partition.replicas):
+                        self.view.behind.add(key)
+                    else:
+                        self.view.behind.discard(key)

@@ -383,12 +383,18 @@ class ReplicaMoves:
 
 def list_under_replicated(context: ExecutionContext, view: ClusterView) -> set[TopicPartition]:
     """Partitions with a missing replica, other than one on a dead broker or one that the plan takes away."""
-    removed = {task.key: task.proposal.removed for task in context.tasks.inter_broker.tasks}
+    found = {
+        key
+        for key in view.behind
+        if view.partitions[key].leader >= 0 and any(broker in view.alive for broker in view.list_missing(key))
+    }
+    if not found:
+        return found
+    removed = {task.key: task.proposal.removed for task in context.tasks.inter_broker.tasks if task.key in found}
     return {
         key
-        for key in view.partitions
+        for key in found
         if any(broker in view.alive and broker not in removed.get(key, ()) for broker in view.list_missing(key))
-        if view.partitions[key].leader >= 0
     }
 
 
