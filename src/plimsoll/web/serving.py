@@ -1,4 +1,4 @@
-"""Serving an ASGI application over plain HTTP on a checked address, with uvicorn.
+"""Serving an ASGI application on a checked address, with uvicorn: over plain HTTP, or TLS with given files.
 
 Signals are left to the process: its supervisor decides when a server stops.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uvicorn import Config, Server
 
 from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.core.values import Value
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 
@@ -32,10 +34,28 @@ class CannotListen(PlimsollError):
     exit_code: ClassVar[int] = 2
 
 
-async def serve(application: Any, address: str) -> None:
+class TlsFiles(Value):
+    """The files of a server's certificate chain and its key (PEM)."""
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        """Raises `InvalidInput` unless both can be read and belong together."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            problem = error.strerror or error.reason if isinstance(error, ssl.SSLError) else error.strerror
+            raise InvalidInput(
+                f"certificate {self.certificate} and key {self.key} cannot be used: {problem}", path="tls"
+            ) from error
+
+
+async def serve(application: Any, address: str, *, tls: TlsFiles | None = None) -> None:
     """Serves until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
     host, port = parse_address(address)
-    server = _Server(_build_config(application, host=host, port=port))
+    files = {} if tls is None else {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key}
+    server = _Server(_build_config(application, host=host, port=port, **files))
     try:
         await server.serve()
     except SystemExit as error:

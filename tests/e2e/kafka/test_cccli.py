@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.e2e.ports import lasting_port
 from tests.e2e.timeouts import PATIENCE_S
+from tests.kube.http.authorities import CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,14 +57,24 @@ class CruiseControl:
 
 
 @contextmanager
-def serve(kafka: RealKafka, folder: Path) -> Iterator[CruiseControl]:
+def serve(kafka: RealKafka, folder: Path, *flags: str, tls: ssl.SSLContext | None = None) -> Iterator[CruiseControl]:
     port = lasting_port()
     errors = folder / "cruise-control.stderr"
-    words = ("kafka", "cruise-control", "--bootstrap", kafka.bootstrap, "--port", str(port), "--data", str(folder))
+    words = (
+        "kafka",
+        "cruise-control",
+        "--bootstrap",
+        kafka.bootstrap,
+        "--port",
+        str(port),
+        "--data",
+        str(folder),
+        *flags,
+    )
     with errors.open("w") as sink:
         process = subprocess.Popen([sys.executable, "-m", "plimsoll", *words], stdout=sink, stderr=sink)
     try:
-        kafka.wait_until(lambda: _is_ready(port), "the server answers")
+        kafka.wait_until(lambda: _is_ready(port, tls), "the server answers")
         yield CruiseControl(f"127.0.0.1:{port}", kafka)
     finally:
         process.terminate()
@@ -69,9 +82,10 @@ def serve(kafka: RealKafka, folder: Path) -> Iterator[CruiseControl]:
     assert "Traceback" not in errors.read_text(), errors.read_text()[-5000:]
 
 
-def _is_ready(port: int) -> bool:
+def _is_ready(port: int, tls: ssl.SSLContext | None) -> bool:
+    scheme = "http" if tls is None else "https"
     try:
-        with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
+        with urlopen(f"{scheme}://127.0.0.1:{port}/healthz", timeout=5, context=tls) as answer:
             return answer.status == 200
     except (URLError, OSError):
         return False
@@ -119,6 +133,30 @@ def test_add_and_remove_brokers_with_the_defaults_of_cccli(server: CruiseControl
     server.call("rebalance")
     server.wait_for_end()
     assert "Proposal execution stopped" in server.call("stop")
+
+
+def test_users_and_tls(kafka: RealKafka, tmp_path: Path):
+    authority = CertificateAuthority()
+    pair = authority.issue("127.0.0.1")
+    (tmp_path / "cert.pem").write_bytes(pair.certificate_pem)
+    (tmp_path / "key.pem").write_bytes(pair.key_pem)
+    (tmp_path / "users").write_text("viewer: v,VIEWER\nadmin: a,ADMIN\n", encoding="utf-8")
+    tls = ssl.create_default_context(cadata=authority.pem.decode())
+    flags = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    with serve(kafka, tmp_path, *flags, "--users-file", str(tmp_path / "users"), tls=tls) as server:
+        url = f"https://{server.address}/kafkacruisecontrol/state?json=true&substates=executor"
+
+        def get_status(user: str) -> int:
+            request = Request(url)
+            if user:
+                request.add_header("Authorization", f"Basic {b64encode(user.encode()).decode()}")
+            try:
+                with urlopen(request, timeout=30, context=tls) as answer:
+                    return int(answer.status)
+            except HTTPError as error:
+                return error.code
+
+        assert [get_status(user) for user in ("", "admin:wrong", "viewer:v", "admin:a")] == [401, 401, 403, 200]
 
 
 def test_a_large_body_is_answered_without_being_read(server: CruiseControl):

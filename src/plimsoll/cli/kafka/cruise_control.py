@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.executions import ExecutionOptions
     from plimsoll.kafka.model.settings import AnalyzerSettings
+    from plimsoll.web.serving import TlsFiles
 
 
 def cruise_control(
@@ -41,6 +42,10 @@ def cruise_control(
     users_file: Annotated[
         str, typer.Option("--users-file", help='Users, a line "user: password,ROLE" each.', metavar="FILE")
     ] = "",
+    tls_cert: Annotated[
+        str, typer.Option("--tls-cert", help="Certificate chain (PEM): serve https.", metavar="FILE")
+    ] = "",
+    tls_key: Annotated[str, typer.Option("--tls-key", help="Key of --tls-cert (PEM).", metavar="FILE")] = "",
     default_goals: Annotated[
         str, typer.Option("--default-goals", help="Goals of requests without goals, by priority.", metavar="NAMES")
     ] = "",
@@ -71,8 +76,13 @@ def cruise_control(
     from plimsoll.kafka.model.executions import ExecutionOptions
     from plimsoll.runtime.signals import run_until_signalled
     from plimsoll.web.guards import LOOPBACK_NAMES
-    from plimsoll.web.serving import check_address
+    from plimsoll.web.serving import TlsFiles, check_address
 
+    if bool(tls_cert) != bool(tls_key):
+        raise InvalidInput("--tls-cert and --tls-key belong together", path="--tls-cert")
+    tls = TlsFiles(certificate=tls_cert, key=tls_key) if tls_cert else None
+    if tls is not None:
+        tls.check()
     users = read_users(Path(users_file)) if users_file else ()
     if not users and host not in LOOPBACK_NAMES:
         raise InvalidInput(f"{host} is not loopback: give --users-file, so that clients must log in", path="--host")
@@ -89,6 +99,7 @@ def cruise_control(
         execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
         authentication=Authentication(users),
         directory=Path(data or DEFAULT_DATA),
+        tls=tls,
     )
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
@@ -129,6 +140,7 @@ async def _serve(
     execution: ExecutionOptions,
     authentication: Authentication,
     directory: Path,
+    tls: TlsFiles | None,
 ) -> None:
     """Serve until cancelled."""
     import asyncio
@@ -169,10 +181,9 @@ async def _serve(
         async with server:
             server.resume_execution(executor.resume)
             cleaning = asyncio.create_task(executor.keep_clean())
-            typer.echo(
-                f"serving Cruise Control's API on http://{address}/kafkacruisecontrol/; Ctrl-C stops it", err=True
-            )
+            url = f"{'http' if tls is None else 'https'}://{address}/kafkacruisecontrol/"
+            typer.echo(f"serving Cruise Control's API on {url}; Ctrl-C stops it", err=True)
             try:
-                await serve(server, address)
+                await serve(server, address, tls=tls)
             finally:
                 cleaning.cancel()
