@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from plimsoll.nodes.loop_result import LoopResult
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import LoopDependencies
 
 Json = dict[str, Any]

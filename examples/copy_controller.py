@@ -31,9 +31,8 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import EventSource
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
-from plimsoll.runtime.services import Service
 from plimsoll.runtime.signals import run_until_signalled
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 
 COPY_TO = "copy-to"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping, Sequence
 
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 TOKEN = "knock-knock"
 SCALERS = "/apis/pingcap.com/v1alpha1/namespaces/prod/tidbclusterautoscalers"

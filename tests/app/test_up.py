@@ -17,8 +17,7 @@ from plimsoll.local import initial_cluster
 from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.initial_cluster import InitialCluster
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 from tests.local.apiserver.builders import ADMIN, MERGE, ApiServerHarness
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plimsoll.objects.registry import Kinds
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from tests.faults.crashes import CrashAfter
 
     Parts = Callable[[Components], Sequence[Service]]

@@ -11,7 +11,7 @@ from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 
 class LeaseCluster(LocalClusterHarness):

@@ -13,7 +13,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from plimsoll.core.errors import GaveUp, InvalidInput
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.runtime.services import OnEnd, RestartPolicy, Service, ServiceState
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import OnEnd, RestartPolicy, Service, ServiceState, Supervisor
 from plimsoll.runtime.virtual_run import VirtualRun
 from tests.faults import Crashed
 

@@ -12,8 +12,7 @@ import pytest
 STORY = """
 import asyncio, structlog
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 from plimsoll.testing import run_virtual
 
 structlog.configure(

@@ -32,8 +32,7 @@ from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.operator.program import describe_role
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.ports import Journal
     from plimsoll.local.components import Components
     from plimsoll.local.tidb.simulated import SimulatedTidb
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 _REGISTRATION_GRACE_S: Final = 180.0
 """Simulated stores register when their pod is ready, and machines boot in seconds, so a short time is enough."""

@@ -33,8 +33,7 @@ from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.pages import check_health
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.operator.profiler import StackSampler
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

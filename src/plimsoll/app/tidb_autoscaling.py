@@ -17,7 +17,7 @@ from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.operator.pages import OperatorPages
 from plimsoll.operator.process import ControllerProcess, ProcessSettings
 from plimsoll.runtime.clocks import RealClock
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.tidb.builder import Dependencies, TidbAutoscalerParts
 from plimsoll.tidb.external.recommender import LARGEST_ANSWER_BYTES
 from plimsoll.tidb.reporting.metrics import ReconcileMetrics

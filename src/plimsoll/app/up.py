@@ -44,7 +44,7 @@ from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.operator.debug_access import AccessReviewer
 from plimsoll.operator.metrics import ControllerMetrics
 from plimsoll.runtime.kernel_warmup import warm_kernels
-from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
+from plimsoll.runtime.supervisor import OnEnd, RestartPolicy, Service
 from plimsoll.web.serving import CannotListen, bind_socket, serve_on_socket
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from plimsoll.kube.controller.controller import Controller
 from plimsoll.nodes.reporting.http.pages import DebugPages
 from plimsoll.operator.debug_access import DebugGuard
 from plimsoll.operator.pages import OperatorPages
-from plimsoll.runtime.services import ServiceState
+from plimsoll.runtime.supervisor import ServiceState
 from plimsoll.web.responses import build_text_response
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.operator.debug_access import AccessReviewer
     from plimsoll.operator.metrics import ControllerMetrics
     from plimsoll.operator.pages import Exposition
-    from plimsoll.runtime.services import Service, ServiceStatus
-    from plimsoll.runtime.supervisor import Supervisor
+    from plimsoll.runtime.supervisor import Service, ServiceStatus, Supervisor
 
 PATHS: Final = ("/metrics", "/healthz", "/plan", "/explain?pod=NAMESPACE/NAME")
 _WELL: Final = {ServiceState.RUNNING, ServiceState.WAITING, ServiceState.ENDED, ServiceState.STOPPING}

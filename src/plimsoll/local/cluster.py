@@ -34,7 +34,7 @@ from plimsoll.local.liveness import CombinedLiveness, LeaseLiveness, ReportedLiv
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.simulated import SimulatedTidb
 from plimsoll.local.volumes.services import build_volume_services
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -14,7 +14,7 @@ from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.api.events import EventSource
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -40,7 +40,7 @@ from plimsoll.nodes.requests.status_writer import RequestStatusWriter
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators
 from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
 from plimsoll.operator.health import Health
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.leases import LeaseHolder
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 
 class Program(Protocol):

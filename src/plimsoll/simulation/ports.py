@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.local.cloud.api import SimulatedCloud
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 
 class Loop(Protocol):

@@ -17,7 +17,7 @@ from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.informer.events import Key, Updated
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.runtime.backoff import Backoff
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.tidb.observing.observer import get_base_namespace
 from plimsoll.tidb.reporting.messages import build_sentences
 from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME

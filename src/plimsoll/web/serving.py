@@ -16,8 +16,7 @@ from uvicorn import Config, Server
 
 from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

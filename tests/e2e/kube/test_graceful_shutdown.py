@@ -15,8 +15,7 @@ from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.api.events import Event, EventSource
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.registry import KINDS
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.pods_and_maps import config_map
 from tests.e2e.kube.tcp_proxies import proxied

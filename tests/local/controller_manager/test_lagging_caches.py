@@ -10,7 +10,7 @@ from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.controller_manager.garbage_collector.controller import GarbageCollector
 from plimsoll.local.controller_manager.services import build_garbage_collector_services, build_node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from tests.faults import LateWatches
 from tests.local.apiserver.builders import MERGE
 from tests.local.controller_manager.builders import NODES, PODS, NodeLifecycleCluster

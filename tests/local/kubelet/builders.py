@@ -11,7 +11,7 @@ from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import LocalClusterHarness
 
 if TYPE_CHECKING:
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

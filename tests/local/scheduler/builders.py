@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 PODS = "/api/v1/namespaces/here/pods"
 CLAIMS = "/api/v1/namespaces/here/persistentvolumeclaims"

@@ -17,7 +17,7 @@ from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.api.tidb import TIDB_GROUP
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import list_shipped_definitions
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from tests.local.apiserver.builders import MERGE
 from tests.local.local_cluster import CrashingLocalCluster
 

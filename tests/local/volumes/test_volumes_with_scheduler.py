@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 ZONE = "topology.kubernetes.io/zone"
 

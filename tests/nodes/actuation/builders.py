@@ -36,8 +36,7 @@ from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.entropy import SeededEntropy
-from plimsoll.runtime.services import Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import Service, Supervisor
 from tests.kube.embedded_api import unchanged
 from tests.local.cloud.builders import CloudCluster
 from tests.narrowing import instance_of

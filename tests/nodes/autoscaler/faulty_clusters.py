@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.transport import Request, Response, Stream, Transport
     from plimsoll.local.apiserver.storage.objects import Key, Stored
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import Loop, LoopDependencies
     from tests.nodes.autoscaler.loop_scenarios import Json
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.kube.transport import Request, Response, Transport
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import Loop, LoopDependencies
     from tests.nodes.autoscaler.loop_scenarios import Json
 

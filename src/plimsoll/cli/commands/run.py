@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.local.components import Components
     from plimsoll.local.kubelet.settings import KubeletSettings
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 _PATIENCE_S: Final = 2.0
 
@@ -203,7 +203,7 @@ async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
     from plimsoll.local.cloud.controller import build_controllers
     from plimsoll.local.cluster import CLOUD
     from plimsoll.local.initial_cluster import prepare_cloud
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
     async with open_simulated_parts(access, clock=clock) as parts:
         component = parts.components.component("cloud", manager=CLOUD)

@@ -7,8 +7,7 @@ one, also after a crash. A lock keeps a second process out.
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kafka.executor.errors import RecordUnusable
@@ -21,6 +20,7 @@ from plimsoll.kafka.executor.record import (
     decode_state,
     encode_record,
 )
+from plimsoll.runtime.atomic_files import remove_file, replace_file
 from plimsoll.runtime.sqlite_file import FileErrors, FileLock
 
 if TYPE_CHECKING:
@@ -120,31 +120,13 @@ def _read_file(file: Path) -> bytes | None:
 
 
 def _replace_file(file: Path, content: bytes) -> None:
-    beside = file.with_name(f".{file.name}.new")
     with _explain_errors(file, "cannot be written"):
-        with suppress(FileNotFoundError):  # left by a crash
-            beside.unlink()
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(content)
-            written.flush()
-            os.fsync(written.fileno())
-        beside.replace(file)
-        _sync_directory(file.parent)
+        replace_file(file, content)
 
 
 def _remove_file(file: Path) -> None:
     with _explain_errors(file, "cannot be removed"):
-        file.unlink(missing_ok=True)
-        _sync_directory(file.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        remove_file(file)
 
 
 @contextmanager

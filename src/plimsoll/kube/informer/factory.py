@@ -8,7 +8,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS, Informer
 from plimsoll.kube.requests.options import EVERYTHING
 from plimsoll.objects.api.meta import WireObject
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable

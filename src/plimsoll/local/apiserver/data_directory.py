@@ -13,14 +13,14 @@ directory's lock, so nothing here needs one.
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
 from plimsoll.local.apiserver.storage.drivers.store_file import DATA_FILE, lock_directory
+from plimsoll.runtime.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,26 +154,8 @@ class DataDirectory:
         return content
 
     def _write(self, file: Path, content: bytes) -> None:
-        """Readers see the old content or the new one, also after a crash."""
-        beside = file.with_name(f".{file.name}.new")
         with _explain_errors(file, "cannot be written"):
-            with suppress(FileNotFoundError):  # left by a crash, or put there as a link
-                beside.unlink()
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as written:
-                written.write(content)
-                written.flush()
-                os.fsync(written.fileno())
-            beside.replace(file)
-            _sync_directory(file.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            replace_file(file, content)
 
 
 @contextmanager

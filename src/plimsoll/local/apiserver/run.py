@@ -34,8 +34,7 @@ from plimsoll.local.apiserver.transport.certificates import load_server_certific
 from plimsoll.local.apiserver.transport.kubeconfig import build_kubeconfig, build_url
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listener import Listener, raise_descriptor_limit
-from plimsoll.runtime.services import RestartPolicy, Service
-from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.supervisor import RestartPolicy, Service, Supervisor
 
 if TYPE_CHECKING:
     import ssl

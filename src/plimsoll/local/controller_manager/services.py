@@ -16,7 +16,7 @@ from plimsoll.local.controller_manager.node_lifecycle import taint_eviction
 from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleController, NodeLifecycleSettings
 from plimsoll.local.controller_manager.node_lifecycle.taint_eviction import TaintEvictionController
 from plimsoll.local.controller_manager.pod_gc import PodGarbageCollector, PodGcSettings
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from plimsoll.local.endpoints import endpoints_controller, slice_controller
 from plimsoll.local.endpoints.endpoints_controller import EndpointsController
 from plimsoll.local.endpoints.slice_controller import EndpointSliceController
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components

@@ -18,7 +18,7 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.local.liveness import NODE_LEASES
 from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.api.meta import MicroTime
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

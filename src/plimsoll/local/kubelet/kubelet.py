@@ -8,7 +8,7 @@ from plimsoll.local.kubelet.heartbeats import LeaseHeartbeats, Leases, ReportedH
 from plimsoll.local.kubelet.nodes import NodeController
 from plimsoll.local.kubelet.pods import PodController
 from plimsoll.local.kubelet.settings import KubeletSettings
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from plimsoll.kube.controller.controller import Controller

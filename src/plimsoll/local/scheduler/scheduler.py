@@ -33,7 +33,7 @@ from plimsoll.local.scheduler.schedule_one import FitError, ScheduleResult, sche
 from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
 from plimsoll.local.scheduler.writes.claims import ClaimWrites, find_unbound_claims
 from plimsoll.local.scheduler.writes.pods import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.scheduling.cluster_view import PodKey, get_pod_key
 from plimsoll.scheduling.messages import UNSCHEDULABLE_REASON
 from plimsoll.scheduling.priorities import outranks

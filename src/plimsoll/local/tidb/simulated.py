@@ -23,7 +23,7 @@ from plimsoll.local.tidb.pd.simulated_pds import SimulatedPds
 from plimsoll.local.tidb.prometheus.queries import answer_query, format_exposition
 from plimsoll.local.tidb.prometheus.scraper import Scraper
 from plimsoll.local.tidb.topology import Topology
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components

@@ -9,7 +9,7 @@ from plimsoll.local.volumes.binder import VolumeBinder
 from plimsoll.local.volumes.ephemeral_claims import EphemeralVolumeController
 from plimsoll.local.volumes.protection import ClaimProtectionController, VolumeProtectionController
 from plimsoll.local.volumes.provisioner import Provisioner
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.components import Components
     from plimsoll.local.tidb.simulated import SimulatedTidb
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.scenario import Scenario
     from plimsoll.web.client import PinnedUrl
 

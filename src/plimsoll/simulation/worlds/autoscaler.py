@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.nodes.providers.ports import Provider
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import LoopDependencies
 
 T = TypeVar("T")

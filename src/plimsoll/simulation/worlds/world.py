@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from plimsoll.local.apiserver.resources.registry import ServedResource
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
     from plimsoll.simulation.ports import Loop
     from plimsoll.simulation.scenario import Scenario
 

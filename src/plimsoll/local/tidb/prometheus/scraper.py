@@ -9,7 +9,7 @@ from plimsoll.kube.errors import ApiError
 from plimsoll.local.tidb.instances import TIKV
 from plimsoll.local.tidb.pd.stores import TOMBSTONE
 from plimsoll.local.tidb.prometheus.series import SCRAPE_S, SeriesStore
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 NAMESPACE = "here"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

@@ -16,7 +16,7 @@ from tests.local.controller_manager.workloads.replica_sets.builders import (
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Components
-    from plimsoll.runtime.services import Service
+    from plimsoll.runtime.supervisor import Service
 
 
 def world() -> ReplicaSetCluster:

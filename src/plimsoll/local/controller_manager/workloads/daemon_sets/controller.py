@@ -50,7 +50,7 @@ from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet
 from plimsoll.runtime.backoff import Backoff, BackoffTable
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from plimsoll.local.controller_manager.workloads.deployments.revisions import RE
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.objects.owners import find_controller
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:

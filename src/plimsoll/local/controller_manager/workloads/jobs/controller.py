@@ -56,7 +56,7 @@ from plimsoll.objects.api.meta import format_time
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Job
 from plimsoll.objects.owners import find_controller
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
 from plimsoll.local.controller_manager.workloads.stateful_sets.pods import StatefulPods
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import StatefulSet
-from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Service
 from plimsoll.scheduling.selectors import parse_label_selector
 
 if TYPE_CHECKING:
