@@ -21,4 +21,4 @@ def test_a_documented_path_names_at_most_25_files_that_exist(title: str):
 
 
 def test_every_journey_is_documented():
-    assert len(PATHS) == 5
+    assert len(PATHS) == 6
