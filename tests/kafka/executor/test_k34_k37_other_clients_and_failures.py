@@ -156,6 +156,21 @@ def test_k35_the_rate_goes_while_the_rest_of_the_execution_runs():
         world.cluster.check_nothing_left()
 
 
+def test_k35_the_rate_of_a_dead_broker_is_remembered_over_later_executions():
+    with run_cluster(size=50 * MB) as world:
+        task = world.start(world.cluster.propose_add())
+        world.run.advance_by(2)
+        world.kafka.kill_broker(NEW)
+        world.finish(task)
+        world.executor = world.cluster.build_executor()
+        swap = world.cluster.propose("a", 1, *reversed(world.cluster.partition("a", 1).replicas))
+        assert world.finish(world.start([swap])).end is ExecutionEnd.COMPLETED
+        assert list(world.cluster.throttles()) == [("broker", str(NEW))]
+        world.kafka.start_broker(NEW)
+        assert world.until(world.cluster.build_executor().resume()) is None
+        world.cluster.check_nothing_left()
+
+
 def test_a_destination_that_restarts_within_the_grace_goes_on():
     with run_cluster(size=100 * MB) as world:
         proposals = world.cluster.propose_add()
