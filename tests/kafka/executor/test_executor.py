@@ -112,6 +112,18 @@ def test_one_partition_cannot_have_two_proposals():
             world.until(world.executor.execute("e1", (*proposals, proposals[0]), UNTHROTTLED))
 
 
+def test_names_may_be_long_and_have_dots():
+    with run_cluster() as world:
+        name = "a.b-c_" + "x" * 243
+        assert len(name) == 249
+        world.kafka.create_topic(name, [[0, 1, 2]], size_bytes=MB)
+        world.kafka.create_topic("a.b", [[0, 1, 2]], size_bytes=MB)
+        proposals = [world.cluster.propose(topic, 0, NEW, 1, 2) for topic in (name, "a.b")]
+        assert world.finish(world.start(proposals, THROTTLED)).end is ExecutionEnd.COMPLETED
+        assert world.cluster.assignment()[name, 0] == ([NEW, 1, 2], NEW)
+        world.cluster.check_nothing_left()
+
+
 # ---- leaders
 
 

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.kafka.executor.errors import ExecutionRefused
 from plimsoll.kafka.executor.unregistering import unregister_broker
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, TaskState, TaskType
-from plimsoll.local.kafka.answers import NoAnswer, RequestRefused
+from plimsoll.local.kafka.answers import ItemError, NoAnswer, RequestRefused
 from tests.kafka.executor.simulated_clusters import FOLLOWER_RATE, MB, NEW, THROTTLED, Running, run_cluster
 
 
@@ -334,6 +334,62 @@ def test_a_refused_request_ends_the_execution_and_the_record_stays():
             world.until(world.executor.execute("e2", world.cluster.propose_add(), THROTTLED))
         resumed = world.until(world.executor.resume())
         assert resumed.end is ExecutionEnd.COMPLETED
+        world.cluster.check_nothing_left()
+
+
+RETRIABLE = ItemError("REQUEST_TIMED_OUT", "The request timed out.")
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+@pytest.mark.parametrize("method", ["alter_reassignments", "alter_configs", "elect_preferred_leaders"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_error_of_single_items_is_got_over(method: str, takes_effect: bool, times: int):
+    with run_cluster() as world:
+        proposals = world.cluster.propose_add()
+        world.kafka.fail_items(method, RETRIABLE, times=times, takes_effect=takes_effect)
+        outcome = world.finish(world.start(proposals))
+        assert outcome.end is ExecutionEnd.COMPLETED, outcome
+        for moved in proposals:
+            assert world.cluster.assignment()[moved.topic, moved.partition] == (
+                list(moved.new_replicas),
+                moved.new_replicas[0],
+            )
+        world.cluster.check_nothing_left()
+
+
+def test_an_error_of_single_items_that_stays_costs_these_items_only():
+    with run_cluster(partitions=12) as world:
+        proposals = world.cluster.propose_add()
+        world.kafka.fail_items("alter_reassignments", ItemError("POLICY_VIOLATION", "not on Mondays"))
+        outcome = world.finish(world.start(proposals))
+        assert outcome.end is ExecutionEnd.FAILED
+        dead = next(ended for ended in outcome.not_completed if ended.type is TaskType.INTER_BROKER_REPLICA_ACTION)
+        assert str(dead.reason) == "the brokers refused it: POLICY_VIOLATION: not on Mondays"
+        assert sum(NEW in part.replicas for part in world.cluster.partitions()) == len(proposals) - 1
+        world.cluster.check_nothing_left()
+
+
+def test_a_throttle_that_may_not_be_set_moves_nothing():
+    with run_cluster() as world:
+        world.kafka.fail_items("alter_configs", ItemError("CLUSTER_AUTHORIZATION_FAILED", "no"), times=1)
+        outcome = world.finish(world.start(world.cluster.propose_add()))
+        assert outcome.end is ExecutionEnd.FAILED
+        assert "the throttle of topic a: CLUSTER_AUTHORIZATION_FAILED: no" in str(outcome.reason)
+        assert not world.kafka.sent_targets
+        world.until(world.executor.stop())
+        world.cluster.check_nothing_left()
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+def test_a_cancel_that_fails_is_tried_again(takes_effect: bool):
+    with run_cluster(size=200 * MB) as world:
+        before = world.cluster.assignment()
+        task = world.start(world.cluster.propose_add())
+        world.run.advance_by(2)
+        world.kafka.fail_items("alter_reassignments", RETRIABLE, times=5, takes_effect=takes_effect)
+        assert world.until(world.executor.stop()).end is ExecutionEnd.STOPPED
+        world.finish(task)
+        assert world.cluster.assignment() == before
         world.cluster.check_nothing_left()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.local.kafka.answers import ItemError, NoAnswer, RequestRefused, build_unknown_partition
@@ -18,7 +19,7 @@ from plimsoll.local.kafka.settings import BROKER, CORDONED, TOPIC, SettingChange
 from plimsoll.local.kafka.state import KafkaState, SimulatedTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from plimsoll.core.clock import Clock
 
@@ -50,6 +51,14 @@ class _Rejection:
     times: int
 
 
+@dataclass(slots=True)
+class _ItemFault:
+    method: str
+    error: ItemError
+    times: int
+    takes_effect: bool
+
+
 class SimulatedKafka:
     """A cluster in the time of a clock. Each method first lets time pass up to now."""
 
@@ -62,6 +71,7 @@ class SimulatedKafka:
         self.sent_targets: dict[Key, list[tuple[int, ...] | None]] = defaultdict(list)
         """Every target that was ever sent for a partition."""
         self._rejections: list[_Rejection] = []
+        self._item_faults: list[_ItemFault] = []
 
     def catch_up(self) -> KafkaState:
         """The state now."""
@@ -115,6 +125,20 @@ class SimulatedKafka:
     def reject(self, method: str, error: RequestRefused | NoAnswer, *, times: int = 1) -> None:
         """The next requests of this name fail as a whole, without effect."""
         self._rejections.append(_Rejection(method, error, times))
+
+    def fail_items(self, method: str, error: ItemError, *, times: int = 1, takes_effect: bool = False) -> None:
+        """The next items of requests of this name get this error inside a good answer."""
+        self._item_faults.append(_ItemFault(method, error, times, takes_effect))
+
+    def _apply_item(self, method: str, apply: Callable[[], ItemError | None]) -> ItemError | None:
+        """Apply one item of a request, unless its fault is due."""
+        for fault in self._item_faults:
+            if fault.method == method and fault.times > 0:
+                fault.times -= 1
+                if fault.takes_effect:
+                    apply()
+                return fault.error
+        return apply()
 
     def create_topic(
         self,
@@ -215,7 +239,10 @@ class SimulatedKafka:
 
     def alter_reassignments(self, targets: Mapping[Key, Sequence[int] | None]) -> dict[Key, ItemError | None]:
         state = self.receive("alter_reassignments")
-        return {key: self._reassign(state, key, target) for key, target in targets.items()}
+        return {
+            key: self._apply_item("alter_reassignments", partial(self._reassign, state, key, target))
+            for key, target in targets.items()
+        }
 
     def _reassign(self, state: KafkaState, key: Key, target: Sequence[int] | None) -> ItemError | None:
         self.sent_targets[key].append(None if target is None else tuple(target))
@@ -239,23 +266,27 @@ class SimulatedKafka:
 
     def elect_preferred_leaders(self, partitions: Iterable[Key]) -> dict[Key, ItemError | None]:
         state = self.receive("elect_preferred_leaders")
-        return {key: _elect(state, key) for key in partitions}
+        return {key: self._apply_item("elect_preferred_leaders", partial(_elect, state, key)) for key in partitions}
 
     def alter_settings(
         self, changes: Mapping[tuple[str, str], Sequence[SettingChange]]
     ) -> dict[tuple[str, str], ItemError | None]:
         state = self.receive("alter_configs")
-        answer: dict[tuple[str, str], ItemError | None] = {}
-        for (kind, name), changed in changes.items():
-            problem = _check_resource(state, kind, name)
-            answer[kind, name] = state.settings.change(kind, name, changed) if problem is None else problem
-        return answer
+        return {
+            (kind, name): self._apply_item("alter_configs", partial(_change_settings, state, kind, name, changed))
+            for (kind, name), changed in changes.items()
+        }
 
     def alter_replica_log_dirs(
         self, moves: Iterable[tuple[Key, int, str]]
     ) -> dict[tuple[Key, int, str], ItemError | None]:
         state = self.receive("alter_replica_log_dirs")
-        return {(key, broker, path): _move_log(state, key, broker, path) for key, broker, path in moves}
+        return {
+            (key, broker, path): self._apply_item(
+                "alter_replica_log_dirs", partial(_move_log, state, key, broker, path)
+            )
+            for key, broker, path in moves
+        }
 
     def read_end_offsets(self, partitions: Iterable[Key]) -> dict[Key, int]:
         state = self.receive("read_end_offsets")
@@ -288,6 +319,10 @@ def _check_resource(state: KafkaState, kind: str, name: str) -> ItemError | None
     if broker is None or not broker.answers:
         return ItemError("REQUEST_TIMED_OUT", f"broker {name} does not answer, and its settings are its own")
     return None
+
+
+def _change_settings(state: KafkaState, kind: str, name: str, changes: Sequence[SettingChange]) -> ItemError | None:
+    return _check_resource(state, kind, name) or state.settings.change(kind, name, changes)
 
 
 def _elect(state: KafkaState, key: tuple[str, int]) -> ItemError | None:

@@ -121,9 +121,7 @@ class ReplicaMoves:
             return
         task.unseen_checks += 1
         if task.state is TaskState.ABORTING:
-            is_back = set(replicas) == set(proposal.old_replicas)
-            is_settled = is_back and (replicas == proposal.old_replicas or task.attempts >= ATTEMPTS)
-            if is_settled or task.unseen_checks >= UNSEEN_CHECKS + ATTEMPTS:
+            if replicas == proposal.old_replicas or task.unseen_checks >= UNSEEN_CHECKS + ATTEMPTS:
                 self._finish_aborted(task, replicas)
         elif task.unseen_checks >= UNSEEN_CHECKS:
             task.unseen_checks = 0
