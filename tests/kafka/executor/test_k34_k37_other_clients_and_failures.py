@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.core.plans import Ref
+from plimsoll.journal.entries import Query
+from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kafka.executor.errors import ExecutionRefused
-from plimsoll.kafka.executor.unregistering import unregister_broker
+from plimsoll.kafka.executor.unregistering import unregister_and_record, unregister_broker
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, TaskState, TaskType
 from plimsoll.local.kafka.answers import ItemError, NoAnswer, RequestRefused
 from tests.kafka.executor.simulated_clusters import FOLLOWER_RATE, MB, NEW, THROTTLED, Running, run_cluster
@@ -418,7 +421,11 @@ def test_k37_a_broker_that_hosts_a_replica_or_runs_stays_registered(
         if is_dead:
             world.kafka.kill_broker(NEW)
             world.run.advance_by(10)
-        reason = world.until(unregister_broker(world.cluster.admin, NEW, ask))
+        journal = MemoryJournal()
+        clock = world.run.clock
+        reason = world.until(unregister_and_record(world.cluster.admin, NEW, ask, journal=journal, clock=clock))
+        [entry] = world.until(journal.list_entries(Query(ref=Ref(kind="broker", name=str(NEW)))))
+        assert [not_done.reason for not_done in entry.plan.not_done] == ([] if reason is None else [reason])
         assert (None if reason is None else reason.code) == code
         assert world.kafka.catch_up().brokers[NEW].is_registered is (code is not None)
         assert world.kafka.requests["unregister_broker"] == (0 if code else 1)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.plans import Reason
+from plimsoll.core.plans import Outcome, Reason, Result
 from plimsoll.kafka.executor.reasons import name_some
 from plimsoll.kafka.model.description import TopicPartition
+from plimsoll.kafka.reporting.journal_plans import build_unregistration
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
     from plimsoll.kafka.brokers.ports import KafkaAdmin
 
 _NOT_REGISTERED: Final = "BROKER_ID_NOT_REGISTERED"
@@ -40,6 +43,16 @@ async def unregister_broker(admin: KafkaAdmin, broker: int, is_gone: Callable[[i
     if error is None or error.code == _NOT_REGISTERED:
         return None
     return Reason(code="BrokerError", message=f"the brokers refused it: {error}", facts={"error": error.code})
+
+
+async def unregister_and_record(
+    admin: KafkaAdmin, broker: int, is_gone: Callable[[int], Awaitable[bool]], *, journal: Journal, clock: Clock
+) -> Reason | None:
+    """As `unregister_broker`; the journal has what was done, or why it was not."""
+    refusal = await unregister_broker(admin, broker, is_gone)
+    plan = build_unregistration(broker, refusal, at=clock.now())
+    await journal.append(plan, tuple(Outcome(action=action, result=Result.DONE) for action in plan.actions))
+    return refusal
 
 
 async def _find_replicas(admin: KafkaAdmin, broker: int) -> Reason | None:

@@ -24,6 +24,7 @@ MAX_TOPICS: Final = 500
 REASSIGN: Final = "reassign"
 RECEIVE: Final = "receive replicas"
 EMPTY: Final = "give replicas"
+UNREGISTER: Final = "unregister"
 
 
 def build_plan(result: OptimizationResult, *, at: datetime) -> Plan:
@@ -43,6 +44,16 @@ def build_refused_plan(refusal: Refusal, *, at: datetime) -> Plan:
     about = Ref(kind="goal", name=refusal.goal) if refusal.goal else Ref(kind="cluster", name="kafka")
     not_done = NotDone(what="nothing is proposed", about=(about,), reason=refusal.reason)
     return Plan(subsystem=SUBSYSTEM, snapshot=0, at=at, not_done=(not_done,))
+
+
+def build_unregistration(broker: int, refusal: Reason | None, *, at: datetime) -> Plan:
+    """The plan of a registration that was removed, or that stays for a reason."""
+    about = Ref(kind="broker", name=str(broker))
+    if refusal is not None:
+        not_done = NotDone(what="stays registered", about=(about,), reason=refusal)
+        return Plan(subsystem=SUBSYSTEM, snapshot=0, at=at, not_done=(not_done,))
+    reason = Reason(code="BrokerRemoved", message="it has no replica, and its process is gone")
+    return Plan(subsystem=SUBSYSTEM, snapshot=0, at=at, actions=(Action(verb=UNREGISTER, target=about, reason=reason),))
 
 
 def build_outcomes(plan: Plan, outcome: ExecutionOutcome) -> tuple[Outcome, ...]:
