@@ -170,7 +170,7 @@ class TableLoop:
     """A `simulation.ports.Loop` over a cloud of tables; its stopwatch counts processor time."""
 
     def __init__(self, tools: LoopDependencies, provider: TableProvider) -> None:
-        component = tools.components.component("cluster-autoscaler", manager="cluster-autoscaler")
+        component = tools.components.build_component("cluster-autoscaler", manager="cluster-autoscaler")
         self._parts = NodeAutoscaler(
             Dependencies(
                 client=component.client,

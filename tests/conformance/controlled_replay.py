@@ -67,7 +67,7 @@ class _ControlledReplay(Replay):
         entropy = SeededEntropy("controllers")
         components = Components(self._connect, clock=run.clock, entropy=entropy)
         services = [service for services_of in _PARTS for service in services_of(components)]
-        supervisor = Supervisor([*components.services(), *services], clock=run.clock, entropy=entropy)
+        supervisor = Supervisor([*components.list_services(), *services], clock=run.clock, entropy=entropy)
         run.spawn(supervisor.run(), name="controllers")
         run.settle()
 

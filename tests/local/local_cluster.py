@@ -62,7 +62,7 @@ class LocalClusterHarness(ApiServerHarness):
         entropy = SeededEntropy(f"start {self._starts}")
         components = Components(self.connect, clock=self.run.clock, entropy=entropy)
         services = self._parts(components)
-        supervisor = Supervisor([*components.services(), *services], clock=self.run.clock, entropy=entropy)
+        supervisor = Supervisor([*components.list_services(), *services], clock=self.run.clock, entropy=entropy)
         self._task = self.run.spawn(supervisor.run(), name="cluster")
         self.run.settle()
 

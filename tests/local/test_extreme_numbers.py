@@ -58,12 +58,12 @@ class WholeCluster(LocalClusterHarness):
         )
         made = [service for services_of in workloads for service in services_of(components)]
         kubelet = Kubelet(
-            components.component("kubelet", manager=KUBELET),
+            components.build_component("kubelet", manager=KUBELET),
             settings=KubeletSettings(boot_s=0, start_s=1, stop_s=1),
             liveness=liveness,
             writes=True,
         )
-        scheduler = Scheduler(components.component("default-scheduler", manager=SCHEDULER), SchedulerSettings())
+        scheduler = Scheduler(components.build_component("default-scheduler", manager=SCHEDULER), SchedulerSettings())
         return [
             *made,
             *build_replica_set_services(components),
@@ -71,8 +71,8 @@ class WholeCluster(LocalClusterHarness):
             *build_garbage_collector_services(components),
             *build_pod_gc_services(components, PodGcSettings()),
             *build_node_lifecycle_services(components, liveness),
-            *kubelet.services(),
-            scheduler.service(),
+            *kubelet.list_services(),
+            scheduler.build_service(),
         ]
 
     def pod_phase(self, name: str) -> str:

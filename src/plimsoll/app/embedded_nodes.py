@@ -76,7 +76,7 @@ class EmbeddedNodeAutoscaler:
         clock: Clock,
         entropy: Entropy,
     ) -> None:
-        component = components.component(NAME, manager=NAME)
+        component = components.build_component(NAME, manager=NAME)
         self._transport = transport
         self._clock = clock
         self._entropy = entropy

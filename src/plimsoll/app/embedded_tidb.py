@@ -56,7 +56,7 @@ class EmbeddedTidb:
     """The TiDB autoscaler and its servers; made before the informers run."""
 
     def __init__(self, components: Components, dependencies: EmbeddedTidbDependencies) -> None:
-        component = components.component(NAME, manager=NAME)
+        component = components.build_component(NAME, manager=NAME)
         self._dependencies = dependencies
         self._web = InMemoryClient(dependencies.tidb.answer, route=route_to_simulated)
         self.metrics = ReconcileMetrics()

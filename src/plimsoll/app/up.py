@@ -228,7 +228,7 @@ class EmbeddedCluster:
             await warm_kernels()
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
-        services = [*cluster.services(), *autoscaling]
+        services = [*cluster.list_services(), *autoscaling]
         add_controllers(self._metrics, services, cluster.components)
         return [*services, Service(name="greeting", run=report_status, policy=once)]
 

@@ -1,7 +1,7 @@
 """A whole simulated cluster on any API server: controllers, scheduler, virtual kubelet, cloud, TiDB.
 
 The only place where the parts of `local` are combined. `plimsoll up` runs one with its API server, scenarios run one in
-virtual time; both pass `services()` to a supervisor. Nothing here decides about an object, and nothing is kept: a
+virtual time; both pass `list_services()` to a supervisor. Nothing here decides about an object, and nothing is kept: a
 second cluster built from the same settings continues where the first one was.
 """
 
@@ -103,10 +103,12 @@ class LocalCluster:
         reported = ReportedLiveness(clock=clock)
         self._liveness: Liveness = reported
         if settings.writes_heartbeats:
-            self._liveness = CombinedLiveness(reported, LeaseLiveness.over(parts.informers, clock=clock))
-        self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)
+            self._liveness = CombinedLiveness(reported, LeaseLiveness.from_informers(parts.informers, clock=clock))
+        self.scheduler = Scheduler(
+            parts.build_component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler
+        )
         self.kubelet = Kubelet(
-            parts.component("kubelet", manager=KUBELET),
+            parts.build_component("kubelet", manager=KUBELET),
             settings=settings.kubelet,
             liveness=reported,
             writes=settings.writes_heartbeats,
@@ -116,11 +118,11 @@ class LocalCluster:
         if self.tidb is not None:
             self._parts += self.tidb.services()
         if settings.schedules:
-            self._parts.append(self.scheduler.service())
+            self._parts.append(self.scheduler.build_service())
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         """Everything, in the order in which it is to be started."""
-        return [*self.components.services(), *self._parts]
+        return [*self.components.list_services(), *self._parts]
 
     def _build_controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
@@ -130,10 +132,10 @@ class LocalCluster:
 
     def _build_node_services(self) -> list[Service]:
         if self._settings.plays_nodes:
-            return [*self.kubelet.services(), *build_node_lifecycle_services(self.components, self._liveness)]
+            return [*self.kubelet.list_services(), *build_node_lifecycle_services(self.components, self._liveness)]
         pods = self.kubelet.pods.controller
         return [Service(name=pods.name, run=pods.run)]
 
     def _build_cloud_services(self) -> list[Service]:
-        made = cloud_controllers(self.components.component("cloud", manager=CLOUD), self._settings.cloud)
+        made = cloud_controllers(self.components.build_component("cloud", manager=CLOUD), self._settings.cloud)
         return [Service(name=controller.name, run=controller.run) for controller in made]

@@ -62,7 +62,7 @@ class Components:
             self._get_client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
         )
 
-    def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
+    def build_component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
         """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""
         client = self._get_client(manager)
         if name not in self._recorders:
@@ -83,7 +83,7 @@ class Components:
     def recorders(self) -> tuple[EventRecorder, ...]:
         return tuple(self._recorders.values())
 
-    def services(self, *, whose: str = "") -> list[Service]:
+    def list_services(self, *, whose: str = "") -> list[Service]:
         """Recorders and informers: to be started before the parts that use them, and stopped after."""
         recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]
         return [*recorders, *self.informers.list_services(owner=whose)]

@@ -180,8 +180,10 @@ async def _list_karpenter_nodes(client: Client) -> list[str]:
                 owned[pool] += 1
             elif _is_marked(node):
                 marked += 1
-    found = [f"{count} {_nodes(count)} of NodePool {pool}" for pool, count in sorted(owned.items())]
-    return [*found, f"{marked} {_nodes(marked)} with taints or annotations of Karpenter"] if marked else found
+    found = [f"{count} {_format_node_word(count)} of NodePool {pool}" for pool, count in sorted(owned.items())]
+    return (
+        [*found, f"{marked} {_format_node_word(marked)} with taints or annotations of Karpenter"] if marked else found
+    )
 
 
 def _is_marked(node: Node) -> bool:
@@ -189,5 +191,5 @@ def _is_marked(node: Node) -> bool:
     return any(key.startswith(_KARPENTER_PREFIX) and key != "karpenter.sh/capacity-type" for key in keys)
 
 
-def _nodes(count: int) -> str:
+def _format_node_word(count: int) -> str:
     return "node" if count == 1 else "nodes"

@@ -70,7 +70,7 @@ class Kinds:
         return self._by_name.get(name.lower())
 
 
-def _resources(group_version: str, *rows: tuple[type[WireObject], str, bool, str]) -> Iterator[Resource]:
+def _build_resources(group_version: str, *rows: tuple[type[WireObject], str, bool, str]) -> Iterator[Resource]:
     """Rows of (struct, plural, namespaced, short names and `+categories`)."""
     group, _, version = group_version.rpartition("/")
     for struct, plural, namespaced, extras in rows:
@@ -92,7 +92,7 @@ _CLUSTER: Final = False
 
 KINDS: Final = Kinds(
     [
-        *_resources(
+        *_build_resources(
             "v1",
             (core.ConfigMap, "configmaps", _NAMESPACED, "cm"),
             (events.Event, "events", _NAMESPACED, "ev"),
@@ -108,11 +108,11 @@ KINDS: Final = Kinds(
             (rbac.ServiceAccount, "serviceaccounts", _NAMESPACED, "sa"),
             (services.Service, "services", _NAMESPACED, "svc +all"),
         ),
-        *_resources(
+        *_build_resources(
             "apiextensions.k8s.io/v1",
             (apiextensions.CustomResourceDefinition, "customresourcedefinitions", _CLUSTER, "crd crds +api-extensions"),
         ),
-        *_resources(
+        *_build_resources(
             "apps/v1",
             (workloads.ControllerRevision, "controllerrevisions", _NAMESPACED, ""),
             (workloads.DaemonSet, "daemonsets", _NAMESPACED, "ds +all"),
@@ -120,20 +120,20 @@ KINDS: Final = Kinds(
             (workloads.ReplicaSet, "replicasets", _NAMESPACED, "rs +all"),
             (workloads.StatefulSet, "statefulsets", _NAMESPACED, "sts +all"),
         ),
-        *_resources("batch/v1", (workloads.Job, "jobs", _NAMESPACED, "+all")),
-        *_resources("coordination.k8s.io/v1", (coordination.Lease, "leases", _NAMESPACED, "")),
-        *_resources("discovery.k8s.io/v1", (services.EndpointSlice, "endpointslices", _NAMESPACED, "")),
-        *_resources("events.k8s.io/v1", (events.EventsV1Event, "events", _NAMESPACED, "ev")),
-        *_resources("policy/v1", (policy.PodDisruptionBudget, "poddisruptionbudgets", _NAMESPACED, "pdb")),
-        *_resources(
+        *_build_resources("batch/v1", (workloads.Job, "jobs", _NAMESPACED, "+all")),
+        *_build_resources("coordination.k8s.io/v1", (coordination.Lease, "leases", _NAMESPACED, "")),
+        *_build_resources("discovery.k8s.io/v1", (services.EndpointSlice, "endpointslices", _NAMESPACED, "")),
+        *_build_resources("events.k8s.io/v1", (events.EventsV1Event, "events", _NAMESPACED, "ev")),
+        *_build_resources("policy/v1", (policy.PodDisruptionBudget, "poddisruptionbudgets", _NAMESPACED, "pdb")),
+        *_build_resources(
             "rbac.authorization.k8s.io/v1",
             (rbac.ClusterRoleBinding, "clusterrolebindings", _CLUSTER, ""),
             (rbac.ClusterRole, "clusterroles", _CLUSTER, ""),
             (rbac.RoleBinding, "rolebindings", _NAMESPACED, ""),
             (rbac.Role, "roles", _NAMESPACED, ""),
         ),
-        *_resources("scheduling.k8s.io/v1", (policy.PriorityClass, "priorityclasses", _CLUSTER, "pc")),
-        *_resources(
+        *_build_resources("scheduling.k8s.io/v1", (policy.PriorityClass, "priorityclasses", _CLUSTER, "pc")),
+        *_build_resources(
             "storage.k8s.io/v1",
             (storage.CSINode, "csinodes", _CLUSTER, ""),
             (storage.StorageClass, "storageclasses", _CLUSTER, "sc"),

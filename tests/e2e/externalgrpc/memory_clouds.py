@@ -28,22 +28,22 @@ class MemoryCloud:
     async def node_groups(self) -> tuple[NodeGroup, ...]:
         return tuple(self.groups[name] for name in sorted(self.groups))
 
-    async def node_group(self, group: str) -> NodeGroup:
+    async def get_node_group(self, group: str) -> NodeGroup:
         if group not in self.groups:
             raise NoSuchGroup(f"there is no node group {group}")
         return self.groups[group]
 
-    async def machines(self, group: str = "") -> tuple[Machine, ...]:
+    async def list_machines(self, group: str = "") -> tuple[Machine, ...]:
         names = [group] if group else sorted(self.groups)
         return tuple(_machine(name, number) for name in names for number in range(self.groups[name].spec.target))
 
-    async def cloud(self) -> Cloud:
+    async def get_cloud(self) -> Cloud:
         return Cloud()
 
-    async def machine_types(self) -> tuple[MachineType, ...]:
+    async def list_machine_types(self) -> tuple[MachineType, ...]:
         return (SMALL,)
 
-    async def template(self, group: str) -> Node:
+    async def build_template_node(self, group: str) -> Node:
         return msgspec.convert({"metadata": {"name": group}, "status": {"capacity": {"cpu": "2"}}}, Node)
 
     async def increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
@@ -67,10 +67,10 @@ class MemoryCloud:
         self._put(group, spec)
 
     async def delete_group(self, group: str) -> None:
-        del self.groups[(await self.node_group(group)).metadata.name]
+        del self.groups[(await self.get_node_group(group)).metadata.name]
 
     async def _resize(self, group: str, delta: int, expected: int | None) -> None:
-        spec = (await self.node_group(group)).spec
+        spec = (await self.get_node_group(group)).spec
         if expected is not None and spec.target != expected:
             raise CloudRefused(f"target is {spec.target}")
         self._put(group, structs.replace(spec, target=spec.target + delta))

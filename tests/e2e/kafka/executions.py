@@ -147,7 +147,7 @@ class RealExecutions:
 
 async def wait_moving(executor: Executor, at_least: int = 1) -> None:
     """Wait until this many reassignments were sent."""
-    while executor.progress().inter_broker.in_progress < at_least:  # noqa: ASYNC110 - progress has no event
+    while executor.get_progress().inter_broker.in_progress < at_least:  # noqa: ASYNC110 - progress has no event
         await asyncio.sleep(0.05)
 
 

@@ -120,7 +120,7 @@ def test_a_foreign_reassignment_and_its_throttle_are_left_alone(kafka: RealKafka
         running = asyncio.create_task(executor.execute("e1", proposals, FAST))
         held: set[str] = set()
         while not running.done():
-            held |= {reason.code for reason in executor.progress().held}
+            held |= {reason.code for reason in executor.get_progress().held}
             await asyncio.sleep(0.05)
         return held, await running
 

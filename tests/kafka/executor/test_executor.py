@@ -159,7 +159,7 @@ def test_a_leader_that_is_not_in_sync_is_waited_for_and_then_named():
         world.run.advance_by(10)
         task = world.start([swap], UNTHROTTLED)
         world.run.advance_by(60)
-        assert world.executor.progress().state is ExecutorState.LEADER_MOVEMENT
+        assert world.executor.get_progress().state is ExecutorState.LEADER_MOVEMENT
         outcome = world.finish(task)
         assert str(outcome.not_completed[0].reason) == "the replica on broker 2 is not in sync"
         world.kafka.start_broker(2)
@@ -183,7 +183,7 @@ def test_replicas_move_between_log_directories_two_at_a_time():
             for n in on_one
         ]  # fmt: skip
         task = world.start(proposals, UNTHROTTLED)
-        assert world.executor.progress().state is ExecutorState.INTRA_BROKER_REPLICA_MOVEMENT
+        assert world.executor.get_progress().state is ExecutorState.INTRA_BROKER_REPLICA_MOVEMENT
         while not task.done():
             moving = [n for n in on_one if world.cluster.partition("j", n).logs[5].future_path]
             assert len(moving) <= 2
@@ -219,9 +219,9 @@ def test_a_stop_cancels_moves_between_log_directories():
 def test_progress_has_bytes_a_rate_and_the_time_left():
     with run_cluster(size=100 * MB) as world:
         task = world.start(world.cluster.propose_add())
-        assert world.executor.progress().seconds_left is None
+        assert world.executor.get_progress().seconds_left is None
         world.run.advance_by(25)
-        progress = world.executor.progress()
+        progress = world.executor.get_progress()
         assert progress.state is ExecutorState.INTER_BROKER_REPLICA_MOVEMENT
         assert progress.execution_id == "e1"
         assert progress.total_bytes == 400 * MB
@@ -233,7 +233,7 @@ def test_progress_has_bytes_a_rate_and_the_time_left():
         assert counts.in_progress > 0
         outcome = world.finish(task)
         assert outcome.moved_bytes == progress.total_bytes
-        assert world.executor.progress().state is ExecutorState.NO_TASK_IN_PROGRESS
+        assert world.executor.get_progress().state is ExecutorState.NO_TASK_IN_PROGRESS
 
 
 # ---- stop and one at a time
@@ -299,8 +299,8 @@ def test_a_pause_lets_movements_end_and_starts_no_new_ones():
         paused[0] = "lunch"
         world.run.advance_by(60)
         assert list_moving(world) == set()
-        assert [str(reason) for reason in world.executor.progress().held] == ["paused: lunch"]
-        assert world.executor.progress().inter_broker.finished == 1
+        assert [str(reason) for reason in world.executor.get_progress().held] == ["paused: lunch"]
+        assert world.executor.get_progress().inter_broker.finished == 1
         paused[0] = ""
         assert world.finish(task).end is ExecutionEnd.COMPLETED
 
@@ -329,10 +329,10 @@ def test_bytes_per_hour_hold_across_executions_and_processes():
         world.executor = world.cluster.build_executor()
         task = world.start(proposals[2:], options)
         world.run.advance_by(600)
-        assert {reason.code for reason in world.executor.progress().held} == {"BytesPerHour"}
-        assert world.executor.progress().inter_broker.finished == 0
+        assert {reason.code for reason in world.executor.get_progress().held} == {"BytesPerHour"}
+        assert world.executor.get_progress().inter_broker.finished == 0
         world.run.advance_by(3000)
-        assert world.executor.progress().inter_broker.finished == 2
+        assert world.executor.get_progress().inter_broker.finished == 2
         assert world.finish(task).end is ExecutionEnd.COMPLETED
 
 

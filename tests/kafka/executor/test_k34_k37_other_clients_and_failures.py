@@ -15,7 +15,7 @@ from tests.kafka.executor.simulated_clusters import FOLLOWER_RATE, MB, NEW, THRO
 
 
 def held_codes(world: Running) -> set[str]:
-    return {reason.code for reason in world.executor.progress().held}
+    return {reason.code for reason in world.executor.get_progress().held}
 
 
 # ---- other clients
@@ -33,7 +33,7 @@ def test_k34_a_foreign_reassignment_is_left_alone_and_its_partition_moves_after_
         assert "ForeignReassignment" in held_codes(world)
         assert world.kafka.list_reassignments()[key].adding == (9,)
         assert world.kafka.sent_targets[key] == [foreign]
-        waiting = [waiting for waiting in world.executor.progress().tasks if waiting.state is TaskState.PENDING]
+        waiting = [waiting for waiting in world.executor.get_progress().tasks if waiting.state is TaskState.PENDING]
         assert f"{first.topic}-{first.partition}" in str(waiting[0].reason)
         assert world.finish(task).end is ExecutionEnd.COMPLETED
         assert world.kafka.sent_targets[key] == [foreign, first.new_replicas]
@@ -269,7 +269,7 @@ def test_under_replicated_partitions_slow_their_brokers_down_and_are_named():
         world.kafka.catch_up().settle_all()
         proposals = world.cluster.propose_add()
         task = world.start(proposals, ExecutionOptions())
-        reason = next(reason for reason in world.executor.progress().held if reason.code == "UnderReplicated")
+        reason = next(reason for reason in world.executor.get_progress().held if reason.code == "UnderReplicated")
         assert reason.message == "under-replicated: behind-0; brokers 0, 1 get 1 movement at a time"
         moving = world.kafka.list_reassignments()
         sources = [next(p.old_replicas[0] for p in proposals if (p.topic, p.partition) == key) for key in moving]

@@ -72,11 +72,11 @@ def running_cloud(
     client: Client, *, clock: Clock, settings: CloudSettings
 ) -> tuple[ComponentsType, Callable[[], Awaitable[None]]]:
     components = Components(lambda _name: client, clock=clock, entropy=SeededEntropy("cloud"))
-    working = build_controllers(components.component("cloud"), settings)
+    working = build_controllers(components.build_component("cloud"), settings)
 
     async def run() -> None:
         async with asyncio.TaskGroup() as group:
-            for service in components.services():
+            for service in components.list_services():
                 group.create_task(_run(service.run), name=service.name)
             for controller in working:
                 group.create_task(controller.run(), name=controller.name)

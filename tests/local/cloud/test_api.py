@@ -117,19 +117,19 @@ def test_groups_that_do_not_grow_atomically_say_so():
 def test_instances_are_told_as_an_autoscaler_knows_them():
     with CloudCluster(stock=[{"name": "s", "machineType": "small", "machines": 1}]) as world:
         world.group("g", target=2, bootSeconds=60)
-        first, second = world.do(world.cloud.instances("g"))
+        first, second = world.do(world.cloud.list_instances("g"))
         assert (first.name, first.state, first.error) == ("g-0", "creating", None)
         assert second.state == "creating"
         assert second.error is not None
         assert (second.error.class_, second.error.code) == ("OutOfResourcesErrorClass", "RESOURCE_POOL_EXHAUSTED")
         world.after(60)
-        assert world.do(world.cloud.instances("g"))[0].state == "running"
+        assert world.do(world.cloud.list_instances("g"))[0].state == "running"
 
 
 def test_a_template_is_the_node_the_group_would_give():
     with CloudCluster() as world:
         world.group("g", machineType="large", template={"labels": {"team": "red"}})
-        template = world.do(world.cloud.template("g"))
+        template = world.do(world.cloud.build_template_node("g"))
         assert template.metadata.labels["team"] == "red"
         assert template.status.allocatable == {"cpu": "8", "memory": "32Gi", "pods": "110"}
         world.do(world.cloud.increase_size("g", 1))
@@ -164,7 +164,7 @@ def test_groups_are_created_and_deleted_when_empty():
 
 def test_machine_types_are_those_of_catalogues_and_inline():
     with CloudCluster(catalogues=["gce-n1"]) as world:
-        names = [type_.name for type_ in world.do(world.cloud.machine_types())]
+        names = [type_.name for type_ in world.do(world.cloud.list_machine_types())]
         assert names == sorted(names)
         assert {"small", "large", "n1-highmem-64"} <= set(names)
 
@@ -200,7 +200,7 @@ def test_a_name_that_no_group_can_have_is_that_of_no_group(name: str):
             world.cloud.decrease_target_size(name, -1),
             world.cloud.delete_nodes(name, ["n"]),
             world.cloud.delete_group(name),
-            world.cloud.instances(name),
+            world.cloud.list_instances(name),
         ):
             with pytest.raises(NoSuchGroup):
                 world.do(call)
@@ -217,7 +217,7 @@ def test_room_for_all_is_looked_for_again_when_others_were_faster(monkeypatch: p
     with CloudCluster() as world:
         world.group("g", atomic=True)
         world.group("h")
-        world.do(world.hand.stock_out("small", left=2))
+        world.do(world.hand.limit_stock("small", left=2))
         real = world.cloud._check_room
         looks: list[int] = []
 

@@ -11,7 +11,9 @@ from tests.local.cloud.builders import CloudCluster
 
 
 def costs(world: CloudCluster) -> dict[tuple[str, str], tuple[Decimal, Decimal]]:
-    return {(cost.group, cost.currency): (cost.machine_hours, cost.amount) for cost in world.do(world.cloud.costs())}
+    return {
+        (cost.group, cost.currency): (cost.machine_hours, cost.amount) for cost in world.do(world.cloud.compute_costs())
+    }
 
 
 def test_machines_cost_from_their_start_by_group_and_currency():

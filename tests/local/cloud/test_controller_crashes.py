@@ -77,11 +77,11 @@ async def run(instance: tuple[CrashingCloudCluster, Client]) -> None:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_run(running))
         cloud = SimulatedCloud(client, clock=world.clock)
-        known = await cloud.node_group("g")
+        known = await cloud.get_node_group("g")
         if known.status.next_number == 0 and known.spec.target == 0:
             await cloud.increase_size("g", 3)
         await world.clock.sleep(max(0.0, world.began_s + DELETED_AT_S - world.clock.monotonic_s()))
-        if any(machine.metadata.name == "g-0" for machine in await cloud.machines("g")):
+        if any(machine.metadata.name == "g-0" for machine in await cloud.list_machines("g")):
             await cloud.delete_nodes("g", ["g-0"])
         await world.clock.sleep(100)
         task.cancel()

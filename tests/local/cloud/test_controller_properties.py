@@ -81,7 +81,7 @@ def test_no_limit_is_broken_and_the_meter_is_the_integral(calls: list[tuple[str,
             if passed:
                 spent, last = spent + sum(prices) * passed / 3600, world.clock.now()
             check(world)
-        metered = sum((cost.amount for cost in world.do(world.cloud.costs())), Decimal(0))
+        metered = sum((cost.amount for cost in world.do(world.cloud.compute_costs())), Decimal(0))
         assert abs(metered - spent) < Decimal("1e-6")
 
 

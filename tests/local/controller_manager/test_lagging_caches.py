@@ -88,7 +88,7 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
     monkeypatch: pytest.MonkeyPatch,
 ):
     def parts(components: Components) -> list[Service]:
-        collection = GarbageCollector(components.component("garbage"))
+        collection = GarbageCollector(components.build_component("garbage"))
         last = list(collection._shared.values())[-1]
         waits, failures = last.wait_until_synced, [AnswerLost("the connection broke")]
 
@@ -120,7 +120,7 @@ class NodeLeaseCluster(LocalClusterHarness):
         super().__init__(self._built, **more)
 
     def _built(self, parts: Components) -> list[Service]:
-        return build_node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=self.run.clock))
+        return build_node_lifecycle_services(parts, LeaseLiveness.from_informers(parts.informers, clock=self.run.clock))
 
     def nodes(self, *names: str) -> None:
         for name in names:

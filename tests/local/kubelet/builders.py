@@ -32,10 +32,10 @@ class KubeletCluster(LocalClusterHarness):
 
     def _kubelet(self, parts: Components) -> list[Service]:
         self.liveness = ReportedLiveness(clock=self.run.clock)
-        component = parts.component("kubelet", manager=KUBELET)
+        component = parts.build_component("kubelet", manager=KUBELET)
         told = self.liveness if self._told or self._writes else None
         self.kubelet = Kubelet(component, settings=self._settings, liveness=told, writes=self._writes or not self._told)
-        return self.kubelet.services()
+        return self.kubelet.list_services()
 
     # ---- the world's things
 

@@ -18,20 +18,20 @@ from plimsoll.objects.api.pods import Pod
 
 def test_a_pool_gives_each_user_an_address_and_the_same_one_again():
     pool = AddressPool("10.0.0.0/29")
-    assert [pool.address_of(user) for user in "aba"] == ["10.0.0.1", "10.0.0.2", "10.0.0.1"]
+    assert [pool.assign_address(user) for user in "aba"] == ["10.0.0.1", "10.0.0.2", "10.0.0.1"]
 
 
 def test_a_pool_passes_over_what_somebody_has():
     pool = AddressPool("10.0.0.0/29")
-    assert pool.address_of("old", has="10.0.0.1") == "10.0.0.1"
-    assert pool.address_of("new") == "10.0.0.2"
+    assert pool.assign_address("old", has="10.0.0.1") == "10.0.0.1"
+    assert pool.assign_address("new") == "10.0.0.2"
 
 
 def test_a_pool_that_is_used_up_gives_nothing_until_somebody_leaves():
     pool = AddressPool("10.0.0.0/30")
-    assert [pool.address_of(user) for user in "abc"] == ["10.0.0.1", "10.0.0.2", ""]
+    assert [pool.assign_address(user) for user in "abc"] == ["10.0.0.1", "10.0.0.2", ""]
     pool.release("a")
-    assert pool.address_of("c") == "10.0.0.1"
+    assert pool.assign_address("c") == "10.0.0.1"
 
 
 def test_a_network_that_is_none_is_refused():
@@ -98,22 +98,22 @@ def test_books_count_a_pod_once_and_let_it_leave():
 
 def test_users_get_addresses_of_the_network_they_are_in():
     pools = AddressPools("10.9.0.0/29")
-    assert pools.address_of("a", "10.0.0.0/29") == "10.0.0.1"
-    assert pools.address_of("b", "10.1.0.0/29") == "10.1.0.1"
-    assert pools.address_of("c", "") == "10.9.0.1"
+    assert pools.assign_address("a", "10.0.0.0/29") == "10.0.0.1"
+    assert pools.assign_address("b", "10.1.0.0/29") == "10.1.0.1"
+    assert pools.assign_address("c", "") == "10.9.0.1"
 
 
 def test_who_moves_to_another_network_frees_the_address_it_had():
     pools = AddressPools("10.9.0.0/29")
-    pools.address_of("a", "10.0.0.0/30")
-    pools.address_of("b", "10.0.0.0/30")
-    pools.address_of("a", "10.1.0.0/30")
-    assert pools.address_of("c", "10.0.0.0/30") == "10.0.0.1"
+    pools.assign_address("a", "10.0.0.0/30")
+    pools.assign_address("b", "10.0.0.0/30")
+    pools.assign_address("a", "10.1.0.0/30")
+    assert pools.assign_address("c", "10.0.0.0/30") == "10.0.0.1"
 
 
 def test_a_closed_network_is_forgotten_when_the_last_one_has_left_it():
     pools = AddressPools("10.9.0.0/29")
-    pools.address_of("a", "10.0.0.0/29")
+    pools.assign_address("a", "10.0.0.0/29")
     pools.close("10.0.0.0/29")
     assert pools.networks == ["10.0.0.0/29"]
     pools.release("a")
@@ -122,9 +122,9 @@ def test_a_closed_network_is_forgotten_when_the_last_one_has_left_it():
 
 def test_a_network_that_is_taken_up_again_still_knows_who_has_what():
     pools = AddressPools("10.9.0.0/29")
-    pools.address_of("a", "10.0.0.0/29")
+    pools.assign_address("a", "10.0.0.0/29")
     pools.close("10.0.0.0/29")
-    assert pools.address_of("b", "10.0.0.0/29") == "10.0.0.2"
+    assert pools.assign_address("b", "10.0.0.0/29") == "10.0.0.2"
     pools.release("a")
     pools.release("b")
     assert pools.networks == ["10.0.0.0/29"]

@@ -36,8 +36,8 @@ class SchedulerCluster(LocalClusterHarness):
         self._settings = settings or SchedulerSettings()
 
     def _scheduler(self, components: Components) -> list[Service]:
-        self.scheduler = Scheduler(components.component("default-scheduler", manager=SCHEDULER), self._settings)
-        return [] if self._stepped else [self.scheduler.service()]
+        self.scheduler = Scheduler(components.build_component("default-scheduler", manager=SCHEDULER), self._settings)
+        return [] if self._stepped else [self.scheduler.build_service()]
 
     def __enter__(self) -> Self:
         super().__enter__()

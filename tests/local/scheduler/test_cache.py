@@ -31,7 +31,7 @@ def board_after(*states: Pod) -> SchedulerCache:
 
 
 def shown(cache: SchedulerCache) -> PlacedPod:
-    return cache.snapshot().nodes["n"].pods[get_pod_key(PLACED)]
+    return cache.take_snapshot().nodes["n"].pods[get_pod_key(PLACED)]
 
 
 def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
@@ -46,5 +46,5 @@ def test_a_snapshot_does_not_bring_back_an_older_state():
 
 def test_a_snapshot_changes_nothing_about_nodes_that_are_up_to_date():
     cache = board_after(PLACED, RUNNING)
-    before = cache.snapshot()
-    assert cache.snapshot().nodes["n"] is before.nodes["n"]
+    before = cache.take_snapshot()
+    assert cache.take_snapshot().nodes["n"] is before.nodes["n"]

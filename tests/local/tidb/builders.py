@@ -71,9 +71,9 @@ class LocalTidbCluster(CrashingLocalCluster):
         self.ask("PATCH", f"{NODES}/{name}", {"spec": {"taints": None}}, content=MERGE)
 
     def _made_of(self, components: Components) -> Sequence[Service]:
-        scheduler = Scheduler(components.component("default-scheduler", manager=SCHEDULER), SchedulerSettings())
+        scheduler = Scheduler(components.build_component("default-scheduler", manager=SCHEDULER), SchedulerSettings())
         kubelet = Kubelet(
-            components.component("kubelet", manager=KUBELET), settings=KubeletSettings(selector=""), writes=False
+            components.build_component("kubelet", manager=KUBELET), settings=KubeletSettings(selector=""), writes=False
         )
         self.tidb = SimulatedTidb(components, speed=self._speed)
         return [
@@ -81,7 +81,7 @@ class LocalTidbCluster(CrashingLocalCluster):
             *build_volume_services(components),
             *build_garbage_collector_services(components),
             Service(name="kubelet", run=kubelet.pods.controller.run),
-            scheduler.service(),
+            scheduler.build_service(),
             *self.tidb.services(),
         ]
 

@@ -33,8 +33,8 @@ ZONE = "topology.kubernetes.io/zone"
 
 def _parts(components: Components) -> Sequence[Service]:
     settings = SchedulerSettings()
-    scheduler = Scheduler(components.component(settings.name, manager=SCHEDULER), settings)
-    return [*build_volume_services(components), scheduler.service()]
+    scheduler = Scheduler(components.build_component(settings.name, manager=SCHEDULER), settings)
+    return [*build_volume_services(components), scheduler.build_service()]
 
 
 def _world() -> LocalClusterHarness:

@@ -71,12 +71,12 @@ def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: flo
     parts = Components(lambda _: connect(), clock=clock, entropy=SeededEntropy("cluster"))
     settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, tells_events=False, resync_s=0.0)
     told = ReportedLiveness(clock=clock)
-    kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings, liveness=told)
-    clouds = build_controllers(parts.component("cloud"), CloudSettings(nodes_come_ready=True))
+    kubelet = Kubelet(parts.build_component("kubelet", manager=KUBELET), settings=settings, liveness=told)
+    clouds = build_controllers(parts.build_component("cloud"), CloudSettings(nodes_come_ready=True))
     listed: tuple[Any, ...] = (kubelet.pods.controller, *clouds)
     working = [Service(name=controller.name, run=controller.run) for controller in listed]
     budgets = build_disruption_services(parts)
-    return [*parts.services(), *working, *budgets]
+    return [*parts.list_services(), *working, *budgets]
 
 
 def pod_body(name: str, *, node: str, owner: dict[str, Any] | None = OWNER, **spec: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class FaultyLoop:
         self._components = components
 
     def list_services(self) -> Sequence[Service]:
-        return [*self._components.services(whose="troubled"), *self._inner.list_services()]
+        return [*self._components.list_services(whose="troubled"), *self._inner.list_services()]
 
     async def run_loop(self) -> dict[str, Any]:
         return await self._inner.run_loop()

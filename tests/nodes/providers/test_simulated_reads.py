@@ -121,7 +121,7 @@ def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes(monk
     with ProviderCluster() as world:
         world.group("g", template={"labels": {"team": "red"}})
         asked: list[str] = []
-        real = world.cloud.template
+        real = world.cloud.build_template_node
 
         async def counting(group: str) -> Any:
             asked.append(group)

@@ -104,7 +104,7 @@ class PairedAutoscalers:
         return [
             replace(service, name=f"{service.name} of controller {number}")
             for number, (_, components) in enumerate(self._controllers)
-            for service in components.services(whose=f"controller {number}")
+            for service in components.list_services(whose=f"controller {number}")
         ]
 
     async def run_loop(self) -> dict[str, Any]:

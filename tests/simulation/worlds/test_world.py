@@ -249,7 +249,7 @@ class ScriptedAutoscaler:
         return {}
 
     async def run_loop(self) -> dict[str, Any]:
-        client = self._tools.components.component("autoscaler", manager=AUTOSCALER).client
+        client = self._tools.components.build_component("autoscaler", manager=AUTOSCALER).client
         with suppress(NotFound):
             await client.delete(Pod, "nobody", namespace="default")
         await self._tools.cloud.increase_size("g", 1)

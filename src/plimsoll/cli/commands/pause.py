@@ -74,11 +74,11 @@ def _set(connection: Connection, namespace: str, reason: str | None, output: Out
     from plimsoll.kube.errors import NotFound
     from plimsoll.operator.pause import set_pause
 
-    async def work(client: Client) -> str:
+    async def update_pause(client: Client) -> str:
         return await set_pause(client, namespace, reason)
 
     try:
-        return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+        return run_with_client(connection, update_pause, is_silent=output in {Output.JSON, Output.YAML})
     except NotFound as error:
         from plimsoll.core.errors import InvalidInput
 

@@ -159,7 +159,7 @@ class SimulatedParts:
         """Run until cancelled."""
         from plimsoll.runtime.supervisor import Supervisor
 
-        everything = [*self.components.services(), *services]
+        everything = [*self.components.list_services(), *services]
         await Supervisor(everything, clock=self.clock, entropy=self.entropy).run()
 
 
@@ -194,9 +194,9 @@ async def _run_kubelet(access: Access, settings: KubeletSettings, *, clock: Cloc
     from plimsoll.local.kubelet import Kubelet
 
     async with open_simulated_parts(access, clock=clock) as parts:
-        played = Kubelet(parts.components.component("kubelet", manager=KUBELET), settings=settings)
+        played = Kubelet(parts.components.build_component("kubelet", manager=KUBELET), settings=settings)
         typer.echo(f"simulating nodes with {settings.selector} on {access.server}; Ctrl-C stops it")
-        await parts.run(played.services())
+        await parts.run(played.list_services())
 
 
 async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
@@ -206,7 +206,7 @@ async def _run_cloud(access: Access, *, boot_s: float, clock: Clock) -> None:
     from plimsoll.runtime.supervisor import Service
 
     async with open_simulated_parts(access, clock=clock) as parts:
-        component = parts.components.component("cloud", manager=CLOUD)
+        component = parts.components.build_component("cloud", manager=CLOUD)
         await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
         made = build_controllers(component)
         typer.echo(f"simulating the cloud of {access.server}; Ctrl-C stops it")

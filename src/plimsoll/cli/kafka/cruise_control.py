@@ -175,7 +175,7 @@ async def _serve(
             run_blocking=run_in_thread,
             execution=execution,
             journal=journal,
-            metrics=KafkaMetrics(executor.progress),
+            metrics=KafkaMetrics(executor.get_progress),
         )
         server = CruiseControlServer(dependencies, entropy=SystemEntropy(), authentication=authentication)
         async with server:

@@ -115,7 +115,7 @@ async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:
         while not running.done():
             await asyncio.wait((running,), timeout=_REPORT_S)
             if not running.done():
-                typer.echo(describe_progress(executor.progress()), err=True)
+                typer.echo(describe_progress(executor.get_progress()), err=True)
     except asyncio.CancelledError:
         typer.echo("stopping: cancelling what is under way", err=True)
         await executor.stop()

@@ -24,14 +24,14 @@ def read_active_options(connection: Connection, namespace: str, output: Output) 
     from plimsoll.nodes.reporting.status.configmap import read_options_annotation
     from plimsoll.objects.api.core import ConfigMap
 
-    async def work(client: Client) -> dict[str, Any]:
+    async def read_options(client: Client) -> dict[str, Any]:
         try:
             found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
         except NotFound:
             return {}
         return read_options_annotation(found.metadata.annotations) or {}
 
-    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, read_options, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def select_planning_options(options: Mapping[str, Any]) -> dict[str, Any]:

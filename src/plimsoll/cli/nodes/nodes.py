@@ -157,10 +157,10 @@ def configure(
 def _read(connection: Connection, namespace: str, name: str, output: Output) -> tuple[ConfigMap | None, RuntimeConfig]:
     from plimsoll.nodes.config.configure import read_runtime_config
 
-    async def work(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
+    async def read_both(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
         return await _read_status_map(client, namespace, name), await read_runtime_config(client, namespace)
 
-    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, read_both, is_silent=output in {Output.JSON, Output.YAML})
 
 
 def _configure(
@@ -171,14 +171,14 @@ def _configure(
     from plimsoll.nodes.reporting.status.configmap import read_options_annotation
     from plimsoll.runtime.clocks import RealClock
 
-    async def work(client: Client) -> tuple[ConfigDiff, bool]:
+    async def update_config(client: Client) -> tuple[ConfigDiff, bool]:
         found = await _read_status_map(client, namespace, STATUS_MAP)
         in_force = None if found is None else read_options_annotation(found.metadata.annotations)
         now = RealClock().now()
         wanted = configure.ConfigChange(options=flags, unset=unset, in_force=in_force or {}, now=now)
         return await configure.configure(client, namespace, wanted), found is not None
 
-    return run_with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+    return run_with_client(connection, update_config, is_silent=output in {Output.JSON, Output.YAML})
 
 
 async def _read_status_map(client: Client, namespace: str, name: str) -> ConfigMap | None:

@@ -228,7 +228,7 @@ def _list_reports(connection: Connection, namespace: str, *, is_silent: bool) ->
     from plimsoll.nodes.requests.views import build_request_report
     from plimsoll.runtime.clocks import RealClock
 
-    async def work(client: Client) -> list[Json]:
+    async def fetch_reports(client: Client) -> list[Json]:
         try:
             found: DecodedList[ProvisioningRequest] = await client.list(_get_resource(), Selection(namespace=namespace))
         except NotFound as error:
@@ -240,7 +240,7 @@ def _list_reports(connection: Connection, namespace: str, *, is_silent: bool) ->
         line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))
         return [build_request_report(request, now=RealClock().now()) for request in line]
 
-    return run_with_client(connection, work, is_silent=is_silent)
+    return run_with_client(connection, fetch_reports, is_silent=is_silent)
 
 
 def _report(connection: Connection, namespace: str, name: str, *, is_silent: bool) -> Json | None:

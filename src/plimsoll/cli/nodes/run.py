@@ -160,7 +160,7 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
-    async def running() -> None:
+    async def run_process() -> None:
         async with NodeAutoscalerProcess(settings, clock=RealClock(), entropy=SystemEntropy()) as autoscaler:
             if once:
                 _print_loop(await autoscaler.run_once(), output)
@@ -172,7 +172,7 @@ def _run(settings: NodeAutoscalingSettings, once: bool, output: Output) -> None:
 
     is_silent = not once or output in {Output.JSON, Output.YAML}
     with SlowNotice("a loop iteration is under way", is_silent=is_silent):
-        ended_by = asyncio.run(run_until_signalled(running()))
+        ended_by = asyncio.run(run_until_signalled(run_process()))
     if ended_by is not None:
         typer.echo("stopped", err=True)
 

@@ -113,12 +113,12 @@ def run_with_client(connection: Connection, work: Callable[[Client], Awaitable[T
     access = connection.build_access(clock=clock)
     settings = ClientSettings(timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1, qps=0)
 
-    async def asked() -> T:
+    async def call_with_progress() -> T:
         with Progress(f"waiting for {access.server}", is_silent=is_silent):
             async with open_client(access, settings, clock=clock) as client:
                 return await work(client)
 
-    return asyncio.run(asked())
+    return asyncio.run(call_with_progress())
 
 
 if TYPE_CHECKING:

@@ -247,12 +247,12 @@ def _run_once(chosen: TidbAutoscalingSettings, clock: Clock, output: Output) -> 
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.tidb.reconciler import FailedReconcile
 
-    async def once() -> tuple[ReconcileResult | FailedReconcile, ...]:
+    async def reconcile_once() -> tuple[ReconcileResult | FailedReconcile, ...]:
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as running:
             return await running.run_once()
 
     with SlowNotice("reconciling", is_silent=output in {Output.JSON, Output.YAML}):
-        results = asyncio.run(once())
+        results = asyncio.run(reconcile_once())
     _print_results(results, output)
     failed = [result for result in results if isinstance(result, FailedReconcile)]
     if failed:
@@ -284,13 +284,13 @@ def _run(chosen: TidbAutoscalingSettings, clock: Clock) -> None:
     from plimsoll.runtime.entropy import SystemEntropy
     from plimsoll.runtime.signals import run_until_signalled
 
-    async def running() -> None:
+    async def run_process() -> None:
         async with TidbAutoscalerProcess(chosen, clock=clock, entropy=SystemEntropy()) as autoscaler:
             mode = "dry run: nothing is changed" if chosen.settings.dry_run else "acting while it holds the lease"
             typer.echo(f"scaling TiDB clusters of {chosen.access.server}, {mode}; Ctrl-C stops it", err=True)
             await autoscaler.run()
 
-    if asyncio.run(run_until_signalled(running())) is not None:
+    if asyncio.run(run_until_signalled(run_process())) is not None:
         typer.echo("stopped", err=True)
 
 

@@ -156,7 +156,7 @@ class Executor:
         self._execution.context.options = options
         self._execution.context.wake()
 
-    def progress(self) -> ExecutionProgress:
+    def get_progress(self) -> ExecutionProgress:
         if self._execution is not None:
             return self._execution.describe_progress()
         if self._starting_id:

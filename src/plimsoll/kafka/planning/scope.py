@@ -102,7 +102,7 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
     elif request.mode is Mode.DEMOTE_BROKERS:
         may_lead &= ~_flag_brokers(model, request.brokers)
     elif request.mode in _ONLY_WHAT_LEAVES:
-        leadership_is_movable &= _any_of_partition(model, must_leave)
+        leadership_is_movable &= _flag_partitions(model, must_leave)
     return Scope(
         mode=request.mode,
         role=role,
@@ -285,7 +285,7 @@ def _has_room(broker: BrokerDescription) -> bool:
     return not dirs or any(log_dir.is_online and not log_dir.is_cordoned for log_dir in dirs)
 
 
-def _any_of_partition(model: ClusterModel, rows: Flags) -> Flags:
+def _flag_partitions(model: ClusterModel, rows: Flags) -> Flags:
     flags = np.zeros(model.partition_count, dtype=np.bool_)
     flags[model.partition_of[rows]] = True
     return flags

@@ -2,7 +2,7 @@
 
 Names and rules are those of Cluster Autoscaler's provider interface. Every change is one write to one NodeGroup, on
 condition that no other writer changed it in between: it happens whole or not at all, and the controller does the rest
-(`local.cloud.controller`). Reads go to the server without a cache.
+(`local.get_cloud.controller`). Reads go to the server without a cache.
 
 Mutating calls are logged and subject to the faults of the `Cloud` object. Reads are neither.
 """
@@ -24,7 +24,7 @@ from plimsoll.kube.requests.options import DeleteOptions, Selection
 from plimsoll.kube.requests.retry import retry_on_conflict
 from plimsoll.local.cloud.billing import compute_costs_by_group
 from plimsoll.local.cloud.catalogue import list_sold_machine_types
-from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, format_fault, overtaken, trigger_fault
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, build_overtaken_error, format_fault, trigger_fault
 from plimsoll.local.cloud.faults.call_log import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
 from plimsoll.local.cloud.machines.node_manifest import build_node_manifest
 from plimsoll.local.cloud.machines.templates import INSTANCE_TYPE, InvalidTemplate, MachineTemplate, build_template
@@ -90,7 +90,7 @@ class SimulatedCloud:
         listed = await self._client.list(NodeGroup)
         return tuple(sorted(listed.items, key=lambda group: group.metadata.name))
 
-    async def node_group(self, group: str) -> NodeGroup:
+    async def get_node_group(self, group: str) -> NodeGroup:
         _check_name(group)
         try:
             return await self._client.get(NodeGroup, group)
@@ -98,36 +98,36 @@ class SimulatedCloud:
             raise NoSuchGroup(f"there is no node group {group}") from error
 
     async def target_size(self, group: str) -> int:
-        return (await self.node_group(group)).spec.target
+        return (await self.get_node_group(group)).spec.target
 
-    async def machines(self, group: str = "") -> tuple[Machine, ...]:
+    async def list_machines(self, group: str = "") -> tuple[Machine, ...]:
         if group:
             _check_name(group)
         selection = Selection(labels=f"{GROUP_LABEL}={group}") if group else Selection()
         listed = await self._client.list(Machine, selection)
         return tuple(sorted(listed.items, key=lambda machine: machine.metadata.name))
 
-    async def instances(self, group: str) -> tuple[Instance, ...]:
-        await self.node_group(group)
-        return tuple(build_instance(machine) for machine in await self.machines(group))
+    async def list_instances(self, group: str) -> tuple[Instance, ...]:
+        await self.get_node_group(group)
+        return tuple(build_instance(machine) for machine in await self.list_machines(group))
 
-    async def cloud(self) -> Cloud:
+    async def get_cloud(self) -> Cloud:
         try:
             return await self._client.get(Cloud, THE_CLOUD)
         except NotFound:
             return Cloud()
 
-    async def machine_types(self) -> tuple[MachineType, ...]:
+    async def list_machine_types(self) -> tuple[MachineType, ...]:
         """Everything that is sold, by name."""
-        offered = list_sold_machine_types((await self.cloud()).spec).machine_types
+        offered = list_sold_machine_types((await self.get_cloud()).spec).machine_types
         return tuple(offered[name] for name in sorted(offered))
 
-    async def quotas(self) -> tuple[Quota, ...]:
-        return (await self.cloud()).spec.quotas
+    async def list_quotas(self) -> tuple[Quota, ...]:
+        return (await self.get_cloud()).spec.quotas
 
-    async def template(self, group: str) -> Node:
+    async def build_template_node(self, group: str) -> Node:
         """A node as the group would give it, ready and empty."""
-        shape = await self._get_template(await self.node_group(group))
+        shape = await self._get_template(await self.get_node_group(group))
         body = build_node_manifest(
             shape,
             f"template-node-for-{group}",
@@ -142,22 +142,22 @@ class SimulatedCloud:
         """The cost of a node for a number of seconds; None: unknown."""
         labels = node.metadata.labels
         if group := labels.get(GROUP_LABEL):
-            shape = await self._get_template(await self.node_group(group))
+            shape = await self._get_template(await self.get_node_group(group))
             return _compute_price(shape.price, seconds)
-        sold = {machine_type.name: machine_type for machine_type in await self.machine_types()}.get(
+        sold = {machine_type.name: machine_type for machine_type in await self.list_machine_types()}.get(
             labels.get(INSTANCE_TYPE, "")
         )
         return None if sold is None else _compute_price(sold.price, seconds)
 
-    async def costs(self) -> tuple[Cost, ...]:
+    async def compute_costs(self) -> tuple[Cost, ...]:
         """What each group has cost so far, up to now."""
-        cloud = await self.cloud()
-        return compute_costs_by_group(cloud.status, await self.machines(), now=self._clock.now())
+        cloud = await self.get_cloud()
+        return compute_costs_by_group(cloud.status, await self.list_machines(), now=self._clock.now())
 
     # ---- changing
 
     async def increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
-        """Want `delta` machines more. Whether they can be had shows in `instances`.
+        """Want `delta` machines more. Whether they can be had shows in `list_instances`.
 
         With `expected`, the target there was before: a repeated call finds its work done, and a group that others
         changed is left alone.
@@ -172,7 +172,7 @@ class SimulatedCloud:
         """Want `delta` machines more, if stock and quotas have room for all of them."""
 
         async def act() -> None:
-            known = await self.node_group(group)
+            known = await self.get_node_group(group)
             if not known.spec.atomic:
                 raise NotSupported(f"node group {group} does not grow atomically")
             await self._change(
@@ -196,7 +196,7 @@ class SimulatedCloud:
 
         async def act() -> None:
             running = [
-                machine for machine in await self.machines(group) if machine.status.state == MachineState.RUNNING
+                machine for machine in await self.list_machines(group) if machine.status.state == MachineState.RUNNING
             ]
             await self._change(group, lambda now: _decrease(now, delta, expected=expected, running=len(running)))
 
@@ -217,8 +217,8 @@ class SimulatedCloud:
         """Only of an empty group that wants nothing."""
 
         async def act() -> None:
-            known = await self.node_group(group)
-            machines = await self.machines(group)
+            known = await self.get_node_group(group)
+            machines = await self.list_machines(group)
             if known.spec.target or machines:
                 raise CloudRefused(f"node group {group} is not empty: target {known.spec.target}, {len(machines)} left")
             meta = known.metadata
@@ -270,7 +270,7 @@ class SimulatedCloud:
         """Write what `changed` makes of the current group, if `check` allows it; retried after a conflict."""
 
         async def attempt() -> None:
-            now = await self.node_group(group)
+            now = await self.get_node_group(group)
             spec = changed(now)
             if spec is None:
                 return
@@ -280,16 +280,18 @@ class SimulatedCloud:
             await self._client.merge_patch(NodeGroup, group, {"metadata": version, "spec": spec})
 
         async with self._changing[group]:
-            await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken(f"node group {group}"))
+            await retry_on_conflict(
+                attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=build_overtaken_error(f"node group {group}")
+            )
 
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
         _check_name(group)
-        machines = await self.machines(group)
+        machines = await self.list_machines(group)
         chosen = _choose_machines(group, machines, names)
         await self._change(group, lambda now: _reduce(now, machines, chosen, forced=forced))
 
     async def _get_template(self, group: NodeGroup) -> MachineTemplate:
-        spec = (await self.cloud()).spec
+        spec = (await self.get_cloud()).spec
         shape = build_template(group, spec, list_sold_machine_types(spec).machine_types)
         if isinstance(shape, InvalidTemplate):
             raise CloudRefused(f"node group {group.metadata.name}: {shape.problem}")
@@ -297,12 +299,12 @@ class SimulatedCloud:
 
     async def _check_room(self, group: NodeGroup, delta: int) -> None:
         """Counting what other groups want and have not got yet as taken."""
-        spec = (await self.cloud()).spec
+        spec = (await self.get_cloud()).spec
         view = CloudView(
             cloud=spec,
             offer=list_sold_machine_types(spec),
             groups=await self.node_groups(),
-            machines=await self.machines(),
+            machines=await self.list_machines(),
             nodes=(),
             now=self._clock.now(),
         )

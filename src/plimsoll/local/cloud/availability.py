@@ -73,7 +73,7 @@ class Availability:
         key = (shape.group, shape.machine_type)
         if key not in self._amounts:
             self._amounts[key] = [
-                (number, shape.amount(quota.resource).nano)
+                (number, shape.get_amount(quota.resource).nano)
                 for number, (quota, _) in enumerate(self._quotas)
                 if quota.machine_type in {"", shape.machine_type} and quota.family in {"", shape.family}
             ]

@@ -186,20 +186,20 @@ class Planner:
         for machine in sorted(self._view.machines, key=_get_age_key):
             self._members.get(machine.spec.group, self._orphans).append(machine)
             if machine.status.started_time is not None:
-                shape = self.template_of_machine(machine)
+                shape = self.find_template_of_machine(machine)
                 if shape is not None:
                     self.availability.hold(shape, machine.spec.zone)
 
-    def template_of_machine(self, machine: Machine) -> MachineTemplate | None:
+    def find_template_of_machine(self, machine: Machine) -> MachineTemplate | None:
         """The template of the type the machine was created with, whatever its group has now."""
         group = self._groups.get(machine.spec.group)
         if group is None or group.spec.machine_type != machine.spec.machine_type:
             name = ObjectMeta(name=machine.spec.group)
             group = NodeGroup(metadata=name, spec=NodeGroupSpec(machine_type=machine.spec.machine_type))
-        shape = self.template(group)
+        shape = self.find_template(group)
         return None if isinstance(shape, InvalidTemplate) else shape
 
-    def template(self, group: NodeGroup) -> MachineTemplate | InvalidTemplate:
+    def find_template(self, group: NodeGroup) -> MachineTemplate | InvalidTemplate:
         key = (group.metadata.name, group.spec.machine_type)
         if key not in self._shapes:
             self._shapes[key] = build_template(group, self._view.cloud, self._view.offer.machine_types)
@@ -208,7 +208,7 @@ class Planner:
     # ---- one group
 
     def _plan_group(self, group: NodeGroup) -> None:
-        shape = self.template(group)
+        shape = self.find_template(group)
         members = self._members[group.metadata.name]
         named = set(group.spec.deletions)
         going = [machine for machine in members if is_being_removed(machine) or machine.metadata.name in named]

@@ -31,28 +31,28 @@ def build_node_lifecycle_services(
 ) -> list[Service]:
     """Conditions and taints of silent nodes, and what NoExecute taints do to pods."""
     lifecycle = NodeLifecycleController(
-        components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
+        components.build_component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
     )
-    eviction = TaintEvictionController(components.component(taint_eviction.NAME))
+    eviction = TaintEvictionController(components.build_component(taint_eviction.NAME))
     return [_build_service(lifecycle.controller), _build_service(eviction.controller)]
 
 
 def build_pod_gc_services(components: Components, settings: PodGcSettings | None = None) -> list[Service]:
     """Pods of nodes that no longer exist."""
-    part = PodGarbageCollector(components.component(pod_gc.NAME), settings or PodGcSettings())
+    part = PodGarbageCollector(components.build_component(pod_gc.NAME), settings or PodGcSettings())
     return [_build_service(part.controller)]
 
 
 def build_disruption_services(components: Components) -> list[Service]:
     """The status of disruption budgets."""
-    return [_build_service(DisruptionController(components.component(disruption_budgets.NAME)).controller)]
+    return [_build_service(DisruptionController(components.build_component(disruption_budgets.NAME)).controller)]
 
 
 def build_garbage_collector_services(
     components: Components, *, spared_owners: Container[str] = frozenset()
 ) -> list[Service]:
     """Objects go with their owners, but not with those that are spared (by uid)."""
-    part = GarbageCollector(components.component(garbage_collection.NAME), spared_owners=spared_owners)
+    part = GarbageCollector(components.build_component(garbage_collection.NAME), spared_owners=spared_owners)
     return [Service(name=garbage_collection.NAME, run=part.run)]
 
 
@@ -60,7 +60,9 @@ def build_namespace_services(
     components: Components, settings: NamespaceControllerSettings | None = None
 ) -> list[Service]:
     """Namespaces that are deleted are emptied."""
-    part = NamespaceController(components.component(namespace_deletion.NAME), settings or NamespaceControllerSettings())
+    part = NamespaceController(
+        components.build_component(namespace_deletion.NAME), settings or NamespaceControllerSettings()
+    )
     return [_build_service(part.controller)]
 
 

@@ -73,7 +73,7 @@ class EndpointsController:
         return Done()
 
     async def _write(self, service: Service, found: Endpoints | None) -> None:
-        pods = self._selected.of(service)
+        pods = self._selected.list_pods(service)
         backends = list_backends(service, pods, family=list_families(service)[0])
         subsets = build_subsets(service, backends)
         labels = build_labels(service)
@@ -122,5 +122,5 @@ class EndpointsController:
         return list(dict.fromkeys(keys))
 
     def _on_pod_change(self, change: Change[Any]) -> None:
-        for key in self._selected.services_of(change):
+        for key in self._selected.list_affected_services(change):
             self.controller.queue.add_after(key, GATHER_S)

@@ -31,7 +31,7 @@ class SelectedPods:
                 _PODS_BY_LABEL, lambda pod: [(pod.metadata.namespace, *pair) for pair in pod.metadata.labels.items()]
             )
 
-    def of(self, service: Service) -> list[Pod]:
+    def list_pods(self, service: Service) -> list[Pod]:
         """In the order of their names."""
         selector = service.spec.selector
         first = next(iter(sorted(selector.items())), None)
@@ -41,7 +41,7 @@ class SelectedPods:
         matching = (pod for pod in found if selector.items() <= pod.metadata.labels.items())
         return sorted(matching, key=lambda pod: pod.metadata.name)
 
-    def services_of(self, change: Change[Any]) -> Iterable[Key]:
+    def list_affected_services(self, change: Change[Any]) -> Iterable[Key]:
         """The Services that a change of a pod affects; none for a change that endpoints do not show."""
         services = self._services.cache.list(change.key.namespace)
         if not services:

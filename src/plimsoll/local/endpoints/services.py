@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def build_endpoint_services(components: Components) -> list[Service]:
     parts = (
-        EndpointSliceController(components.component(slice_controller.NAME)),
-        EndpointsController(components.component(endpoints_controller.NAME)),
+        EndpointSliceController(components.build_component(slice_controller.NAME)),
+        EndpointsController(components.build_component(endpoints_controller.NAME)),
     )
     return [Service(name=part.controller.name, run=part.controller.run) for part in parts]

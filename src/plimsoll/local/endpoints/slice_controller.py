@@ -80,7 +80,7 @@ class EndpointSliceController:
             return Done()
         if not self._own_writes.are_fulfilled(service.metadata.uid):
             return Again(after_s=RECHECK_S)
-        pods = self._selected.of(service)
+        pods = self._selected.list_pods(service)
         drawn = SliceManifests(service, self._find_zones(pods))
         plans = [self._plan(service, pods, family, drawn) for family in list_families(service)]
         if not any(plan.create or plan.update or plan.delete for plan in plans):
@@ -106,7 +106,7 @@ class EndpointSliceController:
     async def _apply_plan(self, writing: _Writing, plan: SlicePlan) -> None:
         owner, namespace = writing.service.metadata.uid, writing.service.metadata.namespace
         for new in plan.create:
-            made = await self._client.create(EndpointSlice, writing.new(new), namespace=namespace)
+            made = await self._client.create(EndpointSlice, writing.build_new_slice(new), namespace=namespace)
             self._own_writes.expect_write(owner, made)
         for change in plan.update:
             name = change.slice.metadata.name
@@ -126,7 +126,7 @@ class EndpointSliceController:
             self._own_writes.expect_deletion(owner, gone)
 
     def _on_pod_change(self, change: Change[Any]) -> None:
-        for key in self._selected.services_of(change):
+        for key in self._selected.list_affected_services(change):
             self.controller.queue.add_after(key, GATHER_S)
 
 
@@ -138,7 +138,7 @@ class _Writing:
         self._annotations = {TRIGGER_TIME: None if trigger is None else format_time(trigger)}
         self._labels = drawn.labels
 
-    def new(self, new_slice: NewSlice) -> dict[str, Any]:
+    def build_new_slice(self, new_slice: NewSlice) -> dict[str, Any]:
         owner = self.service.metadata
         reference = {
             "apiVersion": "v1",

@@ -79,7 +79,7 @@ def plan_slices(
         fitting = [item for item in left.values() if _read_ports(item) == set(ports) and item.endpoints]
         for endpoint_slice in fitting:
             del left[endpoint_slice.metadata.name]
-        plans.append(_Layout(family, ports, group, drawn).over(fitting))
+        plans.append(_Layout(family, ports, group, drawn).plan(fitting))
     return _join_plans(plans, tuple(left.values()), family=family, drawn=drawn)
 
 
@@ -122,7 +122,7 @@ class SliceManifests:
         self._zones = zones
         self.labels = SliceLabels.of(service).wanted
 
-    def endpoint(self, backend: Backend) -> dict[str, Any]:
+    def build_endpoint(self, backend: Backend) -> dict[str, Any]:
         body: dict[str, Any] = {
             "addresses": [backend.address],
             "conditions": {
@@ -147,10 +147,10 @@ class _Layout:
     ) -> None:
         self._family = family
         self._ports = tuple(encode_port(port) for port in ports)
-        self._wanted = {backend.uid: drawn.endpoint(backend) for backend in backends}
+        self._wanted = {backend.uid: drawn.build_endpoint(backend) for backend in backends}
         self._drawn = drawn
 
-    def over(self, slices: Sequence[EndpointSlice]) -> SlicePlan:
+    def plan(self, slices: Sequence[EndpointSlice]) -> SlicePlan:
         kept, placed = self._keep(slices)
         new = [body for uid, body in self._wanted.items() if uid not in placed]
         changed = {slice_.metadata.name for slice_ in slices if self._is_changed(slice_, kept[slice_.metadata.name])}
@@ -212,7 +212,7 @@ def _get_uid(endpoint: Endpoint) -> str:
 
 
 def _write_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    """An endpoint of the cache in the words of `SliceManifests.endpoint`."""
+    """An endpoint of the cache in the words of `SliceManifests.build_endpoint`."""
     target, conditions = endpoint.target_ref, endpoint.conditions
     body: dict[str, Any] = {
         "addresses": list(endpoint.addresses),

@@ -220,7 +220,7 @@ class KafkaState:
         events = [
             broker.fenced_at_s - self.time_s for broker in self.brokers.values() if broker.fenced_at_s is not None
         ]
-        events += [_seconds_to_catch_up(fetch, rate) for fetch, rate in rates]
+        events += [_estimate_catch_up_s(fetch, rate) for fetch, rate in rates]
         growth: dict[tuple[int, str], float] = {}
         for broker, path, rate in self._list_growth(rates):
             growth[broker, path] = growth.get((broker, path), 0.0) + rate
@@ -294,7 +294,7 @@ class KafkaState:
         return bool(full)
 
 
-def _seconds_to_catch_up(fetch: Fetch, rate: float) -> float:
+def _estimate_catch_up_s(fetch: Fetch, rate: float) -> float:
     log = fetch.partition.logs[fetch.destination]
     if fetch.is_local:
         missing, closing = log.size - log.future_size, rate

@@ -32,7 +32,7 @@ class AddressPool:
     def is_unused(self) -> bool:
         return not self._address_of
 
-    def address_of(self, user: Hashable, *, has: str = "") -> str:
+    def assign_address(self, user: Hashable, *, has: str = "") -> str:
         """The user's address: the one it `has`, the one it was given before, or a new one; empty if all are taken."""
         if has:
             self._claim(user, has)
@@ -75,15 +75,15 @@ class AddressPools:
         """Those that are remembered, without the shared one."""
         return list(self._pools)
 
-    def address_of(self, user: Hashable, network: str, *, has: str = "") -> str:
-        """As `AddressPool.address_of`; no network: the shared one."""
+    def assign_address(self, user: Hashable, network: str, *, has: str = "") -> str:
+        """As `AddressPool.assign_address`; no network: the shared one."""
         if self._network_of.get(user, network) != network:
             self.release(user)
         if network and network not in self._pools:
             self._pools[network] = AddressPool(network)
         self._closed.discard(network)
         self._network_of[user] = network
-        return self._get_pool(network).address_of(user, has=has)
+        return self._get_pool(network).assign_address(user, has=has)
 
     def release(self, user: Hashable) -> None:
         network = self._network_of.pop(user, None)

@@ -53,7 +53,7 @@ class Heartbeats(Protocol):
         """The node is gone, or another kubelet's."""
         ...
 
-    def services(self) -> Sequence[Service]: ...
+    def list_services(self) -> Sequence[Service]: ...
 
 
 class Leases:
@@ -128,7 +128,7 @@ class ReportedHeartbeats:
         self._alive.pop(name, None)
         self._liveness.forget(name)
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         return ()
 
 
@@ -182,7 +182,7 @@ class LeaseHeartbeats:
         if slot is not None:
             self._slots[slot] -= 1
 
-    def services(self) -> Sequence[Service]:
+    def list_services(self) -> Sequence[Service]:
         return (Service(name="kubelet: heartbeats", run=self.run),)
 
     async def run(self) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Kubelet:
     """The virtual kubelet of all simulated nodes. It reports liveness to `liveness` and writes Leases by default.
 
-    The component should come from `components.component("kubelet", manager=KUBELET)`.
+    The component should come from `components.build_component("kubelet", manager=KUBELET)`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Kubelet:
     def controllers(self) -> tuple[Controller[Key], Controller[Key]]:
         return (self.nodes.controller, self.pods.controller)
 
-    def services(self) -> list[Service]:
+    def list_services(self) -> list[Service]:
         """The services to run together with the informers of the component."""
         services = [Service(name=controller.name, run=controller.run) for controller in self.controllers]
-        return [*self._heartbeats.services(), *services]
+        return [*self._heartbeats.list_services(), *services]

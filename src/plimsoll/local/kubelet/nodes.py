@@ -66,7 +66,7 @@ class NodeController:
         node = self.informer.cache.get(name)
         return node if self.is_ours(node) else None
 
-    def state(self, node: Node) -> Up | Silent | Booting:
+    def determine_state(self, node: Node) -> Up | Silent | Booting:
         return determine_node_state(node, self._clock.now(), self._settings)
 
     # ---- the controller
@@ -79,7 +79,7 @@ class NodeController:
         for node in nodes:
             if address := find_internal_ip(node):
                 # The taken ones, before any is assigned.
-                self._addresses.address_of(node.metadata.name, has=address)
+                self._addresses.assign_address(node.metadata.name, has=address)
         return [Key("", node.metadata.name) for node in nodes]
 
     async def _reconcile(self, key: Key) -> Done | Again:
@@ -88,7 +88,7 @@ class NodeController:
             self._heartbeats.forget(key.name)
             self._addresses.release(key.name)
             return Done()
-        match self.state(node):
+        match self.determine_state(node):
             case Silent():
                 self._heartbeats.stop(key.name)
                 return Done()
@@ -99,7 +99,7 @@ class NodeController:
 
     async def _keep_up(self, node: Node) -> Done | Again:
         now = self._clock.now()
-        address = self._addresses.address_of(node.metadata.name, has=find_internal_ip(node))
+        address = self._addresses.assign_address(node.metadata.name, has=find_internal_ip(node))
         plan = compute_node_status(
             node, now, address=address, settings=self._settings, repeats=self._heartbeats.are_written
         )

@@ -120,7 +120,7 @@ class PodController:
         node = self._nodes.get_simulated_node(pod.spec.node_name) if pod is not None else None
         if pod is None or node is None:
             return Done()
-        match self._nodes.state(node):
+        match self._nodes.determine_state(node):
             case Silent():
                 return Done()
             case Booting(until=until):
@@ -167,7 +167,7 @@ class PodController:
             return PodAddresses(host_ip=host_ip, pod_ip=host_ip)
         if pod.status.phase in TERMINAL:
             return PodAddresses(host_ip=host_ip, pod_ip=pod.status.pod_ip)
-        pod_ip = self._addresses.address_of(pod.metadata.uid, node.spec.pod_cidr, has=pod.status.pod_ip)
+        pod_ip = self._addresses.assign_address(pod.metadata.uid, node.spec.pod_cidr, has=pod.status.pod_ip)
         return PodAddresses(host_ip=host_ip, pod_ip=pod_ip)
 
     # ---- acting

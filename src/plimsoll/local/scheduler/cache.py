@@ -1,7 +1,7 @@
 """The scheduler cache: the informers' view of the cluster, with assumed pods that they do not have yet.
 
 A change replaces the state of one node, all others stay, so placing a pod costs the same in a cluster of ten nodes and
-of ten thousand. `view` is the rules' view of this moment and must not be kept over an await; `snapshot` may be kept.
+of ten thousand. `view` is the rules' view of this moment and must not be kept over an await; a snapshot may be kept.
 
 Caches of verdicts compare node states by identity; a change that no rule looks at (a heartbeat, a pod's phase)
 therefore leaves the state as it is.
@@ -73,7 +73,7 @@ class SchedulerCache:
             return None
         return dict.fromkeys(self._last_changes[len(self._last_changes) - missed :])
 
-    def snapshot(self) -> ClusterView:
+    def take_snapshot(self) -> ClusterView:
         """A view that stays as it is, with everything about its pods up to date."""
         for key, pod in self._outdated.items():
             if key in self._pods:
@@ -95,7 +95,7 @@ class SchedulerCache:
             self._storage.classes, self._storage.csi_nodes = self.classes, self.csi_nodes
         return self._storage
 
-    def node_of(self, key: PodKey) -> str:
+    def find_node_of(self, key: PodKey) -> str:
         """Where a pod is counted; empty: nowhere."""
         found = self._pods.get(key)
         return "" if found is None else found[0]
@@ -115,7 +115,7 @@ class SchedulerCache:
                 found.setdefault(name, []).append(other)
         return found
 
-    def node_nominated_for(self, key: PodKey) -> str:
+    def find_nominated_node(self, key: PodKey) -> str:
         found = self._nominated.get(key)
         return "" if found is None else found[0]
 
@@ -197,10 +197,10 @@ class SchedulerCache:
 
     # ---- the rest
 
-    def storage_changed(self) -> None:
+    def on_storage_changed(self) -> None:
         self._storage = self._view = None
 
-    def namespaces_changed(self) -> None:
+    def on_namespaces_changed(self) -> None:
         self._view = None
 
     # ---- inside
@@ -263,7 +263,7 @@ def _looks_the_same(old: Node, new: Node) -> bool:
 
 
 def _is_counted_alike(old: PlacedPod, new: Pod) -> bool:
-    """What rules read of a placed pod; the rest of it is brought up to date apart (`snapshot`)."""
+    """What rules read of a placed pod; the rest of it is brought up to date apart (`take_snapshot`)."""
     same = (
         old.pod.metadata.uid == new.metadata.uid
         and old.labels == new.metadata.labels

@@ -2,8 +2,8 @@
 
 The first rules in kube-scheduler's order look at one node only (taints, affinity, ports, resources). For two pods of
 one class they give the same verdict until that node changes, which the cache shows by a new state object. So placing
-the next replica evaluates one node again instead of all, and updates its rank (`ranking`). The rules that look further
-(`WIDE`) run every time, and only for nodes that passed the first ones.
+the next replica evaluates one node again instead of all, and updates its rank (`update_ranking`). The rules that look
+further (`WIDE`) run every time, and only for nodes that passed the first ones.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PodClass:
         return self._evaluate(place)
 
     def evaluate_fitting(self, places: Iterable[NodeState]) -> list[NodeEvaluation]:
-        """Those that pass the narrow rules, one by one: for pods whose choice depends on more than `ranking` knows."""
+        """Those that pass the narrow rules, one by one: for pods whose choice depends on more than the ranking."""
         judgements = self._judgements
         found = []
         for place in places:
@@ -86,7 +86,7 @@ class PodClass:
                 found.append(known)
         return found
 
-    def ranking(self, cache: SchedulerCache) -> Ranking:
+    def update_ranking(self, cache: SchedulerCache) -> Ranking:
         """All nodes that pass the narrow rules, as they are now: only those that changed are looked at."""
         changed = cache.list_changed_since(self._ranked_to)
         if changed is None:
@@ -114,11 +114,11 @@ class PodClass:
         name = place.name
         load = self._loads.known.get(name)
         if load is None or load.place is not place:
-            load = self._loads.of(place)
+            load = self._loads.get_load(place)
         known = load.answers.get(self._asks)
         if known is None:
             verdict = self.rules.check(place)
-            known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
+            known = load.answers[self._asks] = (verdict, self._scores.compute_score(load) if verdict is FITS else 0)
         found = self._judgements[name] = NodeEvaluation(place, known[0], known[1], load.kins.get(self._labels_key, 0))
         return found
 
@@ -133,7 +133,7 @@ class PodClasses:
         # A pod waiting for room is asked about again and again: its pod_class is read once for each version of it.
         self._of_pods: OrderedDict[str, tuple[PodSpec, PodClass]] = OrderedDict()
 
-    def of(self, pod: Pod) -> PodClass:
+    def find_class(self, pod: Pod) -> PodClass:
         known = self._of_pods.get(pod.metadata.uid)
         if known is not None and known[0] is pod.spec:
             return known[1]

@@ -90,7 +90,7 @@ class EventHandlers:
             place = self._cache.view.find_node(node)
             if place is None:
                 return False
-            verdict = self._classes.of(pod).evaluate(place).verdict
+            verdict = self._classes.find_class(pod).evaluate(place).verdict
             if isinstance(verdict, Fits):
                 return True
             if not verdict.reason.resolvable:
@@ -130,7 +130,7 @@ class EventHandlers:
     def _on_pod_placed(self, pod: Pod) -> None:
         key = get_pod_key(pod)
         was_assumed = self._cache.is_assumed(key)
-        was_known = bool(self._cache.node_of(key)) and not was_assumed
+        was_known = bool(self._cache.find_node_of(key)) and not was_assumed
         is_changed = self._cache.put_pod(pod)
         self._queue.delete(key)
         if was_known and is_changed:
@@ -156,7 +156,7 @@ class EventHandlers:
 
     def _on_pod_left(self, key: PodKey) -> None:
         self._queue.delete(key)
-        nominated = self._cache.node_nominated_for(key)
+        nominated = self._cache.find_nominated_node(key)
         for node in {self._cache.drop_pod(key): None, nominated: None}:
             if node:
                 self.handle_cluster_event(ClusterEvent.POD_LEFT, node)
@@ -179,7 +179,7 @@ class EventHandlers:
                 self._cache.namespaces[namespace.metadata.name] = namespace.metadata.labels
             case _:
                 self._cache.namespaces.pop(change.key.name, None)
-        self._cache.namespaces_changed()
+        self._cache.on_namespaces_changed()
         self.handle_cluster_event(ClusterEvent.NAMESPACE_CHANGED)
 
     def _build_storage_handler(
@@ -192,7 +192,7 @@ class EventHandlers:
                     known[key] = new
                 case _:
                     known.pop(key, None)
-            self._cache.storage_changed()
+            self._cache.on_storage_changed()
             self.handle_cluster_event(event)
 
         return handle

@@ -51,7 +51,7 @@ async def find_preemption(pod: Pod, cache: SchedulerCache, answers: Mapping[str,
 
 def _add_nominated(pod: Pod, cache: SchedulerCache) -> ClusterView:
     """The view with nominated pods of equal or higher priority, which are not victims and take their resources."""
-    view = cache.snapshot()
+    view = cache.take_snapshot()
     for name, coming in cache.list_nominated_against(pod).items():
         for item in coming:
             view = view.with_pod(item, name)

@@ -49,24 +49,24 @@ def schedule_pod(
     view = cache.view
     if not view.nodes:
         return FitError(message=NO_NODES, refused_by=frozenset({NO_NODE}))
-    pod_class = classes.of(pod)
+    pod_class = classes.find_class(pod)
     wide = prepare_pod(pod, view, profile=WIDE)
     everywhere = (*pod_class.rules.everywhere, *wide.everywhere)
     if everywhere:
         text = format_refused_everywhere(everywhere[0], len(view.nodes))
         return FitError(message=text, refused_by=frozenset({everywhere[0].plugin}))
     question = _PodScheduling(pod, view, pod_class=pod_class, wide=wide, cache=cache)
-    preferred = view.find_node(reserved or cache.node_nominated_for(get_pod_key(pod)))
+    preferred = view.find_node(reserved or cache.find_nominated_node(get_pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return ScheduleResult(node=preferred.name)
-    best = question.best()
+    best = question.find_best_node()
     return ScheduleResult(node=best) if best else _build_fit_error(question)
 
 
 def _build_fit_error(question: _PodScheduling) -> FitError:
     named = question.pod_class.rules.named_nodes
     places = sorted(question.view.nodes.items())
-    answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
+    answers = with_named_nodes_only({name: question.evaluate_node(place) for name, place in places}, named)
     reasons = [verdict.reason for verdict in answers.values() if isinstance(verdict, DoesNotFit)]
     return FitError(
         message=summarise_refusals(reason.messages for reason in reasons),
@@ -88,7 +88,7 @@ class _PodScheduling:
         self._cache = cache
         self._nominated = cache.list_nominated_against(pod)
 
-    def best(self) -> str:
+    def find_best_node(self) -> str:
         """The name of the best node that takes the pod; empty: none does."""
         if not (
             self._wide.rules
@@ -96,13 +96,13 @@ class _PodScheduling:
             or self.pod_class.rules.named_nodes is not None
             or has_pod_preferences(self.pod)
         ):
-            ranking = self.pod_class.ranking(self._cache)
+            ranking = self.pod_class.update_ranking(self._cache)
             if ranking.knows_hosts:
-                return ranking.best(spreads=is_spread_by_default(self.pod)) if len(ranking) else ""
-        fitting = self.fitting()
+                return ranking.find_best(spreads=is_spread_by_default(self.pod)) if len(ranking) else ""
+        fitting = self.list_fitting()
         return choose_best_node(self.pod, fitting, self.view) if fitting else ""
 
-    def fitting(self) -> list[NodeEvaluation]:
+    def list_fitting(self) -> list[NodeEvaluation]:
         """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""
         named = self.pod_class.rules.named_nodes
         places: Iterable[NodeState] = self.view.nodes.values()
@@ -121,7 +121,7 @@ class _PodScheduling:
             return None
         return judged
 
-    def verdict(self, place: NodeState) -> Verdict:
+    def evaluate_node(self, place: NodeState) -> Verdict:
         """The verdict with nominated pods first, as kube-scheduler does; their rejection is the one reported."""
         if place.name in self._nominated:
             crowded = self._evaluate_beside_nominated(place)

@@ -1,7 +1,8 @@
 """The embedded scheduler: assigns pods to nodes as kube-scheduler does, on any API server.
 
-`run` (or `service`) takes one pod after the other from the queue; bindings run while the next pod is scheduled. In
-stepped scenarios `schedule_once` places everything that fits, once, regardless of back-off. The two exclude each other.
+`run` (or `build_service`) takes one pod after the other from the queue; bindings run while the next pod is scheduled.
+In stepped scenarios `schedule_once` places everything that fits, once, regardless of back-off. The two exclude each
+other.
 
 All state can be rebuilt: pods without a node are the queue, nominations are in their status. A scheduler that is killed
 between any two writes leaves at worst a pod that the next one schedules again; a pod is never bound twice, because the
@@ -91,7 +92,7 @@ class Scheduler:
         self._binding = asyncio.Semaphore(settings.binds_at_once)
         self._reserved: dict[PodKey, Reservation] = {}
 
-    def service(self) -> Service:
+    def build_service(self) -> Service:
         return Service(name="scheduler", run=self.run)
 
     async def run(self) -> None:
@@ -119,7 +120,7 @@ class Scheduler:
             await asyncio.sleep(0)
         bound: list[tuple[PodKey, str]] = []
         unschedulable: list[PodKey] = []
-        for queued in self._queue.all_in_order():
+        for queued in self._queue.list_in_order():
             key = get_pod_key(queued.pod)
             if key not in self._queue:
                 continue
@@ -151,7 +152,7 @@ class Scheduler:
             queued = self._queue.pop(now_s)
             if queued is not None:
                 return queued
-            await self._wait(self._queue.next_flush_s())
+            await self._wait(self._queue.find_next_flush_s())
 
     async def _wait(self, until_s: float | None) -> None:
         timeout = None if until_s is None else max(until_s - self._clock.monotonic_s(), 0.0)

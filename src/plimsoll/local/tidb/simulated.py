@@ -41,7 +41,7 @@ class SimulatedTidb:
     """Made before the informers run. `speed` is how many regions PD moves in a second; 0: as many as usual."""
 
     def __init__(self, components: Components, *, metric_storage: str = PROMETHEUS, speed: float = 0.0) -> None:
-        component = components.component(clusters.NAME, manager=OPERATOR)
+        component = components.build_component(clusters.NAME, manager=OPERATOR)
         self._clock = component.clock
         self.topology = Topology(component.informers)
         self._loads = ClusterLoads(component.client)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def build_volume_services(components: Components) -> list[Service]:
     parts = (
-        VolumeBinder(components.component(binder.NAME)),
-        ClaimProtectionController(components.component(protection.CLAIMS_NAME)),
-        VolumeProtectionController(components.component(protection.VOLUMES_NAME)),
-        EphemeralVolumeController(components.component(ephemeral_claims.NAME)),
-        Provisioner(components.component(provisioner.NAME, manager=provisioner.MANAGER)),
+        VolumeBinder(components.build_component(binder.NAME)),
+        ClaimProtectionController(components.build_component(protection.CLAIMS_NAME)),
+        VolumeProtectionController(components.build_component(protection.VOLUMES_NAME)),
+        EphemeralVolumeController(components.build_component(ephemeral_claims.NAME)),
+        Provisioner(components.build_component(provisioner.NAME, manager=provisioner.MANAGER)),
     )
     return [Service(name=part.controller.name, run=part.controller.run) for part in parts]

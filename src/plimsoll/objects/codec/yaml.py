@@ -177,12 +177,12 @@ class _Builder:
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         if len(self._open) >= DEEPEST:
-            raise _at(event, f"nested deeper than {DEEPEST} levels")
+            raise _build_error(event, f"nested deeper than {DEEPEST} levels")
         if event.tag not in {None, "!", f"{_TAG}map", f"{_TAG}seq"}:
-            raise _at(event, f"tag {event.tag} is not known")
+            raise _build_error(event, f"tag {event.tag} is not known")
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.values, dict) and not top.keyed:
-            raise _at(event, "a key must be a plain value, not a mapping or a list (is a '{{ }}' unquoted?)")
+            raise _build_error(event, "a key must be a plain value, not a mapping or a list (is a '{{ }}' unquoted?)")
         values: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
         self._open.append(_Open(values, event.anchor, counted_before=self._count))
         self._count += 1
@@ -220,7 +220,7 @@ class _Builder:
 
     def _on_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            raise _at(event, f"alias *{event.anchor} has no anchor before it")
+            raise _build_error(event, f"alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
         grown = self._sizes.get(event.anchor, 1)
         self._aliased += grown
@@ -231,7 +231,7 @@ class _Builder:
     def _add(self, event: yaml.Event, value: Any, *, grown: int) -> None:
         self._count += grown
         if self._count > _MOST_VALUES:
-            raise _at(event, f"the document holds more than {_MOST_VALUES} values")
+            raise _build_error(event, f"the document holds more than {_MOST_VALUES} values")
         if not self._open:
             self.root = value
             return
@@ -248,7 +248,7 @@ class _Builder:
     def _merge(self, event: yaml.Event, top: _Open, value: Any) -> None:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
-            raise _at(event, "<< merges a mapping or a list of mappings")
+            raise _build_error(event, "<< merges a mapping or a list of mappings")
         top.merges.extend(sources)
 
 
@@ -274,17 +274,17 @@ def _resolve_value(event: yaml.ScalarEvent) -> Any:
         try:
             return resolve(event.value) if event.implicit[0] else event.value
         except UnreadableDocument as error:
-            raise _at(event, error.problem) from None
+            raise _build_error(event, error.problem) from None
     short = tag.removeprefix(_TAG)
     if short in {"str", "!"}:
         return event.value
     reader = _TAGGED.get(short)
     if reader is None:
-        raise _at(event, f"tag {tag} is not known")
+        raise _build_error(event, f"tag {tag} is not known")
     try:
         return reader(event.value)
     except (ValueError, binascii.Error):
-        raise _at(event, f"{event.value!r} is no !!{short}") from None
+        raise _build_error(event, f"{event.value!r} is no !!{short}") from None
 
 
 def _as_bool(text: str) -> bool:
@@ -312,10 +312,10 @@ def _as_key(event: yaml.Event, value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    raise _at(event, "a key must not be null")
+    raise _build_error(event, "a key must not be null")
 
 
-def _at(event: yaml.Event, problem: str) -> UnreadableDocument:
+def _build_error(event: yaml.Event, problem: str) -> UnreadableDocument:
     line, column = _place(event)
     return UnreadableDocument(f"line {line}, column {column}: {problem}")
 

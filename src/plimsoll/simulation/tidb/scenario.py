@@ -56,7 +56,7 @@ def needs_tidb(scenario: Scenario) -> bool:
 def build_tidb_services(
     components: Components, tidb: SimulatedTidb, *, clock: Clock, entropy: Entropy
 ) -> list[Service]:
-    component = components.component(NAME, manager=NAME)
+    component = components.build_component(NAME, manager=NAME)
     parts = TidbAutoscalerParts(
         Dependencies(
             client=component.client,

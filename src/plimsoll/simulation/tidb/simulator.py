@@ -94,7 +94,7 @@ def simulate(
     for step in range(steps):
         on_step(step / steps)
         now_s = step * run.step_s
-        load = run.curve.at(now_s)
+        load = run.curve.compute_load(now_s)
         measured = loop.simulated.measure(load, now_s=now_s)
         notes.note(loop.reconcile(load, now_s=now_s), at_s=now_s)
         samples.append(_sample(loop, load, measured, at_s=now_s))

@@ -38,7 +38,7 @@ class ScenarioLoop:
     def __init__(
         self, tools: LoopDependencies, *, through: Callable[[SimulatedProvider], Provider] | None = None
     ) -> None:
-        component = tools.components.component(NAME, manager=NAME)
+        component = tools.components.build_component(NAME, manager=NAME)
         simulated = SimulatedProvider(tools.cloud)
         provider: Provider = simulated if through is None else through(simulated)
         self._is_timed = tools.is_timed

@@ -127,7 +127,7 @@ def _format_time(time: str) -> str:
 
 
 async def _get_metrics(world: World) -> dict[str, float]:
-    costs = await world.cloud.costs()
+    costs = await world.cloud.compute_costs()
     spent: dict[str, float] = {}
     for cost in costs:
         name = f'cloud_cost_total{{currency="{cost.currency}"}}'

@@ -35,7 +35,7 @@ async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
     groups = {world.group_names.get_id(group.metadata.name): group for group in await world.cloud.node_groups()}
     # Scale-ups of a group with `exist: false` may be set to fail before the group is created.
     growing = [*groups, *(group_entry.id for group_entry in world.scenario.node_groups)]
-    sold = [machine_type_.name for machine_type_ in await world.cloud.machine_types()]
+    sold = [machine_type_.name for machine_type_ in await world.cloud.list_machine_types()]
     types = [*sold, *(group.spec.machine_type for group in groups.values() if group.spec.machine_type)]
     for failing in step.fail_increases:
         _check(failing.group, growing, "node group", path=f"{path}.failIncrease")
@@ -62,7 +62,7 @@ async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
             await hand.fail_increase(names.get_name(failing.group), failing.message, until=failing.until)
         for machine_type, left in step.stockouts:
             at = join_path(f"{path}.stockout", machine_type)
-            await hand.stock_out(machine_type, left=left)
+            await hand.limit_stock(machine_type, left=left)
         for limits in step.limits:
             at = join_path(f"{path}.setGroup", limits.group)
             await hand.set_group(names.get_name(limits.group), min_size=limits.min, max_size=limits.max)

@@ -192,7 +192,7 @@ class World:
             spared_owners=self.seeder.absent_owners,
         )
         scaling = self._build_tidb_scaling(self.cluster, entropy) if is_live else []
-        services = [*self.cluster.services(), *scaling]
+        services = [*self.cluster.list_services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(
                 connect, clock=clock, entropy=entropy.spawn_child("autoscaler"), informers=_INFORMERS
@@ -208,7 +208,7 @@ class World:
                 on_loop=self.loop_log.add,
             )
             self.loop = self._plugs.make_loop(tools)
-            services += [*components.services(whose="autoscaler"), *self.loop.list_services()]
+            services += [*components.list_services(whose="autoscaler"), *self.loop.list_services()]
         supervisor = Supervisor(services, clock=clock, entropy=entropy.spawn_child("supervisor"))
         self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
 

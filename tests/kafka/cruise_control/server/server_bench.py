@@ -133,7 +133,7 @@ class SteeredExecutor:
         self._outcome = end
         self._end.set()
 
-    def progress(self) -> ExecutionProgress:
+    def get_progress(self) -> ExecutionProgress:
         return self.current
 
     async def stop(self, *, cancel_foreign: bool = False) -> None:
@@ -226,7 +226,7 @@ async def start_server(
         clock=clock,
         run_blocking=run_inline,
         journal=journal,
-        metrics=KafkaMetrics(executor.progress),
+        metrics=KafkaMetrics(executor.get_progress),
     )
     server = CruiseControlServer(
         dependencies,

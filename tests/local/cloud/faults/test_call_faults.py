@@ -38,7 +38,7 @@ def test_a_stock_out_ends_at_its_time():
 def test_a_stock_out_of_n_lets_n_more_through():
     with CloudCluster() as world:
         world.group("g", target=1)
-        world.do(world.hand.stock_out("small", left=2))
+        world.do(world.hand.limit_stock("small", left=2))
         world.do(world.cloud.increase_size("g", 3))
         assert sorted(world.states().values()) == ["failed", "running", "running", "running"]
 
@@ -46,7 +46,7 @@ def test_a_stock_out_of_n_lets_n_more_through():
 def test_a_stock_out_of_0_gives_not_even_what_was_given_back():
     with CloudCluster() as world:
         world.group("g", target=2)
-        world.do(world.hand.stock_out("small"))
+        world.do(world.hand.limit_stock("small"))
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
         world.do(world.cloud.increase_size("g", 1))
         assert world.states() == {"g-1": "running", "g-2": "failed"}
@@ -60,7 +60,7 @@ def test_failed_machines_can_be_deleted_and_cost_nothing():
         world.after(3600)
         world.do(world.cloud.delete_nodes("g", ["g-0"]))
         assert world.machines() == {}
-        assert [cost.amount for cost in world.do(world.cloud.costs())] == [0]
+        assert [cost.amount for cost in world.do(world.cloud.compute_costs())] == [0]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_boot_that_never_finishes_costs_and_gives_no_node():
         world.group("g", target=1)
         world.after(36_000)
         assert (world.nodes(), world.states()) == ([], {"g-0": "creating"})
-        (cost,) = world.do(world.cloud.costs())
+        (cost,) = world.do(world.cloud.compute_costs())
         assert cost.amount == 1
         world.do(world.cloud.decrease_target_size("g", -1))
         assert world.machines() == {}
@@ -284,13 +284,13 @@ def test_a_refused_machine_starts_in_whichever_zone_has_room():
     with CloudCluster() as world:
         world.group("g")
         for zone in ("a", "b"):
-            world.do(world.hand.stock_out("small", zone=zone))
+            world.do(world.hand.limit_stock("small", zone=zone))
         world.do(world.cloud.increase_size("g", 2))
         world.after(60)
         assert world.nodes() == []
         world.patch_cloud(stock=[{"name": "small/a", "machineType": "small", "zone": "a", "machines": 0}])
         world.after(600)
-        assert [(machine.metadata.name, machine.spec.zone) for machine in world.do(world.cloud.machines("g"))] == [
+        assert [(machine.metadata.name, machine.spec.zone) for machine in world.do(world.cloud.list_machines("g"))] == [
             ("g-0", "b"),
             ("g-1", "b"),
         ]
@@ -300,10 +300,10 @@ def test_a_refused_machine_starts_in_whichever_zone_has_room():
 def test_refused_machines_are_spread_over_the_zones_when_there_is_room():
     with CloudCluster() as world:
         world.group("g")
-        world.do(world.hand.stock_out("small"))
+        world.do(world.hand.limit_stock("small"))
         world.do(world.cloud.increase_size("g", 4))
         world.after(60)
         world.patch_cloud(stock=[])
         world.after(60)
-        zones = [machine.spec.zone for machine in world.do(world.cloud.machines("g"))]
+        zones = [machine.spec.zone for machine in world.do(world.cloud.list_machines("g"))]
         assert sorted(zones) == ["a", "a", "b", "b"]

@@ -294,7 +294,9 @@ def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not
     ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
     with LocalClusterHarness(
-        lambda parts: build_node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
+        lambda parts: build_node_lifecycle_services(
+            parts, LeaseLiveness.from_informers(parts.informers, clock=parts._clock)
+        )
     ) as world:
         for name in ("good", "bad"):
             world.made(NODES, {"metadata": {"name": name}})

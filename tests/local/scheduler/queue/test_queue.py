@@ -156,7 +156,7 @@ def test_when_its_back_off_is_over_priority_counts_again():
 def test_back_off_doubles_from_one_second_to_ten():
     made = queue()
 
-    assert [made.backoff_s(failures) for failures in (1, 2, 3, 4, 5, 6, 1_000_000)] == [1, 2, 4, 8, 10, 10, 10]
+    assert [made.compute_backoff_s(failures) for failures in (1, 2, 3, 4, 5, 6, 1_000_000)] == [1, 2, 4, 8, 10, 10, 10]
 
 
 def test_after_an_error_a_pod_waits_though_nothing_else_is_to_be_done():
@@ -164,7 +164,7 @@ def test_after_an_error_a_pod_waits_though_nothing_else_is_to_be_done():
     in_error(made)
 
     assert made.pop(0.9) is None
-    assert made.next_flush_s() == 1.0
+    assert made.find_next_flush_s() == 1.0
     made.flush(1.0)
     assert popped(made, 1.0) == ["p"]
 
@@ -173,7 +173,7 @@ def test_after_five_minutes_it_is_tried_anyhow():
     made = queue(pod("p"))
     failed(made)
 
-    assert made.next_flush_s() == 300.0
+    assert made.find_next_flush_s() == 300.0
     made.flush(299.9)
     assert made.pop(299.9) is None
     made.flush(300.0)
@@ -200,7 +200,7 @@ def test_the_clock_looks_at_the_pod_that_has_waited_for_the_longest_only(monkeyp
 
     monkeypatch.setattr(made, "_unschedulable", RecordingDict(made._unschedulable))
     made.flush(now_s=100.0)
-    assert made.next_flush_s() == 300.0
+    assert made.find_next_flush_s() == 300.0
     assert len(looked_at) == 2
 
 
@@ -231,7 +231,7 @@ def test_for_one_go_every_pod_is_there_in_order():
     made.add(ranked("new", 1), 0.0)
     made.add(ranked("urgent", 9), 0.0)
 
-    assert [item.pod.metadata.name for item in made.all_in_order()] == ["urgent", "waiting", "new"]
+    assert [item.pod.metadata.name for item in made.list_in_order()] == ["urgent", "waiting", "new"]
 
 
 STEPS = st.lists(

@@ -51,7 +51,7 @@ class Cluster:
     def long_way(self, pod: Pod) -> str:
         """By classes that remember nothing."""
         view = self.cache.view
-        fitting = PodClasses().of(pod).evaluate_fitting(view.nodes.values())
+        fitting = PodClasses().find_class(pod).evaluate_fitting(view.nodes.values())
         return choose_best_node(pod, fitting, view) if fitting else ""
 
     def place(self, pod: Pod) -> None:
@@ -76,7 +76,7 @@ class Cluster:
                 self.cache.drop_pod(get_pod_key(self.placed.pop(which)))
             case "pod leaves", which if which < len(self.placed):
                 one = self.placed[which]
-                where = self.cache.node_of(get_pod_key(one))
+                where = self.cache.find_node_of(get_pod_key(one))
                 self.cache.put_pod(pod(one.metadata.name, on=where, labels=one.metadata.labels))
 
 
@@ -102,7 +102,7 @@ def test_nodes_that_share_a_host_share_their_siblings():
     cluster.place(one)
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert [cluster.cache.node_of(get_pod_key(item)) for item in cluster.placed] == ["a1", "b"]
+    assert [cluster.cache.find_node_of(get_pod_key(item)) for item in cluster.placed] == ["a1", "b"]
 
 
 def test_a_shape_that_was_not_asked_for_long_starts_over():
@@ -114,4 +114,4 @@ def test_a_shape_that_was_not_asked_for_long_starts_over():
 
     cluster.place(replica(1, "a", owned=True, cpu="100m"))
 
-    assert cluster.cache.node_of(get_pod_key(cluster.placed[-1])) == "n1"
+    assert cluster.cache.find_node_of(get_pod_key(cluster.placed[-1])) == "n1"

@@ -21,45 +21,45 @@ seconds, tikv_cores, tidb_cores, storage_gib, hot_instances, hot_share
 
 def test_a_curve_is_what_its_points_say_at_them() -> None:
     curve = read_curve(DAY)
-    assert curve.at(0) == Load(tikv_cores=4, tidb_cores=2, storage_gib=100)
-    assert curve.at(600) == Load(tikv_cores=8, tidb_cores=6, storage_gib=200, hot_instances=1, hot_share=0.5)
+    assert curve.compute_load(0) == Load(tikv_cores=4, tidb_cores=2, storage_gib=100)
+    assert curve.compute_load(600) == Load(tikv_cores=8, tidb_cores=6, storage_gib=200, hot_instances=1, hot_share=0.5)
     assert curve.duration_s == 1200
 
 
 def test_it_is_linear_between_points() -> None:
-    load = read_curve(DAY).at(150)
+    load = read_curve(DAY).compute_load(150)
     assert (load.tikv_cores, load.tidb_cores, load.storage_gib) == (5, 3, 125)
     assert load.hot_share == 0.125
 
 
 def test_how_many_are_hot_changes_at_points() -> None:
     curve = read_curve(DAY)
-    assert [curve.at(seconds).hot_instances for seconds in (599, 600, 1199, 1200)] == [0, 1, 1, 0]
+    assert [curve.compute_load(seconds).hot_instances for seconds in (599, 600, 1199, 1200)] == [0, 1, 1, 0]
 
 
 def test_before_and_after_its_points_nothing_changes() -> None:
     curve = read_curve("seconds,tikv_cores\n10,3\n20,5\n")
-    assert curve.at(0).tikv_cores == 3
-    assert curve.at(1e9).tikv_cores == 5
+    assert curve.compute_load(0).tikv_cores == 3
+    assert curve.compute_load(1e9).tikv_cores == 5
 
 
 def test_one_that_repeats_begins_again() -> None:
     curve = read_curve(DAY, repeats=True)
-    assert curve.at(1200) == curve.at(0)
-    assert curve.at(3 * 1200 + 150) == curve.at(150)
+    assert curve.compute_load(1200) == curve.compute_load(0)
+    assert curve.compute_load(3 * 1200 + 150) == curve.compute_load(150)
 
 
 def test_one_point_is_a_constant_load() -> None:
     curve = read_curve("seconds,tidb_cores\n0,3\n", repeats=True)
-    assert curve.at(0) == curve.at(1e6) == Load(tidb_cores=3)
+    assert curve.compute_load(0) == curve.compute_load(1e6) == Load(tidb_cores=3)
 
 
 def test_without_points_the_load_is_idle() -> None:
-    assert LoadCurve().at(5) == IDLE
+    assert LoadCurve().compute_load(5) == IDLE
 
 
 def test_columns_may_stand_in_any_order_and_be_left_out() -> None:
-    assert read_curve("tidb_cores,seconds\n3,0\n").at(0) == Load(tidb_cores=3)
+    assert read_curve("tidb_cores,seconds\n3,0\n").compute_load(0) == Load(tidb_cores=3)
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_what_is_no_curve(text: str, problem: str) -> None:
 @settings(max_examples=150, deadline=None)
 def test_a_curve_never_leaves_the_range_of_its_points(heights: list[float], seconds: float, *, repeats: bool) -> None:
     rows = "".join(f"{60 * index},{height!r}\n" for index, height in enumerate(heights))
-    cores = read_curve(f"seconds,tikv_cores\n{rows}", repeats=repeats).at(seconds).tikv_cores
+    cores = read_curve(f"seconds,tikv_cores\n{rows}", repeats=repeats).compute_load(seconds).tikv_cores
     assert min(heights) * (1 - 1e-9) <= cores <= max(heights) * (1 + 1e-9)

@@ -117,12 +117,12 @@ class CruiseControlServer:
                 url = _describe_url(request)
                 client = request.client.host if request.client is not None else "unknown"
                 task = self._tasks.create(endpoint, parameters, url=url, client=client, session=session)
-                self._spawn(self._work_on(task, user))
+                self._spawn(self._run_task(task, user))
         except RequestRefused as refusal:
             return _build_refusal(refusal, request, session=session, is_json=is_json)
         return await self._answer_from(task, session=session, is_json=is_json)
 
-    async def _work_on(self, task: UserTask, user: User) -> None:
+    async def _run_task(self, task: UserTask, user: User) -> None:
         try:
             await self._operations.answer(task, user)
         except Exception:  # the boundary of a request: a task must end, or its client polls for ever

@@ -90,7 +90,7 @@ class ProposalExecutor(Protocol):
         self, execution_id: str, proposals: tuple[Proposal, ...], options: ExecutionOptions, *, reason: str = ""
     ) -> ExecutionOutcome: ...
 
-    def progress(self) -> ExecutionProgress: ...
+    def get_progress(self) -> ExecutionProgress: ...
 
     async def stop(self, *, cancel_foreign: bool = False) -> object: ...
 
@@ -159,7 +159,7 @@ class Operations:
         self._release(task)
         body = {"version": bodies.VERSION, "errorMessage": message, "stackTrace": failure.message.partition("\n")[0]}
         answer = Answer(status=int(failure.status), body=msgspec.json.encode(body), text=message)
-        task.finish(answer, at_s=self._now_s(), is_executing=False)
+        task.finish(answer, at_s=self._read_clock_s(), is_executing=False)
         log.warning("cruise_control.failed", task=task.id, endpoint=task.endpoint.name, problem=failure.message)
 
     async def _handle(self, task: UserTask, user: User) -> None:
@@ -181,7 +181,7 @@ class Operations:
             "RESUME_SAMPLING": self._resume_sampling,
         }
         body, plain = await handlers[name](task, user)
-        task.finish(_build_answer(body, plain), at_s=self._now_s(), is_executing=False)
+        task.finish(_build_answer(body, plain), at_s=self._read_clock_s(), is_executing=False)
 
     # ---- plans and executions
 
@@ -197,9 +197,9 @@ class Operations:
         answer = _build_answer(body, text.render_optimization(body))
         if not executes or not result.proposals:
             self._release(task)
-            task.finish(answer, at_s=self._now_s(), is_executing=False)
+            task.finish(answer, at_s=self._read_clock_s(), is_executing=False)
             return
-        task.finish(answer, at_s=self._now_s(), is_executing=True)
+        task.finish(answer, at_s=self._read_clock_s(), is_executing=True)
         self.spawn(self._execute(task, request, result))
 
     async def _find_plan(self, task: UserTask, request: RebalanceRequest) -> OptimizationResult:
@@ -208,7 +208,7 @@ class Operations:
         fingerprint = model.broker_of.tobytes() + model.leader.tobytes()
         if is_default and self._cached is not None:
             computed_at_s, seen, cached = self._cached
-            if seen == fingerprint and self._now_s() - computed_at_s < _PROPOSALS_KEPT_S:
+            if seen == fingerprint and self._read_clock_s() - computed_at_s < _PROPOSALS_KEPT_S:
                 return cached
         goals = resolve_goals(request, self.dependencies.settings)
         for goal in goals if not isinstance(goals, Refusal) else ():
@@ -221,7 +221,7 @@ class Operations:
         if self.dependencies.metrics is not None:
             self.dependencies.metrics.record_plan(result)
         if is_default:
-            self._cached = (self._now_s(), fingerprint, result)
+            self._cached = (self._read_clock_s(), fingerprint, result)
         return result
 
     def _build_request(self, task: UserTask) -> RebalanceRequest:
@@ -248,7 +248,7 @@ class Operations:
         if self._is_busy() and task.parameters.get("stop_ongoing_execution", default=False):
             self._step(task, "STOPPING_ONGOING_EXECUTION", "Stopping the ongoing execution.")
             await executor.stop()
-            while executor.progress().state is not ExecutorState.NO_TASK_IN_PROGRESS:
+            while executor.get_progress().state is not ExecutorState.NO_TASK_IN_PROGRESS:
                 await self.dependencies.clock.sleep(1.0)
         if self._is_busy():
             raise OperationFailed(
@@ -260,7 +260,7 @@ class Operations:
     def _is_busy(self) -> bool:
         return (
             self._executing is not None
-            or self.dependencies.executor.progress().state is not ExecutorState.NO_TASK_IN_PROGRESS
+            or self.dependencies.executor.get_progress().state is not ExecutorState.NO_TASK_IN_PROGRESS
         )
 
     def _release(self, task: UserTask) -> None:
@@ -281,12 +281,12 @@ class Operations:
             if journal is not None and entry is not None:
                 await journal.conclude(entry.number, build_outcomes(plan, outcome))
             if succeeded and request.mode is Mode.REMOVE_BROKERS:
-                self._removed |= dict.fromkeys(request.brokers, self._now_s())
+                self._removed |= dict.fromkeys(request.brokers, self._read_clock_s())
         except PlimsollError as error:
             log.warning("cruise_control.execution_failed", task=task.id, problem=str(error))
         finally:
             self._release(task)
-            task.conclude(at_s=self._now_s(), succeeded=succeeded)
+            task.conclude(at_s=self._read_clock_s(), succeeded=succeeded)
 
     async def _stop_execution(self, task: UserTask, _user: User) -> tuple[dict[str, Any], str]:
         foreign = task.parameters.get("stop_external_agent", default=False)
@@ -361,7 +361,7 @@ class Operations:
         return body, text.render_state(body)
 
     def _get_progress(self) -> ExecutionProgress:
-        progress = self.dependencies.executor.progress()
+        progress = self.dependencies.executor.get_progress()
         if progress.state is ExecutorState.NO_TASK_IN_PROGRESS and self._executing is not None:
             return msgspec.structs.replace(
                 progress, state=ExecutorState.STARTING_EXECUTION, execution_id=self._executing.id
@@ -430,10 +430,10 @@ class Operations:
         task.steps.append(Step(name=name, description=description, at_s=self.dependencies.clock.monotonic_s()))
 
     def _list_removed(self) -> list[int]:
-        now_s = self._now_s()
+        now_s = self._read_clock_s()
         return [broker for broker, at_s in self._removed.items() if now_s - at_s < _RECENTLY_REMOVED_S]
 
-    def _now_s(self) -> float:
+    def _read_clock_s(self) -> float:
         return self.dependencies.clock.now().timestamp()
 
 

@@ -139,7 +139,7 @@ class CapacityGoal(Goal):
 
     def _compare(self, place: str, needed: float, members: Flags) -> Refusal | None:
         allowed = float(self._limits.high[members].sum())
-        if needed <= allowed or placement_is_partial(self.placement):
+        if needed <= allowed or is_partial_placement(self.placement):
             return None
         typical = float(np.median(self.placement.loads.capacity[self._metric][members]))
         missing = (needed - allowed) / self._threshold
@@ -180,7 +180,7 @@ class CapacityGoal(Goal):
         MetricSearch(self.placement, self._limits, budget, means=means, movable=movable).run()
 
 
-def placement_is_partial(placement: Placement) -> bool:
+def is_partial_placement(placement: Placement) -> bool:
     """Whether nothing at all may move, so that sums say nothing about what could be done."""
     return not placement.scope.is_repairable.any()
 

@@ -94,13 +94,13 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
         raise patch_refusal(outcome)
     value = outcome.value
 
-    def refusal(problem: str) -> status_errors.StatusError:
+    def build_refusal(problem: str) -> status_errors.StatusError:
         # Of a strategic patch the patch is shown, else the patched object; either is long, so spelled only now.
         shown = go_text.format_plain(read.value) if media == STRATEGIC_PATCH else go_text.as_json(value)
         return _does_not_decode(shown, problem)
 
     if not isinstance(value, dict):
-        raise refusal(f"json: cannot unmarshal {get_go_kind(value)}")
+        raise build_refusal(f"json: cannot unmarshal {get_go_kind(value)}")
     # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order. What
     # the patch did not touch has none.
     typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
@@ -108,13 +108,13 @@ def apply_patch_to(call: RequestContext, media: str, current: Json, read: Read) 
     decoded = find_strategy(call.resource).decode_changed(value, current)
     if isinstance(decoded, Undecodable):
         problem = _format_converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
-        raise refusal(problem)
+        raise build_refusal(problem)
     duplicates = [f'duplicate field "{path}"' for path in read.duplicates]
     known = [*outcome.strict_problems, *duplicates]
     unknown = decoded.unknown_fields[: max(0, MOST_STRICT_PROBLEMS - len(known))]
     problems = [*known, *(f'unknown field "{path}"' for path in unknown)]
     if problems and call.field_validation == "Strict":
-        raise refusal(f"strict decoding error: {', '.join(problems)}")
+        raise build_refusal(f"strict decoding error: {', '.join(problems)}")
     return decoded.value, problems if call.field_validation == "Warn" else []
 
 

@@ -19,7 +19,7 @@ class BadStrategicPatch(Exception):
         self.refusal = refusal
 
 
-def unforeseen(message: str) -> BadStrategicPatch:
+def build_internal_error(message: str) -> BadStrategicPatch:
     return BadStrategicPatch(internal_error(message))
 
 
@@ -32,18 +32,20 @@ def no_list_of_lists() -> BadStrategicPatch:
 
 
 def no_merge_key(item: dict[str, Any], merge_key: str) -> BadStrategicPatch:
-    return unforeseen(f"map: {go_text.format_plain(item)} does not contain declared merge key: {merge_key}")
+    return build_internal_error(f"map: {go_text.format_plain(item)} does not contain declared merge key: {merge_key}")
 
 
 def bad_patch_type(directive: Any, item: dict[str, Any]) -> BadStrategicPatch:
-    return unforeseen(f"unknown patch type: {go_text.format_plain(directive)} in map: {go_text.format_plain(item)}")
+    return build_internal_error(
+        f"unknown patch type: {go_text.format_plain(directive)} in map: {go_text.format_plain(item)}"
+    )
 
 
 def wrong_type(expected: str, actual: Any) -> BadStrategicPatch:
-    return unforeseen(f"expected a {expected}, but received a {go_text.get_type_name(actual)}")
+    return build_internal_error(f"expected a {expected}, but received a {go_text.get_type_name(actual)}")
 
 
 def build_mixed_types_error(value: Any, other: Any) -> BadStrategicPatch:
-    return unforeseen(
+    return build_internal_error(
         f"list element types are not identical: {go_text.get_type_name(value)} {go_text.get_type_name(other)}"
     )

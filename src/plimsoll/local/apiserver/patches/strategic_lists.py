@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.patches.strategic_errors import (
     bad_patch_type,
+    build_internal_error,
     build_mixed_types_error,
     no_list_of_lists,
     no_merge_key,
-    unforeseen,
 )
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.json_values import build_identity
@@ -41,7 +41,7 @@ class ListMerge:
             united = list({build_identity(item): item for item in (*before, *patch)}.values())
             return self._sort_items(united, patch, before)
         if not self._merge_key:
-            raise unforeseen("cannot merge lists without merge key for type struct")
+            raise build_internal_error("cannot merge lists without merge key for type struct")
         before, patch = self._apply_special_items(before, patch)
         return self._sort_items(self._merge_items(before, patch), patch, before)
 
@@ -54,7 +54,7 @@ class ListMerge:
         else:
             united = self.merge(before, patch)
         if not before and not patch:
-            raise unforeseen("no elements in any of the given slices")
+            raise build_internal_error("no elements in any of the given slices")
         return self._sort_items(united, order, before or [])
 
     def check_order(self, patch: list[Any], order: list[Any]) -> None:
@@ -67,7 +67,7 @@ class ListMerge:
                 continue
             own = self._get_identity(item)
             if not any(item == own for item in wanted):
-                raise unforeseen(
+                raise build_internal_error(
                     f"The order in patch list:\n{go_text.format_plain(patch)}\n doesn't match $setElementOrder list:\n"
                     f"{go_text.format_plain(order)}\n"
                 )
@@ -86,7 +86,7 @@ class ListMerge:
             elif directive == "replace":
                 replaces = True
             elif directive == "merge":
-                raise unforeseen("merging lists cannot yet be specified in the patch")
+                raise build_internal_error("merging lists cannot yet be specified in the patch")
             else:
                 raise bad_patch_type(directive, item)
         if replaces:

@@ -47,7 +47,7 @@ def encode_list(
     if form.kind == "partial":
         if not form.of_list:
             asked = "you requested PartialObjectMetadata, but the requested object is a list"
-            raise _unfitting(f"{asked} ({_get_go_type(resource, resource.list_kind)})")
+            raise _build_not_acceptable(f"{asked} ({_get_go_type(resource, resource.list_kind)})")
         listed = {"kind": "PartialObjectMetadataList", "apiVersion": f"{META_GROUP}/{form.version}"}
         return encode(form, {**listed, "metadata": metadata, "items": [build_partial(form, item) for item in items]})
     whole = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
@@ -94,7 +94,7 @@ def _transform(form: MediaForm, obj: Json, resource: ServedResource, *, now: dat
         return build_table(form, [obj], build_version_metadata(obj), find_printer(resource), now=now)
     if form.of_list:
         asked = "you requested PartialObjectMetadataList, but the requested object is not a list"
-        raise _unfitting(f"{asked} ({_get_go_type(resource, resource.kind)})")
+        raise _build_not_acceptable(f"{asked} ({_get_go_type(resource, resource.kind)})")
     return build_partial(form, obj)
 
 
@@ -102,7 +102,7 @@ def _is_status(obj: Json) -> bool:
     return obj.get("kind") == "Status" and obj.get("apiVersion") == "v1"
 
 
-def _unfitting(message: str) -> StatusError:
+def _build_not_acceptable(message: str) -> StatusError:
     return failure(406, "NotAcceptable", message)
 
 

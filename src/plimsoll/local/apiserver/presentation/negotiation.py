@@ -74,7 +74,7 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> MediaFo
         # What controllers ask for, asked twice in every write: 4 % of it.
         return _INDENTED if _is_pretty(request, "") else _PLAIN
     if not custom and not _is_known_at_all(header):
-        raise _nothing_known(watch=watch)
+        raise _build_not_acceptable(watch=watch)
     form = _choose(header)
     if form is None:
         raise not_acceptable(tuple(_MEDIA) if _is_protobuf_only(header) else _KNOWN)
@@ -149,7 +149,7 @@ def _is_protobuf_only(header: str) -> bool:
     return any(clause.media_type == PROTOBUF and "as" not in clause.parameters for clause in parse_clauses(header))
 
 
-def _nothing_known(*, watch: bool) -> Exception:
+def _build_not_acceptable(*, watch: bool) -> Exception:
     available = ", ".join((*_KNOWN, *_STREAMED) if watch else _KNOWN)
     message = f"406: Not Acceptable\n\nAvailable representations: {available}"
     return failure(406, "NotAcceptable", message, details={})

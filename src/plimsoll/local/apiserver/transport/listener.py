@@ -125,12 +125,12 @@ class Listener:
             if task.cancelled():  # perhaps before it began
                 accepted.close()
 
-        task = handshakes.create_task(self._handshake(accepted))
+        task = handshakes.create_task(self._accept_connection(accepted))
         self._handshakes.add(task)
         self._waiting.begin(task, task.cancel)
         task.add_done_callback(on_end)
 
-    async def _handshake(self, accepted: socket.socket) -> None:
+    async def _accept_connection(self, accepted: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._build_connection,

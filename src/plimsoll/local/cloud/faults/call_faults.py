@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UPDATE_ATTEMPTS: Final = 10
 
 
-def overtaken(what: str) -> CloudFailed:
+def build_overtaken_error(what: str) -> CloudFailed:
     """The error of an update that other writers overtook in every attempt."""
     return CloudFailed(f"{what} is changed by others all the time")
 
@@ -55,7 +55,7 @@ async def trigger_fault(client: Client, call: str, group: str, *, now: datetime)
             await _count(client, cloud, fault)
         return fault
 
-    return await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
+    return await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=build_overtaken_error("the cloud"))
 
 
 async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:

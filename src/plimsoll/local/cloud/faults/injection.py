@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.kube.errors import AlreadyExists
 from plimsoll.kube.requests.retry import retry_on_conflict
-from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, overtaken
+from plimsoll.local.cloud.faults.call_faults import UPDATE_ATTEMPTS, build_overtaken_error
 from plimsoll.local.cloud.planner import compute_desired_size
 from plimsoll.objects.api.simulated_cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
 
@@ -29,7 +29,7 @@ class FaultInjector:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def stock_out(
+    async def limit_stock(
         self, machine_type: str, *, left: int = 0, zone: str = "", until: datetime | None = None
     ) -> None:
         """Only `left` more machines of a type are to be had, besides those that are there or already asked for.
@@ -84,7 +84,7 @@ class FaultInjector:
             version = {"resourceVersion": cloud.metadata.resource_version}
             await self._client.merge_patch(Cloud, THE_CLOUD, {"metadata": version, "spec": changed(cloud)})
 
-        await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=overtaken("the cloud"))
+        await retry_on_conflict(attempt, attempts=UPDATE_ATTEMPTS, on_exhausted=build_overtaken_error("the cloud"))
 
 
 def _replace_by_name(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ class MachineTemplate(Value):
     sold_in: tuple[str, ...]
     """Where the cloud has it at all."""
 
-    def amount(self, resource: str) -> Quantity:
+    def get_amount(self, resource: str) -> Quantity:
         """How much of a resource one machine has, as quotas count it."""
         if resource == "machines":
             return Quantity.from_int(1)

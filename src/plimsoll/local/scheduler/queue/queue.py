@@ -131,7 +131,7 @@ class SchedulingQueue:
                 return self._take(queued)
         return self._pop_from_waiting(now_s)
 
-    def all_in_order(self) -> list[QueuedPodInfo]:
+    def list_in_order(self) -> list[QueuedPodInfo]:
         """Every pod that could be tried, whatever it waits for, in the order of the queue."""
         return sorted(
             (queued for queued in self._queued.values() if queued.place is not _Place.IN_HAND),
@@ -139,7 +139,7 @@ class SchedulingQueue:
         )
 
     def take(self, queued: QueuedPodInfo) -> None:
-        """Take a pod of `all_in_order`; it is in flight."""
+        """Take a pod of `list_in_order`; it is in flight."""
         self._unschedulable.pop(get_pod_key(queued.pod), None)
         self._take(queued)
 
@@ -185,14 +185,14 @@ class SchedulingQueue:
             _, _, number, queued = heapq.heappop(self._waiting)
             if self._is_current(queued, number):
                 self._move_to_active(queued)
-        # The same sum as in `next_flush_s`: rounded otherwise, a flush at that time would find nothing to do, for ever.
+        # The same sum as in `find_next_flush_s`: rounded otherwise, a flush at that time would never find anything.
         after_s = self._settings.flush_after_s
         while (
             first := next(iter(self._unschedulable.values()), None)
         ) is not None and first.failed_s + after_s <= now_s:
             self._move_to_active(self._unschedulable.pop(get_pod_key(first.pod)))
 
-    def next_flush_s(self) -> float | None:
+    def find_next_flush_s(self) -> float | None:
         """When `flush` has something to do; None: never, as things are."""
         times = [item[0] for item in self._waiting[:1]]
         first = next(iter(self._unschedulable.values()), None)
@@ -200,7 +200,7 @@ class SchedulingQueue:
             times.append(first.failed_s + self._settings.flush_after_s)
         return min(times, default=None)
 
-    def backoff_s(self, failures: int) -> float:
+    def compute_backoff_s(self, failures: int) -> float:
         settings = self._settings
         # Doubling ends where the cap is reached: a pod may fail for years.
         return float(min(settings.initial_backoff_s * 2 ** min(failures - 1, 32), settings.max_backoff_s))
@@ -226,13 +226,13 @@ class SchedulingQueue:
         heapq.heappush(self._active, (queued.order, self._assign_number(queued, _Place.ACTIVE), queued))
 
     def _wait_or_activate(self, queued: QueuedPodInfo, now_s: float) -> None:
-        if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
+        if queued.failed_s + self.compute_backoff_s(max(queued.failures, 1)) <= now_s:
             self._move_to_active(queued)
         else:
             self._wait(queued, _Place.BACKING_OFF)
 
     def _wait(self, queued: QueuedPodInfo, place: _Place) -> None:
-        until_s = queued.failed_s + self.backoff_s(queued.failures)
+        until_s = queued.failed_s + self.compute_backoff_s(queued.failures)
         heapq.heappush(self._waiting, (until_s, queued.order, self._assign_number(queued, place), queued))
 
     def _assign_number(self, queued: QueuedPodInfo, place: _Place) -> int:

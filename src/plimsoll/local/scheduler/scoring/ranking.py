@@ -93,7 +93,7 @@ class Ranking:
         if not self._sizes[tier]:
             del self._sizes[tier], self._heaps[tier]
 
-    def best(self, *, spreads: bool) -> str:
+    def find_best(self, *, spreads: bool) -> str:
         """The name of the best one, the first by name among equals. There must be one.
 
         `spreads`: pods of the class are spread over nodes, as those of a controller are.

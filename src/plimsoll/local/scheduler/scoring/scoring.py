@@ -58,9 +58,9 @@ class NodeLoads:
 
     def __init__(self) -> None:
         self.known: dict[str, NodeLoad] = {}
-        """Of some state of a node each, by its name: who asks for thousands looks here before `of`."""
+        """Of some state of a node each, by its name: who asks for thousands looks here before `get_load`."""
 
-    def of(self, place: NodeState) -> NodeLoad:
+    def get_load(self, place: NodeState) -> NodeLoad:
         known = self.known.get(place.name)
         if known is None or known.place is not place:
             pods = place.pods.values()
@@ -91,7 +91,7 @@ class NodeScores:
         self._asked = {name: self._demand[name] for name in _UNASKED}
         self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
 
-    def of(self, load: NodeLoad) -> int:
+    def compute_score(self, load: NodeLoad) -> int:
         place = load.place
         return (
             self._score_least_allocated(load)

@@ -44,8 +44,8 @@ class LoadSource(Value):
     start: datetime
     target: float = _DEFAULT_TARGET
 
-    def at(self, now: datetime) -> Load:
-        return self.curve.at(max(0.0, (now - self.start).total_seconds()))
+    def compute_load(self, now: datetime) -> Load:
+        return self.curve.compute_load(max(0.0, (now - self.start).total_seconds()))
 
 
 class ClusterLoads:
@@ -72,7 +72,7 @@ class ClusterLoads:
             self.forget(key)
             return IDLE
         self._demands[key] = demand
-        self._loads[key] = demand.at(now)
+        self._loads[key] = demand.compute_load(now)
         return self._loads[key]
 
     def forget(self, key: Key) -> None:
@@ -83,7 +83,7 @@ class ClusterLoads:
         """What all stores of a cluster hold together."""
         return self._loads.get(key, IDLE).storage_gib * _GIB
 
-    def cores(self, key: Key, instances: Iterable[TidbInstance]) -> dict[tuple[str, str], float]:
+    def compute_cores(self, key: Key, instances: Iterable[TidbInstance]) -> dict[tuple[str, str], float]:
         """Cores that each instance uses, by namespace and pod. None uses more than it has."""
         load, demand = self._loads.get(key, IDLE), self._demands.get(key)
         running = [instance for instance in instances if instance.is_ready]

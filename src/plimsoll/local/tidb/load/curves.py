@@ -56,7 +56,7 @@ class LoadCurve(Value):
     def duration_s(self) -> float:
         return self.points[-1].at_s if self.points else 0.0
 
-    def at(self, seconds: float) -> Load:
+    def compute_load(self, seconds: float) -> Load:
         """The load so long after the curve's beginning."""
         if not self.points:
             return IDLE
@@ -95,16 +95,16 @@ def _interpolate(before: LoadPoint, after: LoadPoint, seconds: float) -> Load:
     """How many instances are hot does not slide: it changes at a point."""
     part = (seconds - before.at_s) / (after.at_s - before.at_s)
 
-    def slid(old: float, new: float) -> float:
+    def interpolate_value(old: float, new: float) -> float:
         return old + (new - old) * part
 
     old, new = before.load, after.load
     return Load(
-        tikv_cores=slid(old.tikv_cores, new.tikv_cores),
-        tidb_cores=slid(old.tidb_cores, new.tidb_cores),
-        storage_gib=slid(old.storage_gib, new.storage_gib),
+        tikv_cores=interpolate_value(old.tikv_cores, new.tikv_cores),
+        tidb_cores=interpolate_value(old.tidb_cores, new.tidb_cores),
+        storage_gib=interpolate_value(old.storage_gib, new.storage_gib),
         hot_instances=old.hot_instances,
-        hot_share=slid(old.hot_share, new.hot_share),
+        hot_share=interpolate_value(old.hot_share, new.hot_share),
     )
 
 

@@ -85,7 +85,7 @@ class _Asked(Value):
     query: dict[str, list[str]]
     body: bytes
 
-    def one(self, name: str) -> str:
+    def get_first(self, name: str) -> str:
         return (self.query.get(name) or [""])[0]
 
 
@@ -110,7 +110,7 @@ def _list_stores(state: PdState, stores: Sequence[StoreState], context: PdContex
 
 
 def _answer_progress(state: PdState, asked: _Asked) -> PdResponse:
-    wanted = asked.one("id")
+    wanted = asked.get_first("id")
     leaving = [
         store_state
         for store_state in state.stores
@@ -135,7 +135,7 @@ def _store(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
         case "DELETE", ():
             return _take_offline(state, store, context)
         case "POST", ("state",):
-            return _put_into(state, store, asked.one("state"), context)
+            return _put_into(state, store, asked.get_first("state"), context)
         case "POST", ("label",):
             return _relabel(state, store, asked)
     return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
@@ -175,7 +175,7 @@ def _relabel(state: PdState, store: StoreState, asked: _Asked) -> PdResponse:
 
 def _answer_labels(state: PdState, asked: _Asked, context: PdContext) -> PdResponse:
     """Both parameters are patterns that may match anywhere, in any case."""
-    patterns = asked.one("name"), asked.one("value")
+    patterns = asked.get_first("name"), asked.get_first("value")
     if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
         return _build_text_response(state, HTTPStatus.NOT_FOUND, "404 page not found")
     try:

@@ -120,7 +120,7 @@ def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: 
         state = _register(state, instance, now=now)
     present = {(instance.namespace, instance.pod): instance for instance in running}
 
-    def looked_at(store: StoreState) -> StoreState:
+    def update_store(store: StoreState) -> StoreState:
         instance = present.get((store.namespace, store.pod))
         if store.state == TOMBSTONE:
             return store
@@ -128,7 +128,7 @@ def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: 
             return store if store.silent_since else replace(store, silent_since=now)
         return replace(store, silent_since=None, capacity_bytes=instance.capacity_bytes)
 
-    return _map_stores(state, looked_at)
+    return _map_stores(state, update_store)
 
 
 def _register(state: PdState, instance: TidbInstance, *, now: datetime) -> PdState:

@@ -65,7 +65,7 @@ class Scraper:
                 continue
             found = self._topology.instances(key)
             instances += found
-            cores |= self._loads.cores(key, found)
+            cores |= self._loads.compute_cores(key, found)
             sizes |= self._compute_sizes(key, found)
         self.series.add_scrape(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
 

@@ -62,9 +62,9 @@ class SimulatedCloudCache:
         """Read everything. If that fails, the old copy is not used again."""
         self._is_there = False
         groups = await read(self._port.node_groups())
-        machines = await read(self._port.machines())
-        self._cloud = await read(self._port.cloud())
-        self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.machine_types())}
+        machines = await read(self._port.list_machines())
+        self._cloud = await read(self._port.get_cloud())
+        self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.list_machine_types())}
         self._groups = {group.metadata.name: group for group in groups}
         self._machines = _group_machines(machines)
         self._build_index()
@@ -151,7 +151,7 @@ class SimulatedCloudCache:
 
     async def _reread_group(self, name: str) -> None:
         found = await read(self._find_group(name))
-        machines = await read(self._port.machines(name))
+        machines = await read(self._port.list_machines(name))
         self._groups.pop(name, None)
         self._machines.pop(name, None)
         if found is not None:
@@ -162,13 +162,13 @@ class SimulatedCloudCache:
 
     async def _find_group(self, name: str) -> NodeGroup | None:
         try:
-            return await self._port.node_group(name)
+            return await self._port.get_node_group(name)
         except NoSuchGroup:
             return None
 
     async def _read_template(self, name: str) -> Node | UnknownTemplate:
         try:
-            return await self._port.template(name)
+            return await self._port.build_template_node(name)
         except CloudRefused as error:
             return UnknownTemplate(problem=str(error))
 

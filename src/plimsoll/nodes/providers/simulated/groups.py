@@ -127,7 +127,7 @@ class SimulatedGroup:
 
     async def _find_remaining(self, nodes: Sequence[NodeRef]) -> list[str]:
         """The machines to delete. Machines that no longer exist are skipped; those of other groups are refused."""
-        machines = await read(self._cloud.machines())
+        machines = await read(self._cloud.list_machines())
         known = {machine.spec.provider_id for machine in machines} | {machine.metadata.name for machine in machines}
         return [node.name if node.name in known else node.provider_id for node in nodes if _list_names(node) & known]
 

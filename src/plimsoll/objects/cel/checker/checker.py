@@ -235,21 +235,21 @@ class _Checker:
         """Parameters and result with type variables of their own."""
         fresh: dict[str, t.TypeVariable] = {}
 
-        def renamed(of: t.CelType) -> t.CelType:
+        def rename_variables(of: t.CelType) -> t.CelType:
             match of:
                 case t.TypeVariable():
                     return fresh.setdefault(of.name, fresh.get(of.name) or self.bindings.fresh())
                 case t.ListType():
-                    return t.ListType(renamed(of.element))
+                    return t.ListType(rename_variables(of.element))
                 case t.MapType():
-                    return t.MapType(renamed(of.key), renamed(of.value))
+                    return t.MapType(rename_variables(of.key), rename_variables(of.value))
                 case t.OptionalType():
-                    return t.OptionalType(renamed(of.of))
+                    return t.OptionalType(rename_variables(of.of))
                 case t.TypeType():
-                    return t.TypeType(renamed(of.of))
+                    return t.TypeType(rename_variables(of.of))
             return of
 
-        return [renamed(parameter) for parameter in overload.parameters], renamed(overload.result)
+        return [rename_variables(parameter) for parameter in overload.parameters], rename_variables(overload.result)
 
     def _format_signature(self, arguments: list[t.CelType], *, is_method: bool) -> str:
         shown = [self._format_type(argument) for argument in arguments]

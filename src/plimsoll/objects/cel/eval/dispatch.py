@@ -54,28 +54,28 @@ def build_caller(overloads: list[Overload], operands: list[Run]) -> Run:
     if len(operands) == 1:
         (only,) = operands
 
-        def unary(frame: Frame) -> object:
+        def call_unary(frame: Frame) -> object:
             value = only(frame)
             frame.charge(call_cost(name, (value,)))
             return call(value)
 
-        return unary
+        return call_unary
     if len(operands) == 2:
         left, right = operands
 
-        def binary(frame: Frame) -> object:
+        def call_binary(frame: Frame) -> object:
             one, other = left(frame), right(frame)
             frame.charge(call_cost(name, (one, other)))
             return call(one, other)
 
-        return binary
+        return call_binary
 
-    def any_number(frame: Frame) -> object:
+    def call_any_number(frame: Frame) -> object:
         values = [operand(frame) for operand in operands]
         frame.charge(call_cost(name, values))
         return call(*values)
 
-    return any_number
+    return call_any_number
 
 
 def _build_choice(name: str, overloads: list[Overload]) -> Callable[..., object]:

@@ -96,7 +96,7 @@ def _format_decimal(value: object) -> str:
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
         return _format_special(value)
-    raise _only("decimal clause", "integers", value)
+    raise _build_clause_error("decimal clause", "integers", value)
 
 
 def _format_fixed(value: object, digits: int) -> str:
@@ -114,19 +114,19 @@ def _as_double(value: object, clause: str) -> float:
         return float(value)
     if isinstance(value, str) and value in {"NaN", "Infinity", "-Infinity"}:
         return float(value.replace("Infinity", "inf"))
-    raise _only(clause, "doubles", value)
+    raise _build_clause_error(clause, "doubles", value)
 
 
 def _format_binary(value: object) -> str:
     if isinstance(value, int):
         return f"{int(value):b}"
-    raise _only("binary clause", "integers and bools", value)
+    raise _build_clause_error("binary clause", "integers and bools", value)
 
 
 def _format_octal(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{int(value):o}"
-    raise _only("octal clause", "integers", value)
+    raise _build_clause_error("octal clause", "integers", value)
 
 
 def _format_hexadecimal(value: object, *, upper: bool) -> str:
@@ -137,11 +137,11 @@ def _format_hexadecimal(value: object, *, upper: bool) -> str:
     elif isinstance(value, bytes):
         text = value.hex()
     else:
-        raise _only("hex clause", "integers, byte buffers, and strings", value)
+        raise _build_clause_error("hex clause", "integers, byte buffers, and strings", value)
     return text.upper() if upper else text
 
 
-def _only(clause: str, kinds: str, value: object) -> CelEvaluationError:
+def _build_clause_error(clause: str, kinds: str, value: object) -> CelEvaluationError:
     return CelEvaluationError(
         f"error during formatting: {clause} can only be used on {kinds}, was given {type_name(value)}"
     )

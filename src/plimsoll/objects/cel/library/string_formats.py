@@ -52,10 +52,10 @@ def _label_1035(text: str) -> list[str]:
 def _build_prefix_check(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Check a prefix, which may end in a dash, because a generated name continues after it."""
 
-    def checked(text: str) -> list[str]:
+    def check_prefix(text: str) -> list[str]:
         return check(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)
 
-    return checked
+    return check_prefix
 
 
 def _check_uri(text: str) -> list[str]:

@@ -99,7 +99,7 @@ class _Fold:
 
 
 def _build_all(variables: int) -> Callable[[Call], AstNode]:
-    def expander(call: Call) -> AstNode:
+    def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
             initial=fold.literal(value=True),
@@ -107,11 +107,11 @@ def _build_all(variables: int) -> Callable[[Call], AstNode]:
             step=fold.call("_&&_", fold.accumulator(), call.arguments[-1]),
         )
 
-    return expander
+    return expand_call
 
 
-def _exists(variables: int) -> Callable[[Call], AstNode]:
-    def expander(call: Call) -> AstNode:
+def _build_exists(variables: int) -> Callable[[Call], AstNode]:
+    def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
             initial=fold.literal(value=False),
@@ -119,11 +119,11 @@ def _exists(variables: int) -> Callable[[Call], AstNode]:
             step=fold.call("_||_", fold.accumulator(), call.arguments[-1]),
         )
 
-    return expander
+    return expand_call
 
 
-def _exists_one(variables: int) -> Callable[[Call], AstNode]:
-    def expander(call: Call) -> AstNode:
+def _build_exists_one(variables: int) -> Callable[[Call], AstNode]:
+    def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         counted = fold.call("_+_", fold.accumulator(), fold.literal(1))
         return fold.build(
@@ -132,13 +132,13 @@ def _exists_one(variables: int) -> Callable[[Call], AstNode]:
             result=fold.call("_==_", fold.accumulator(), fold.literal(1)),
         )
 
-    return expander
+    return expand_call
 
 
-def _transform_list(variables: int) -> Callable[[Call], AstNode]:
+def _build_transform_list(variables: int) -> Callable[[Call], AstNode]:
     """`map` and `transformList`: the last argument is the new element, one before it a condition."""
 
-    def expander(call: Call) -> AstNode:
+    def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         element = ListLiteral(fold.at, (call.arguments[-1],))
         step = fold.call("_+_", fold.accumulator(), element)
@@ -146,7 +146,7 @@ def _transform_list(variables: int) -> Callable[[Call], AstNode]:
             step = fold.call("_?_:_", call.arguments[-2], step, fold.accumulator())
         return fold.build(initial=ListLiteral(fold.at, ()), step=step)
 
-    return expander
+    return expand_call
 
 
 def _filter(call: Call) -> AstNode:
@@ -156,10 +156,10 @@ def _filter(call: Call) -> AstNode:
     return fold.build(initial=ListLiteral(fold.at, ()), step=step)
 
 
-def _transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
+def _build_transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
     """Expand `transformMap`, which preserves the keys, or `transformMapEntry`, which merges maps."""
 
-    def expander(call: Call) -> AstNode:
+    def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, 2)
         key = () if entries else (call.arguments[0],)
         step = fold.call("cel.@mapInsert", fold.accumulator(), *key, call.arguments[-1])
@@ -167,11 +167,11 @@ def _transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
             step = fold.call("_?_:_", call.arguments[2], step, fold.accumulator())
         return fold.build(initial=MapLiteral(fold.at, ()), step=step)
 
-    return expander
+    return expand_call
 
 
 def _build_opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
-    def expander(call: Call) -> AstNode:
+    def expand_call(call: Call) -> AstNode:
         assert call.target is not None
         at, variable = call.offset, _read_variable(call.arguments[0])
         body: AstNode = Bind(at, variable, Call(at, "value", (), call.target), call.arguments[1])
@@ -179,27 +179,27 @@ def _build_opt_map(*, flat: bool) -> Callable[[Call], AstNode]:
             body = Call(at, "optional.of", (body,))
         return Call(at, "_?_:_", (Call(at, "hasValue", (), call.target), body, Call(at, "optional.none", ())))
 
-    return expander
+    return expand_call
 
 
 _MACROS: dict[tuple[str, int], Callable[[Call], AstNode]] = {
     ("all", 2): _build_all(1),
-    ("exists", 2): _exists(1),
-    ("exists_one", 2): _exists_one(1),
-    ("existsOne", 2): _exists_one(1),
-    ("map", 2): _transform_list(1),
-    ("map", 3): _transform_list(1),
+    ("exists", 2): _build_exists(1),
+    ("exists_one", 2): _build_exists_one(1),
+    ("existsOne", 2): _build_exists_one(1),
+    ("map", 2): _build_transform_list(1),
+    ("map", 3): _build_transform_list(1),
     ("filter", 2): _filter,
     ("all", 3): _build_all(2),
-    ("exists", 3): _exists(2),
-    ("exists_one", 3): _exists_one(2),
-    ("existsOne", 3): _exists_one(2),
-    ("transformList", 3): _transform_list(2),
-    ("transformList", 4): _transform_list(2),
-    ("transformMap", 3): _transform_map(entries=False),
-    ("transformMap", 4): _transform_map(entries=False),
-    ("transformMapEntry", 3): _transform_map(entries=True),
-    ("transformMapEntry", 4): _transform_map(entries=True),
+    ("exists", 3): _build_exists(2),
+    ("exists_one", 3): _build_exists_one(2),
+    ("existsOne", 3): _build_exists_one(2),
+    ("transformList", 3): _build_transform_list(2),
+    ("transformList", 4): _build_transform_list(2),
+    ("transformMap", 3): _build_transform_map(entries=False),
+    ("transformMap", 4): _build_transform_map(entries=False),
+    ("transformMapEntry", 3): _build_transform_map(entries=True),
+    ("transformMapEntry", 4): _build_transform_map(entries=True),
     ("optMap", 2): _build_opt_map(flat=False),
     ("optFlatMap", 2): _build_opt_map(flat=True),
 }

@@ -154,15 +154,15 @@ class ValueValidator:
             failed = sum(bool(result.errors) for result in results)
             if failed:
                 none = ". None validated" if failed == len(results) else ""
-                found.errors.append(_of_whole(place, f"must validate all the schemas (allOf){none}"))
+                found.errors.append(_build_error_of_whole(place, f"must validate all the schemas (allOf){none}"))
         if self._not is not None and not self._not.inspect(value, place).errors:
-            found.errors.append(_of_whole(place, "must not validate the schema (not)"))
+            found.errors.append(_build_error_of_whole(place, "must not validate the schema (not)"))
 
     @staticmethod
     def _check_any_of(results: list[_Findings], place: _Place, found: _Findings) -> None:
         fitting = next((result for result in results if not result.errors), None)
         if fitting is None:
-            found.errors.append(_of_whole(place, "must validate at least one schema (anyOf)"))
+            found.errors.append(_build_error_of_whole(place, "must validate at least one schema (anyOf)"))
         found.merge(fitting or _choose_closest(results))
 
     @staticmethod
@@ -172,7 +172,7 @@ class ValueValidator:
             found.merge(fitting[0])
             return
         count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
-        found.errors.append(_of_whole(place, f"must validate one and only one schema (oneOf). {count}"))
+        found.errors.append(_build_error_of_whole(place, f"must validate one and only one schema (oneOf). {count}"))
         if not fitting:
             found.merge(_choose_closest(results))
 
@@ -254,7 +254,7 @@ def _wrong_type(place: _Place, wanted: str, got: str) -> FieldError:
     return fields.type_invalid(place.field, got, detail)
 
 
-def _of_whole(place: _Place, words: str) -> FieldError:
+def _build_error_of_whole(place: _Place, words: str) -> FieldError:
     """The real server does not say which field an alternative belongs to, only the name of what it validated."""
     return fields.invalid(place.root, "", f'"{place.name}" {words}')
 

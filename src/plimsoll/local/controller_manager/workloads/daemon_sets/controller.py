@@ -70,7 +70,7 @@ _FAILED_PODS: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=900.0, jitter=0.0
 
 
 def build_daemon_set_services(components: Components) -> list[Service]:
-    controller = DaemonSetController(components.component(NAME)).controller
+    controller = DaemonSetController(components.build_component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
 

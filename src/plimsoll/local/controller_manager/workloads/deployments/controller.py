@@ -62,7 +62,7 @@ NAME: Final = "deployment-controller"
 
 
 def build_deployment_services(components: Components) -> list[Service]:
-    controller = DeploymentController(components.component(NAME)).controller
+    controller = DeploymentController(components.build_component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
 

@@ -77,7 +77,7 @@ _TOGETHER_S: Final = 1.0
 
 
 def build_job_services(components: Components) -> list[Service]:
-    controller = JobController(components.component(NAME)).controller
+    controller = JobController(components.build_component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
 

@@ -68,7 +68,7 @@ _FEW: Final = 10
 
 def build_replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
     """`patience_s`: how long a status write may be delayed, so that one write covers many pods."""
-    controller = ReplicaSetController(components.component(NAME), patience_s=patience_s).controller
+    controller = ReplicaSetController(components.build_component(NAME), patience_s=patience_s).controller
     return [Service(name=controller.name, run=controller.run)]
 
 

@@ -58,7 +58,7 @@ _DEFAULT_HISTORY: Final = 10
 
 
 def build_stateful_set_services(components: Components) -> list[Service]:
-    controller = StatefulSetController(components.component(NAME)).controller
+    controller = StatefulSetController(components.build_component(NAME)).controller
     return [Service(name=controller.name, run=controller.run)]
 
 
