@@ -192,7 +192,7 @@ class TableProvider:
     async def node_price(self, node: NodeRef, _span: Span) -> float:
         return self.groups[node.labels["group"]].shape.price
 
-    async def machine_types(self) -> NotImplementedByProvider:
+    async def get_machine_types(self) -> NotImplementedByProvider:
         return NotImplementedByProvider(call="GetAvailableMachineTypes")
 
     async def gpu_label(self) -> str:
@@ -233,7 +233,7 @@ class ProvisioningProvider(TableProvider):
             for shape in self.shapes.values()
         }
 
-    async def machine_types(self) -> tuple[MachineType, ...]:  # type: ignore[override]  # the base sells none
+    async def get_machine_types(self) -> tuple[MachineType, ...]:  # type: ignore[override]  # the base sells none
         return tuple(self._sold.values())
 
     async def new_node_group(self, wanted: Blueprint) -> ProvisionedGroup:

@@ -71,12 +71,12 @@ class FaultyProvider:
             return None
         return self._wrap(found)
 
-    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
+    async def find_owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, NodeOwner]:
         owners = await self._provider.find_owners(nodes)
         told = await self.falsify("owners", "", tuple(owners.items()))
         return dict(told)
 
-    async def machine_types(self) -> Any:
+    async def get_machine_types(self) -> Any:
         found = await self._provider.get_machine_types()
         assert isinstance(found, tuple)
         return await self.falsify("machine_types", "", found)
