@@ -27,6 +27,7 @@ _BACKOFF_MAX_MS: Final = 1000
 _CONNECTION_ATTEMPTS: Final = 2
 """To one broker: the first may be a connection that the broker closed long ago."""
 _BROKERS_TO_ASK: Final = 3
+_MARGIN_S: Final = 5.0
 _LEAST_MS: Final = 100.0
 _LONGEST_PROBLEM: Final = 1000
 _BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
@@ -75,20 +76,27 @@ class Connection:
             return convert(await self._exchange(client, request, broker))
 
         try:
-            return await _run_in(client, exchange)
+            # The exchange has its own limit; this one is for a thread of the library that died or hangs.
+            async with asyncio.timeout(self._settings.request_timeout_s + _MARGIN_S):
+                return await _run_in(client, exchange)
         except (KafkaError, OSError, ValueError, RuntimeError) as error:
             found = _make_error(error, self._settings, where="the cluster" if broker is None else f"broker {broker}")
             if broker is None or (isinstance(found, KafkaRefused) and found.code == _WRONG_PASSWORD):
                 # The brokers may be elsewhere now, or the password changed: the next request begins anew.
-                await self.close()
+                await self._drop(client)
             raise found from None
 
     async def close(self) -> None:
         """Close all connections and end the thread."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
-        client, self._client = self._client, None
-        if client is not None:
+        if self._client is not None:
+            await self._drop(self._client)
+
+    async def _drop(self, client: _Client) -> None:
+        """Close a client, unless another request did so already."""
+        if self._client is client:
+            self._client = self._node = None
             await asyncio.to_thread(_close, client)
 
     async def _connect(self) -> _Client:
