@@ -95,7 +95,7 @@ def _estimate_cpu(
     brokers = len(model.brokers)
     as_leader = _CPU_OF_LEADER_BYTES_IN * bytes_in + _CPU_OF_LEADER_BYTES_OUT * bytes_out
     as_follower = _CPU_OF_FOLLOWER_BYTES_IN * bytes_in
-    work = np.bincount(model.leader[led], as_leader[led], minlength=brokers)
+    work = np.bincount(model.leader[led], as_leader[led], minlength=brokers).astype(np.float64)
     follows = ~model.is_leader
     work += np.bincount(model.broker_of[follows], as_follower[model.partition_of[follows]], minlength=brokers)
     busy = known & (work > 0)

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _REPLICAS = "ReplicaDistributionGoal"
 _DISK = "DiskUsageDistributionGoal"
 _TOPICS = "TopicReplicaDistributionGoal"
+_LEAST_GAIN = 0.01
+_ROUNDS = 3
+"""How often goals that are still violated may try again."""
 
 
 def optimize(
@@ -87,6 +90,8 @@ class _Optimization:
             else np.zeros(0, dtype=np.int64)
         )
         self._windows: Windows | None = None
+        self._violated_before: set[str] = set()
+        """Goals that were violated, or for which something moved."""
         self._held: tuple[Reason, ...] = scope.held
         self._measured: tuple[int, ClusterStatistics] | None = None
 
@@ -95,29 +100,58 @@ class _Optimization:
         for goal in applicable:
             if (refusal := goal.find_obstacle()) is not None:
                 return refusal
-        violated_before = {goal.name for goal in applicable if goal.judge() is not None}
+        self._violated_before = {goal.name for goal in applicable if goal.judge() is not None}
         budget = Budget(self._settings.max_candidates_per_goal)
-        if (refusal := self._prepare(applicable, violated_before, budget)) is not None:
+        if (refusal := self._prepare(applicable, budget)) is not None:
             return refusal
-        budgets = [("prepare", budget.used)]
-        results = []
-        for index, goal in enumerate(self._goals):
-            self._placement.goal = index
-            goal_budget = Budget(self._settings.max_candidates_per_goal)
-            results.append(self._optimize_goal(goal, violated_before, goal_budget))
-            budgets.append((goal.name, goal_budget.used))
+        results = self._optimize_goals()
+        for _ in range(_ROUNDS):
+            better = self._try_again(applicable, budget, results)
+            if better is None:
+                break
+            results = better
         for goal in applicable:
             if goal.is_hard and (reason := goal.judge()) is not None:
                 return Refusal(goal=goal.name, reason=reason)
-        return self._build_result(tuple(results), tuple(budgets))
+        budgets = (("prepare", budget.used), *((result.goal, result.candidates_tried) for result in results))
+        return self._build_result(results, budgets)
 
-    def _prepare(self, goals: list[Goal], violated: set[str], budget: Budget) -> Refusal | None:
+    def _optimize_goals(self) -> tuple[GoalResult, ...]:
+        results = []
+        for index, goal in enumerate(self._goals):
+            self._placement.goal = index
+            results.append(self._optimize_goal(goal, Budget(self._settings.max_candidates_per_goal)))
+        return tuple(results)
+
+    def _try_again(
+        self, goals: list[Goal], budget: Budget, results: tuple[GoalResult, ...]
+    ) -> tuple[GoalResult, ...] | None:
+        """Goals that are still violated try once more from where the others left the replicas; None: no use."""
+        placement = self._placement
+        violated = {result.goal for result in results if result.status is GoalStatus.VIOLATED}
+        if not violated or self._scope.must_leave.any() or self._scope.mode is Mode.DEMOTE_BROKERS:
+            return None
+        saved = placement.save()
+        before = [goal.measure_violation() for goal in goals]
+        placement.accepted[:] = [limits for goal in goals if goal.is_hard and (limits := goal.limits) is not None]
+        placement.topic_limits = None
+        if self._is_joint_balance_needed(violated, has_leaving=False):
+            placement.goal = self._names.index(_REPLICAS)
+            self._balance_jointly(goals, budget, has_leaving=False)
+        again = self._optimize_goals()
+        if _is_better([goal.measure_violation() for goal in goals], before):
+            return again
+        placement.restore(saved)
+        return None
+
+    def _prepare(self, goals: list[Goal], budget: Budget) -> Refusal | None:
         """What must leave, racks, and the joint balance of counts and bytes."""
-        placement, scope = self._placement, self._scope
+        placement, scope, violated = self._placement, self._scope, self._violated_before
         hard = [limits for goal in goals if goal.is_hard and (limits := goal.limits) is not None]
         placement.accepted.extend(hard)
         if scope.mode is Mode.DEMOTE_BROKERS:
             self._held = (*self._held, *demote_brokers(placement, self._request, budget))
+            violated.update(self._names if placement.version else ())
             return None
         if (refusal := check_brokers_left(placement, self._names[0])) is not None:
             return refusal
@@ -126,9 +160,7 @@ class _Optimization:
         has_leaving = bool(scope.must_leave.any())
         if self._is_joint_balance_needed(violated, has_leaving=has_leaving):
             placement.goal = self._names.index(_REPLICAS) if _REPLICAS in self._names else 0
-            solution = balance_jointly(placement, self._build_windows(goals))
-            self._windows = solution.windows
-            budget.spend(solution.candidates_tried)
+            self._balance_jointly(goals, budget, has_leaving=has_leaving)
             placement.goal = 0
         if has_leaving and (refusal := evacuate(placement, self._names, budget)) is not None:
             return refusal
@@ -142,6 +174,20 @@ class _Optimization:
         if self._scope.mode is Mode.FIX_OFFLINE_REPLICAS or _REPLICAS not in self._names:
             return False
         return _REPLICAS in violated or _DISK in violated
+
+    def _balance_jointly(self, goals: list[Goal], budget: Budget, *, has_leaving: bool) -> None:
+        """Balance counts and bytes; without relief if that is no better, and not at all if nothing gets better."""
+        placement = self._placement
+        windows = self._build_windows(goals)
+        judged = [goal for goal in goals if goal.name in {_REPLICAS, _DISK}]
+        saved, before = placement.save(), [goal.measure_violation() for goal in judged]
+        for relief in (True, False) if self._scope.relief else (False,):
+            solution = balance_jointly(placement, windows, relief=relief)
+            budget.spend(solution.candidates_tried)
+            self._windows = solution.windows
+            if has_leaving or _is_better([goal.measure_violation() for goal in judged], before):
+                return
+            placement.restore(saved)
 
     def _build_windows(self, goals: list[Goal]) -> JointWindows:
         settings, is_removal = self._settings, self._scope.mode is Mode.REMOVE_BROKERS
@@ -158,19 +204,22 @@ class _Optimization:
             topic_caps=find_topic_limits(self._placement, settings)[1] if _TOPICS in self._names else None,
         )
 
-    def _optimize_goal(self, goal: Goal, violated_before: set[str], budget: Budget) -> GoalResult:
+    def _optimize_goal(self, goal: Goal, budget: Budget) -> GoalResult:
         reason = self._inapplicable[goal.name]
         if reason is not None:
             return self._build_goal_result(goal, GoalStatus.NO_ACTION, reason, budget)
         reason = goal.judge()
+        version = self._placement.version
         if reason is not None:
             goal.optimize(budget)
             reason = goal.judge()
+        if self._placement.version != version:
+            self._violated_before.add(goal.name)
         goal.accept()
         if reason is not None:
             status = GoalStatus.VIOLATED
         else:
-            status = GoalStatus.FIXED if goal.name in violated_before else GoalStatus.NO_ACTION
+            status = GoalStatus.FIXED if goal.name in self._violated_before else GoalStatus.NO_ACTION
         return self._build_goal_result(goal, status, reason, budget)
 
     def _build_goal_result(self, goal: Goal, status: GoalStatus, reason: Reason | None, budget: Budget) -> GoalResult:
@@ -206,6 +255,14 @@ class _Optimization:
             held=self._held,
             budgets=budgets,
         )
+
+
+def _is_better(after: list[float], before: list[float]) -> bool:
+    """Whether the first value that differs is clearly lower."""
+    for new, old in zip(after, before, strict=True):
+        if abs(new - old) > _LEAST_GAIN * max(new, old):
+            return new < old
+    return False
 
 
 def _find_rack_rule(names: tuple[str, ...]) -> RackRule:

@@ -138,11 +138,40 @@ class Placement:
 
     def assign(self, broker_of: Ints) -> None:
         """Put all replicas where `broker_of` says."""
+        broker_of = self._keep_replicas_in_place(broker_of)
         changed = np.unique(self.model.partition_of[self.broker_of != broker_of])
         self.broker_of[:] = broker_of
         self.cause[changed] = self.goal
         self.version += 1
         self.recount()
+
+    def save(self) -> tuple[Ints, Ints, Ints]:
+        """What `restore` needs."""
+        return self.broker_of.copy(), self.leading.copy(), self.cause.copy()
+
+    def restore(self, saved: tuple[Ints, Ints, Ints]) -> None:
+        """Undo everything since `save`."""
+        self.broker_of[:], self.leading[:], self.cause[:] = saved
+        self.version += 1
+        self.recount()
+
+    def _keep_replicas_in_place(self, broker_of: Ints) -> Ints:
+        """The same brokers per partition, with a replica that is there already on its own row.
+
+        If one replica moves to where another one leaves, only the other one's new place is a move.
+        """
+        broker_of = broker_of.copy()
+        moved = np.unique(self.model.partition_of[broker_of != self.model.broker_of])
+        rows = self.rows[moved]
+        for _ in range(rows.shape[1]):
+            for first in range(rows.shape[1]):
+                for second in range(rows.shape[1]):
+                    here, there = rows[:, first], rows[:, second]
+                    crossed = (here >= 0) & (there >= 0) & (here != there)
+                    crossed &= broker_of[here] == self.model.broker_of[there]
+                    here, there = here[crossed], there[crossed]
+                    broker_of[here], broker_of[there] = broker_of[there], broker_of[here]
+        return broker_of
 
     def move(self, row: int, destination: int) -> None:
         """Move a replica; its leadership moves with it."""
@@ -175,19 +204,21 @@ class Placement:
     def list_legal(self, rows: Ints) -> Flags:
         """[C, B]: whether a replica may move to a broker, by its partition's other replicas and their racks."""
         scope, brokers = self.scope, len(self.model.brokers)
-        others = self._list_others(rows)
+        others = self._list_others(rows, self.broker_of)
         candidates = np.arange(len(rows))[:, None]
         holds = np.zeros((len(rows), brokers + 1), dtype=np.bool_)
         holds[candidates, others] = True
+        # Also not to where another replica was: that one had better stayed.
+        holds[candidates, self._list_others(rows, self.model.broker_of)] = True
         holds[np.arange(len(rows)), self.broker_of[rows]] = True
         legal: Flags = scope.may_receive & ~holds[:, :brokers]
         return legal & self._list_legal_racks(rows, others)
 
-    def _list_others(self, rows: Ints) -> Ints:
+    def _list_others(self, rows: Ints, broker_of: Ints) -> Ints:
         """[C, RF]: the brokers of the other replicas of each row's partition; B where there is none."""
         members = self.rows[self.model.partition_of[rows]]
         is_other = (members >= 0) & (members != rows[:, None])
-        others: Ints = np.where(is_other, self.broker_of[members], len(self.model.brokers))
+        others: Ints = np.where(is_other, broker_of[members], len(self.model.brokers))
         return others
 
     def _list_legal_racks(self, rows: Ints, others: Ints) -> Flags:

@@ -28,7 +28,8 @@ def list_proposals(
     changed[model.partition_of[placement.moved]] = True
     changed |= placement.leader != model.leader
     if goes_last is not None:
-        changed |= goes_last[model.broker_of[placement.rows[:, 0]]] & ~placement.scope.is_fixed
+        is_preferred = goes_last[model.broker_of[placement.rows[:, 0]]] & ~goes_last[placement.leader]
+        changed |= is_preferred & ~placement.scope.is_fixed
     partitions = np.flatnonzero(changed)
     return tuple(_build_proposals(placement, partitions, goals, goes_last))
 

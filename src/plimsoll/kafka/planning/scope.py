@@ -52,6 +52,8 @@ class Scope:
     """[B]: distribution goals judge the leaders of these brokers."""
     may_receive: Flags
     """[B]: replicas may move onto these brokers."""
+    may_relieve: Flags
+    """[B]: relief may move replicas onto these brokers, in mode add-brokers also onto old ones."""
     may_lead: Flags
     """[B]: leadership may move onto these brokers."""
     is_movable: Flags
@@ -94,6 +96,7 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
     may_receive = is_balanced & np.array([_has_room(broker) for broker in brokers], dtype=np.bool_)
     if request.destination_brokers:
         may_receive &= _flag_brokers(model, request.destination_brokers)
+    may_relieve = may_receive.copy()
     may_lead = is_known & stays & ~_flag_brokers(model, request.excluded_for_leadership)
     leadership_is_movable = ~is_fixed
     if request.mode is Mode.ADD_BROKERS:
@@ -111,6 +114,7 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
         is_balanced=is_balanced,
         leads_balanced=is_balanced & ~_flag_brokers(model, request.excluded_for_leadership),
         may_receive=may_receive,
+        may_relieve=may_relieve,
         may_lead=may_lead,
         is_movable=(must_leave if request.mode in _ONLY_WHAT_LEAVES else is_repairable).copy(),
         is_repairable=is_repairable,

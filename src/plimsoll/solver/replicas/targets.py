@@ -166,7 +166,8 @@ def _find_byte_targets(
         for place, broker in enumerate(group.tolist()):
             movable = len(stock.sizes_of(broker)) - int(targets.out[broker])
             room = min(movable, _RELIEF_AT_MOST, int(problem.max_replicas[broker] - stock.counts[broker]))
-            if problem.state[broker] == BrokerState.LEAVING or room <= 0:
+            may_exchange = bool(problem.may_give[broker] and problem.may_receive[broker])
+            if problem.state[broker] == BrokerState.LEAVING or room <= 0 or not may_exchange:
                 continue
             # A broker that nothing is dealt to needs no relief as long as it is inside its window.
             most = high[place] if targets.slots[broker] else windows.high_bytes[broker]

@@ -10,7 +10,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.goals.goal import Goal
 from plimsoll.kafka.planning.goals.windows import find_topic_limits, find_window
-from plimsoll.kafka.planning.goals.wording import describe_no_rates, describe_outside
+from plimsoll.kafka.planning.goals.wording import describe_no_rates, describe_outside, explain_mode
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import Limits, TopicLimits
 from plimsoll.kafka.planning.search.leader_counts import LeaderCounts
@@ -18,6 +18,7 @@ from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
 from plimsoll.kafka.planning.search.topic_search import balance_topics
 
 if TYPE_CHECKING:
+    from plimsoll.kafka.model.cluster import Flags
     from plimsoll.kafka.model.settings import AnalyzerSettings
     from plimsoll.kafka.planning.placement import Placement
     from plimsoll.kafka.planning.search.budget import Budget
@@ -85,12 +86,19 @@ class TopicReplicaDistributionGoal(Goal):
         low, high = find_topic_limits(placement, settings)
         self.topic_limits = TopicLimits(low, high)
 
+    def _list_outside(self) -> Flags:
+        """[T, B]."""
+        counts, limits = self.placement.topic_counts, self.topic_limits
+        outside = (counts > limits.high[:, None]) | (counts < limits.low[:, None])
+        return outside & self.placement.scope.is_balanced
+
+    def measure_violation(self) -> float:
+        return float(self._list_outside().sum())
+
     def judge(self) -> Reason | None:
         placement, limits = self.placement, self.topic_limits
         counts = placement.topic_counts
-        outside = (counts > limits.high[:, None]) | (counts < limits.low[:, None])
-        outside &= placement.scope.is_balanced
-        topics, brokers = np.nonzero(outside)
+        topics, brokers = np.nonzero(self._list_outside())
         if not len(topics):
             return None
         topic, broker = int(topics[0]), int(brokers[0])
@@ -109,6 +117,7 @@ class TopicReplicaDistributionGoal(Goal):
                 "low": low,
                 "high": high,
             },
+            because=explain_mode(placement.scope.mode),
         )
 
     def optimize(self, budget: Budget) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from plimsoll.kafka.planning.goal_list import HARD_GOALS
 
 if TYPE_CHECKING:
@@ -42,6 +44,14 @@ class Goal:
     def judge(self) -> Reason | None:
         """How the goal is violated; None: it holds."""
         return None
+
+    def measure_violation(self) -> float:
+        """How far the goal is from holding; 0: it holds."""
+        limits = self.limits
+        if limits is None:
+            return 0.0 if self.judge() is None else 1.0
+        excess = np.abs(limits.measure_excess(self.placement.load))
+        return float((excess / np.where(np.isfinite(limits.high), np.maximum(limits.high, 1.0), 1.0)).sum())
 
     def optimize(self, budget: Budget) -> None:
         """Change the placement for the goal, within everything accepted so far."""

@@ -74,15 +74,23 @@ def describe_outside(placement: Placement, limits: Limits) -> Reason | None:
 def _explain_outside(placement: Placement, limits: Limits, is_above: Flags, outside: list[int]) -> tuple[Reason, ...]:
     """Why brokers stay outside, as far as the request or the racks are the cause."""
     scope = placement.scope
-    if scope.mode is Mode.ADD_BROKERS and not scope.may_receive[outside].any():
-        return (Reason(code="OnlyOntoNewBrokers", message="mode add-brokers moves replicas only onto new brokers"),)
-    if scope.mode in {Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS}:
-        message = f"mode {scope.mode.value} moves only replicas that must leave"
-        return (Reason(code="OnlyWhatMustLeave", message=message),)
+    if scope.mode is not Mode.ADD_BROKERS or not scope.may_receive[outside].any():
+        causes = explain_mode(scope.mode)
+        if causes:
+            return causes
     if limits.metric is Metric.REPLICAS and (reason := _find_full_rack(placement, is_above)) is not None:
         return (reason,)
     message = "no move, swap or change of leader that is allowed and that higher goals accept brings them inside"
     return (Reason(code="NoAcceptedMove", message=message),)
+
+
+def explain_mode(mode: Mode) -> tuple[Reason, ...]:
+    """What a mode does not move."""
+    if mode is Mode.ADD_BROKERS:
+        return (Reason(code="OnlyOntoNewBrokers", message="mode add-brokers moves replicas only onto new brokers"),)
+    if mode in {Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS}:
+        return (Reason(code="OnlyWhatMustLeave", message=f"mode {mode.value} moves only replicas that must leave"),)
+    return ()
 
 
 def _find_full_rack(placement: Placement, is_above: Flags) -> Reason | None:

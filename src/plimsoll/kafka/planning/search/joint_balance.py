@@ -37,19 +37,19 @@ class JointWindows:
     """[T]: the upper limit of a topic's replicas per broker."""
 
 
-def balance_jointly(placement: Placement, windows: JointWindows) -> ReplicaSolution:
+def balance_jointly(placement: Placement, windows: JointWindows, *, relief: bool) -> ReplicaSolution:
     """Balance, and put all replicas where the solution has them."""
-    solution = balance(_build_problem(placement, windows))
+    solution = balance(_build_problem(placement, windows, relief=relief))
     placement.assign(solution.broker_of)
     return solution
 
 
-def _build_problem(placement: Placement, windows: JointWindows) -> ReplicaProblem:
+def _build_problem(placement: Placement, windows: JointWindows, *, relief: bool) -> ReplicaProblem:
     model, scope = placement.model, placement.scope
     topics = len(model.topics)
     disk_is_equal = _is_equal(placement.loads.capacity[Metric.DISK], scope.is_balanced)
     byte_window = windows.bytes if windows.bytes is not None and disk_is_equal else _NO_WINDOW
-    may_give, may_receive, movable = _list_permissions(placement)
+    may_give, may_receive, movable = _list_permissions(placement, relief=relief)
     return ReplicaProblem(
         size=placement.loads.of_replica[Metric.DISK],
         offsets=model.offsets,
@@ -66,19 +66,18 @@ def _build_problem(placement: Placement, windows: JointWindows) -> ReplicaProble
         topic_cap=np.full(topics, UNLIMITED, dtype=np.int64) if windows.topic_caps is None else windows.topic_caps,
         count_window=_NO_WINDOW if windows.count is None else windows.count,
         byte_window=byte_window,
-        relief=scope.relief,
+        relief=relief,
         is_rack_aware=True,
     )
 
 
-def _list_permissions(placement: Placement) -> tuple[Flags, Flags, Flags]:
+def _list_permissions(placement: Placement, *, relief: bool) -> tuple[Flags, Flags, Flags]:
     """Which brokers give, which receive, which replicas move. Relief opens the brokers that stay for a few moves."""
     scope = placement.scope
-    if scope.mode is Mode.REMOVE_BROKERS and not scope.relief:
+    if scope.mode is Mode.REMOVE_BROKERS and not relief:
         return scope.role == BrokerRole.LEAVING, scope.may_receive, scope.is_movable
-    if scope.relief:
-        receives = scope.is_balanced if scope.mode is Mode.ADD_BROKERS else scope.may_receive
-        return scope.is_balanced, receives, scope.is_repairable
+    if relief:
+        return scope.is_balanced, scope.may_relieve, scope.is_repairable
     return scope.is_balanced, scope.may_receive, scope.is_movable
 
 
