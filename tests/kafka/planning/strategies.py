@@ -18,7 +18,7 @@ def rarely() -> st.SearchStrategy[bool]:
 
 
 @st.composite
-def descriptions(draw: st.DrawFn, *, has_trouble: bool = True, has_cpu: bool = True) -> ClusterDescription:
+def descriptions(draw: st.DrawFn, *, has_trouble: bool = True) -> ClusterDescription:
     """Clusters of up to nine brokers, with rates or without. Trouble: silent, fenced and unknown brokers, and so on."""
     count = draw(st.integers(2, 9))
     racks = draw(st.integers(1, 4))
@@ -26,7 +26,7 @@ def descriptions(draw: st.DrawFn, *, has_trouble: bool = True, has_cpu: bool = T
     has_rates = draw(st.booleans())
     brokers = []
     for index in range(count):
-        fields: dict[str, Any] = {"cpu_pct": draw(st.sampled_from([None, 10.0, 60.0]))} if has_rates and has_cpu else {}
+        fields: dict[str, Any] = {"cpu_pct": draw(st.sampled_from([None, 10.0, 60.0]))} if has_rates else {}
         if has_trouble and draw(st.integers(0, 19)) == 19:
             fields |= draw(st.sampled_from([{"is_fenced": True}, {"log_dirs": None, "problem": "timed out"}]))
         brokers.append(describe_broker(index * 2, rack=f"r{index % racks}", disk=disk, **fields))

@@ -283,10 +283,10 @@ def test_topics_are_spread():
     topics = [describe_topic(f"t{index}", [(index,)] * 20) for index in range(5)]
     model = build_cluster(brokers, topics)
     result = plan(model, RebalanceRequest())
-    counts = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     after = apply_proposals(model, result)
     for partition in range(after.partition_count):
-        counts[after.topic_of[partition], after.list_replicas(partition)[0]] += 1
+        counts[int(after.topic_of[partition]), after.list_replicas(partition)[0]] += 1
     assert max(counts.values()) <= 12
     assert get_statuses(result)["TopicReplicaDistributionGoal"] is GoalStatus.FIXED
 

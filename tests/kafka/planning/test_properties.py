@@ -19,7 +19,7 @@ from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning.goal_list import HARD_GOALS
 from plimsoll.kafka.planning.optimizer import optimize
-from tests.kafka.planning.clusters import apply_proposals
+from tests.kafka.planning.clusters import apply_proposals, generate_cluster
 from tests.kafka.planning.strategies import MODES, descriptions, requests
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Plan:
         return {name for reason in reasons for name in reason.facts.get("partitions", ())}
 
 
-def draw_plan(data: st.DataObject, mode: Mode, *, has_cpu: bool = True) -> Plan:
-    description = data.draw(descriptions(has_cpu=has_cpu))
+def draw_plan(data: st.DataObject, mode: Mode) -> Plan:
+    description = data.draw(descriptions())
     request = data.draw(requests(description, mode))
     model = build_model(description)
     result = optimize(model, request, SETTINGS)
@@ -216,13 +216,27 @@ def _shuffle(description: ClusterDescription, rng: random.Random) -> ClusterDesc
 
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.ADD_BROKERS, Mode.REMOVE_BROKERS])
-@RELAXED
+@settings(max_examples=20)
 @given(st.data())
 def test_a_plan_that_was_carried_out_is_followed_by_almost_nothing(mode: Mode, data: st.DataObject):
-    plan = draw_plan(data, mode, has_cpu=False)
-    again = optimize(plan.after, plan.request, SETTINGS)
+    """Where a window is wider than a partition; a few brokers with a few large partitions have no stable balance."""
+    brokers = data.draw(st.integers(12, 15))
+    model = generate_cluster(
+        partitions=data.draw(st.integers(600, 900)),
+        brokers=brokers,
+        racks=data.draw(st.integers(3, 4)),
+        seed=data.draw(st.integers(0, 1000)),
+        new=2 if mode is Mode.ADD_BROKERS else 0,
+        topics=10,
+        is_rack_aware=data.draw(st.booleans()) or mode is Mode.ADD_BROKERS,
+    )
+    given_brokers = {Mode.ADD_BROKERS: (brokers, brokers + 1), Mode.REMOVE_BROKERS: (brokers - 1,)}.get(mode, ())
+    request = RebalanceRequest(mode=mode, brokers=given_brokers)
+    result = optimize(model, request, SETTINGS)
+    assert isinstance(result, OptimizationResult), result
+    again = optimize(apply_proposals(model, result), request, SETTINGS)
     assert isinstance(again, OptimizationResult), again
-    assert again.bounds.moves <= max(2, plan.result.bounds.moves // 4)
+    assert again.bounds.moves <= 1 + result.bounds.moves // 20
 
 
 @RELAXED

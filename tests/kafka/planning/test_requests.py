@@ -51,10 +51,16 @@ def test_brokers_that_do_not_exist_are_refused_in_the_words_of_cruise_control(mo
     assert write_cruise_control_error(refusal) == expected
 
 
-@pytest.mark.parametrize("field", ["destination_brokers", "excluded_for_leadership", "excluded_for_replicas"])
-def test_every_parameter_that_names_brokers_is_checked(field: str):
-    refusal = refuse(RebalanceRequest(**{field: (0, 77)}))
-    assert refusal.reason.facts["brokers"] == [77]
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RebalanceRequest(destination_brokers=(0, 77)),
+        RebalanceRequest(excluded_for_leadership=(0, 77)),
+        RebalanceRequest(excluded_for_replicas=(0, 77)),
+    ],
+)
+def test_every_parameter_that_names_brokers_is_checked(request_: RebalanceRequest):
+    assert refuse(request_).reason.facts["brokers"] == [77]
 
 
 @pytest.mark.parametrize("mode", [Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS])

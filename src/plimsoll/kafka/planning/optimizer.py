@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _REPLICAS = "ReplicaDistributionGoal"
 _DISK = "DiskUsageDistributionGoal"
 _TOPICS = "TopicReplicaDistributionGoal"
-_LEAST_GAIN = 0.01
+_LEAST_GAIN = 0.1
+"""By how much of its violation a goal must get better, if it does not hold then."""
 _ROUNDS = 3
 """How often goals that are still violated may try again."""
 
@@ -211,8 +212,13 @@ class _Optimization:
         reason = goal.judge()
         version = self._placement.version
         if reason is not None:
+            saved, before = self._placement.save(), goal.measure_violation()
             goal.optimize(budget)
             reason = goal.judge()
+            if reason is not None and not goal.is_hard and not _is_better([goal.measure_violation()], [before]):
+                # Moves that bring little cost more than they are worth, and the next request would make as many.
+                self._placement.restore(saved)
+                self._placement.version = version
         if self._placement.version != version:
             self._violated_before.add(goal.name)
         goal.accept()
