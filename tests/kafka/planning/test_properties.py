@@ -181,7 +181,7 @@ CHECKS: list[Callable[[Plan], None]] = [
     check_leaders,
     check_loads,
 ]
-RELAXED = settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+RELAXED = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("mode", MODES)

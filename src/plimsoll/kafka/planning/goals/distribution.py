@@ -93,7 +93,9 @@ class TopicReplicaDistributionGoal(Goal):
         return outside & self.placement.scope.is_balanced
 
     def measure_violation(self) -> float:
-        return float(self._list_outside().sum())
+        counts, limits = self.placement.topic_counts, self.topic_limits
+        excess = np.maximum(counts - limits.high[:, None], limits.low[:, None] - counts)
+        return float(np.maximum(excess, 0)[:, self.placement.scope.is_balanced].sum())
 
     def judge(self) -> Reason | None:
         placement, limits = self.placement, self.topic_limits

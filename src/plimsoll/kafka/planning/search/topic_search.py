@@ -12,24 +12,32 @@ if TYPE_CHECKING:
     from plimsoll.kafka.planning.search.budget import Budget
 
 _REPLICAS_TRIED: Final = 64
+_PASSES: Final = 20
 
 
 def balance_topics(placement: Placement, limits: TopicLimits, budget: Budget) -> None:
     """Move replicas of topics off brokers that have too many, then onto brokers that have too few."""
+    rows_of = _RowsOfTopics(placement)
+    before, placement.topic_limits = placement.topic_limits, limits
+    try:
+        for _ in range(_PASSES):
+            version = placement.version
+            _balance_once(placement, limits, rows_of, budget)
+            if placement.version == version or budget.is_spent:
+                return
+    finally:
+        placement.topic_limits = before
+
+
+def _balance_once(placement: Placement, limits: TopicLimits, rows_of: _RowsOfTopics, budget: Budget) -> None:
+    """One pass over all pairs of topic and broker outside their range. A pass makes room for the next one."""
     counts, judged = placement.topic_counts, placement.scope.is_balanced
     above = np.argwhere((counts > limits.high[:, None]) & judged)
     below = np.argwhere((counts < limits.low[:, None]) & judged & placement.scope.may_receive)
-    rows_of = _RowsOfTopics(placement) if len(above) or len(below) else None
-    before, placement.topic_limits = placement.topic_limits, limits
-    try:
-        for topic, broker in above.tolist():
-            assert rows_of is not None
-            _move_out(placement, rows_of.list_rows(topic), broker, limits, budget)
-        for topic, broker in below.tolist():
-            assert rows_of is not None
-            _move_in(placement, rows_of.list_rows(topic), broker, limits, budget)
-    finally:
-        placement.topic_limits = before
+    for topic, broker in above.tolist():
+        _move_out(placement, rows_of.list_rows(topic), broker, limits, budget)
+    for topic, broker in below.tolist():
+        _move_in(placement, rows_of.list_rows(topic), broker, limits, budget)
 
 
 class _RowsOfTopics:
