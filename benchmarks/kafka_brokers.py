@@ -53,6 +53,7 @@ def rows() -> Iterator[dict[str, Any]]:
                 lambda: _count_logs(kafka) == 3 * TOPICS * PARTITIONS,
                 "all replicas have their logs",
                 within_s=_PATIENCE_S,
+                every_s=5.0,
             )
             calls = measure_calls(kafka.bootstrap)
             whole, model = asyncio.run(measure_model(kafka.bootstrap))

@@ -264,7 +264,10 @@ class RealKafka:
             self.client.create_topics(dict.fromkeys(batch, options), timeout_ms=PATIENCE_S * 1000)
         total = partitions * len(names)
         self.wait_until(
-            lambda: self._count_led(names) == total, "all partitions have a leader", within_s=_MANY_TOPICS_S
+            lambda: self._count_led(names) == total,
+            "all partitions have a leader",
+            within_s=_MANY_TOPICS_S,
+            every_s=2.0,
         )
 
     def _count_led(self, names: Sequence[str]) -> int:
@@ -288,12 +291,14 @@ class RealKafka:
         [found] = self.client.describe_topics([topic])
         return {partition["partition_index"]: partition["replica_nodes"] for partition in found["partitions"]}
 
-    def wait_until(self, is_met: Callable[[], object], what: str, *, within_s: float = PATIENCE_S) -> None:
-        """Wait for something that comes about in its own time."""
+    def wait_until(
+        self, is_met: Callable[[], object], what: str, *, within_s: float = PATIENCE_S, every_s: float = 0.05
+    ) -> None:
+        """Wait for something that comes about in its own time. Looks that cost the brokers much must be rare."""
         until = time.monotonic() + within_s
         while not is_met():
             assert time.monotonic() < until, f"did not come about: {what}"
-            time.sleep(0.05)
+            time.sleep(every_s)
 
     def make_as_new(self) -> None:
         """Undo what tests did: see the module's documentation."""
