@@ -127,7 +127,7 @@ def test_a_template_is_asked_for_again_only_when_what_it_is_made_of_changes(monk
             asked.append(group)
             return await real(group)
 
-        monkeypatch.setattr(world.cloud, "template", counting)
+        monkeypatch.setattr(world.cloud, "build_template_node", counting)
         world.do(world.refreshed().template_node_info())
         world.do(world.client.merge_patch(NodeGroup, "g", {"spec": {"target": 1, "max": 20}}))
         world.do(world.refreshed().template_node_info())
