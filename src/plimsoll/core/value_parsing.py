@@ -47,7 +47,8 @@ def find_problem(parse: Callable[[Any], Any], value: Any) -> str | None:
 def parse_duration_s(value: Any) -> float:
     """Go's syntax; seconds. A bare 0 needs no unit."""
     if isinstance(value, str) and _DURATION.fullmatch(value):
-        seconds = math.fsum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(value))
+        # Each part is bounded: fsum raises if finite parts have an infinite sum.
+        seconds = math.fsum(min(float(number) * _UNIT_S[unit], 2 * LONGEST_S) for number, unit in _PART.findall(value))
         if value.startswith("-"):
             raise InvalidValue(f"{quote(value)} is negative")
         if seconds > LONGEST_S:

@@ -104,7 +104,7 @@ class NodeAutoscaler:
         )
         informer = self.listers.pods
         self._pods = CachedPods(informer) if dependencies.stepped else ListedPods(dependencies.client, informer)
-        guard = DeletionGuard(dependencies.client, self._pods, clock=dependencies.clock)
+        guard = DeletionGuard(dependencies.client, self._pods, clock=dependencies.clock, informer=self.listers.nodes)
         self._deleter = InstanceDeleter(guard)
         self._writer = NodeWriter(dependencies.client, clock=dependencies.clock, pacing=pacing)
         self._classes = load_registered_classes() if policy.requests.enabled else {}

@@ -157,7 +157,9 @@ class DocumentValue:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S:
             return float(value)
         if isinstance(value, str) and _DURATION.fullmatch(value):
-            total_s = math.fsum(float(count) * _UNIT_S[unit] for count, unit in _PART.findall(value))
+            # Each part is bounded: fsum raises if finite parts have an infinite sum.
+            parts = (float(count) * _UNIT_S[unit] for count, unit in _PART.findall(value))
+            total_s = math.fsum(min(part_s, 2 * LONGEST_S) for part_s in parts)
             if total_s <= LONGEST_S:
                 return total_s
             value = total_s

@@ -8,14 +8,18 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, build_error
+from plimsoll.kube.informer import Informer
+from plimsoll.nodes.actuation.deletion_guard import DeletionGuard
 from plimsoll.nodes.actuation.drain import find_pods_to_evict
-from plimsoll.nodes.actuation.node_pods import PodsOfNode
+from plimsoll.nodes.actuation.node_pods import ListedPods, PodsOfNode
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.config.policy import ScaleDown
 from plimsoll.nodes.planning.scaledown.drainability import DrainRules
+from plimsoll.nodes.providers.values import NodeRef
 from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.api.simulated_cloud import CallFault
 from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
+from plimsoll.runtime.entropy import SeededEntropy
 from tests.local.apiserver.builders import START
 from tests.narrowing import present
 from tests.nodes.actuation.builders import DELETED, DeletionCluster, removal
@@ -472,3 +476,41 @@ def test_a_stop_is_not_held_up_by_a_server_that_does_not_answer():
         world.after(5)
         assert world.running is not None
         assert world.running.done()
+
+
+# ---- two Nodes of one machine
+
+
+@pytest.mark.parametrize("is_drained", [False, True])
+def test_a_machine_that_registered_under_a_second_name_is_kept(*, is_drained: bool):
+    with DeletionCluster() as world:
+        world.group("g", target=2)
+        taints = [{"key": DELETED, "effect": "NoSchedule"}] if is_drained else []
+        spec = {"providerID": world.node("g-0").spec.provider_id, "taints": taints}
+        world.kube.made("/api/v1/nodes", {"metadata": {"name": "renamed"}, "spec": spec})
+        world.pod("web-0", node="renamed")
+        world.remove(removal("g-0", is_empty=True))
+        world.after(60)
+        assert world.results() == {"g-0": "overtaken"}
+        assert world.deletions() == []
+        why = "pod here/web-0 runs on node renamed" if is_drained else "node renamed of instance"
+        assert why in present(world.end_of("g-0").reason).message
+
+
+def test_nodes_of_the_cache_with_the_same_provider_id_are_read_live():
+    with DeletionCluster() as world:
+        world.group("g", target=2)
+        provider_id = world.node("g-0").spec.provider_id
+        taints = [{"key": DELETED, "effect": "NoSchedule"}]
+        for name in ("drained", "renamed"):
+            spec = {"providerID": provider_id, "taints": taints if name == "drained" else []}
+            world.kube.made("/api/v1/nodes", {"metadata": {"name": name}, "spec": spec})
+        informer = Informer(world.kube.new_client(), Node, clock=world.clock, entropy=SeededEntropy("nodes"))
+        guard = DeletionGuard(world.client, ListedPods(world.client), clock=world.clock, informer=informer)
+        world.run.spawn(informer.run(), name="nodes of the guard")
+        world.run.settle()
+        ref = NodeRef(provider_id=provider_id, name="drained")
+        for name in ("g-0", "renamed"):
+            assert world.kube.do(guard.find_in_use([ref]))["drained"].facts["node"] == name
+            world.kube.do(world.client.merge_patch(Node, name, {"spec": {"taints": taints}}))
+        assert world.kube.do(guard.find_in_use([ref])) == {}

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.core.plans import Ref
+from plimsoll.core.value_parsing import quote
 from plimsoll.journal.entries import Query
 from plimsoll.nodes.actuation.drain import find_pods_to_evict
 from plimsoll.nodes.model.reasons import BAD_FIELD, BAD_OBJECT
@@ -154,11 +155,12 @@ def test_a_changed_object_is_judged_again(monkeypatch: pytest.MonkeyPatch):
         assert world.outcome()["nodeGroups"]["g"]["target"] == 1
 
 
-def test_a_delay_out_of_range_is_ignored_and_named():
+@pytest.mark.parametrize("written", ["9999999999h", f"{'1' + '7' * 308}s" * 2])
+def test_a_delay_out_of_range_is_ignored_and_named(written: str):
     odd = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "odd", "namespace": "default", "annotations": {DELAY: "9999999999h"}},
+        "metadata": {"name": "odd", "namespace": "default", "annotations": {DELAY: written}},
         "spec": containers("1"),
     }
     with SteppedCluster(nodeGroups=[group("g", target=0)], objects=[odd]) as world:
@@ -166,7 +168,7 @@ def test_a_delay_out_of_range_is_ignored_and_named():
         assert world.outcome()["nodeGroups"]["g"]["target"] == 1
         reasons = {not_done.reason.code: not_done.reason.message for not_done in world.find_reasons("pod/default/odd")}
         assert reasons[BAD_FIELD] == (
-            f"metadata.annotations[{DELAY}]: '9999999999h' is out of range; the longest duration is 2562047h47m16s; "
+            f"metadata.annotations[{DELAY}]: {quote(written)} is out of range; the longest duration is 2562047h47m16s; "
             "it is ignored"
         )
 

@@ -110,6 +110,7 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
             "steps[0].expect[/nodes].count.lte: is not an operator; did you mean le?",
         ),
         ({"steps": [{"advance": "100000000000d"}]}, "steps[0].advance: is too long: the longest is 36600d, is "),
+        ({"steps": [{"advance": f"{'1' + '7' * 308}s" * 2}]}, "steps[0].advance: is too long: the longest is"),
         ({"steps": [{"advance": 1e15}]}, "steps[0].advance: is too long: the longest is 36600d, is "),
         ({"steps": [{"advance": True}]}, "steps[0].advance: must be a duration"),
         ([], "test: a scenario is a map of fields, this is a list"),

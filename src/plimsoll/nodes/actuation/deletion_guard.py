@@ -7,11 +7,15 @@ may be deleted if
 * no Node stands for it and no pod is bound to it, as for an instance that never registered; or
 * its Node has the deletion taint, as a drained node has, and only daemon pods, mirror pods and ended pods are left.
 
+Several Nodes may state the id of one instance: a kubelet registers again when its machine gets another host name. All
+of them must be drained.
+
 A Node counts as existing even if it cannot be decoded. What cannot be read is not deleted.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.informer import Informer
     from plimsoll.nodes.actuation.node_pods import PodsOfNode, PodsOnNodes
     from plimsoll.nodes.providers.values import NodeRef
     from plimsoll.objects.api.pods import Pod
@@ -38,6 +43,7 @@ NODE_EXISTS: Final = "NodeExists"
 NODE_IN_USE: Final = "NodeInUse"
 NOT_VERIFIED: Final = "NotVerified"
 _ENDED: Final = ("Succeeded", "Failed")
+_BY_PROVIDER_ID: Final = "acting: nodes by provider id"
 
 
 def is_in_use_by(pod: Pod, now: datetime) -> bool:
@@ -62,12 +68,20 @@ def find_use(found: PodsOfNode, node: str, now: datetime) -> Reason | None:
 
 
 class DeletionGuard:
-    """Reads nodes and their pods live. `nodes_of_groups` names the nodes that each group is known to have."""
+    """Reads nodes and their pods live. `nodes_of_groups` names the nodes that each group is known to have.
 
-    def __init__(self, client: Client, pods: PodsOnNodes, *, clock: Clock) -> None:
+    Create it before the informer runs, whose cache names further Nodes of an instance. Without it, all are listed.
+    """
+
+    def __init__(
+        self, client: Client, pods: PodsOnNodes, *, clock: Clock, informer: Informer[Node] | None = None
+    ) -> None:
         self._client = client
         self._pods = pods
         self._clock = clock
+        self._informer = informer
+        if informer is not None:
+            informer.add_index(_BY_PROVIDER_ID, _get_provider_ids)
         self.nodes_of_groups: Mapping[str, frozenset[str]] = {}
 
     async def find_in_use(self, refs: Sequence[NodeRef]) -> dict[str, Reason]:
@@ -77,7 +91,7 @@ class DeletionGuard:
         except ApiCallFailed as error:
             reason = Reason(code=NOT_VERIFIED, message=f"its Node could not be read: {error}")
             return {ref.name: reason for ref in refs}
-        checked = {ref.name: await self._check(ref, nodes.get(ref.name)) for ref in refs}
+        checked = {ref.name: await self._check(ref, nodes[ref.name]) for ref in refs}
         return {name: reason for name, reason in checked.items() if reason is not None}
 
     async def count_ready(self, group: str, *, more_than: int) -> int:
@@ -96,12 +110,14 @@ class DeletionGuard:
                 break
         return ready
 
-    async def _check(self, ref: NodeRef, node: dict[str, Any] | None) -> Reason | None:
-        name = ref.name if node is None else _format_name(node) or ref.name
-        if node is not None and not _has_deletion_taint(node):
-            message = f"node {name} of instance {ref.provider_id or ref.name} exists and was not drained"
-            return Reason(code=NODE_EXISTS, message=message, facts={"node": name, "ready": _is_ready(node)})
-        for bound_to in dict.fromkeys((name, ref.name)):
+    async def _check(self, ref: NodeRef, nodes: Sequence[dict[str, Any]]) -> Reason | None:
+        for node in nodes:
+            if not _has_deletion_taint(node):
+                name = _format_name(node) or ref.name
+                message = f"node {name} of instance {ref.provider_id or ref.name} exists and was not drained"
+                return Reason(code=NODE_EXISTS, message=message, facts={"node": name, "ready": _is_ready(node)})
+        names = [_format_name(node) or ref.name for node in nodes]
+        for bound_to in dict.fromkeys((*names, ref.name)):
             try:
                 found = await self._pods.list_on(bound_to)
             except ApiCallFailed as error:
@@ -110,16 +126,35 @@ class DeletionGuard:
                 return use
         return None
 
-    async def _find_nodes(self, refs: Sequence[NodeRef]) -> dict[str, dict[str, Any]]:
-        """The Nodes of instances by the name of the reference. Those not found by name are found by provider id."""
-        found = {ref.name: node for ref in refs if (node := await self._get_node(ref.name)) is not None}
-        if len(found) == len({ref.name for ref in refs}):
+    async def _find_nodes(self, refs: Sequence[NodeRef]) -> dict[str, list[dict[str, Any]]]:
+        """The Nodes of instances by the name of the reference: that of this name, and those of the provider id."""
+        found = {ref.name: await self._get_nodes(ref) for ref in refs}
+        if self._informer is not None and all(found.values()):
             return found
         by_id = await self._list_by_provider_id()
         for ref in refs:
-            if ref.name not in found and ref.provider_id in by_id:
-                found[ref.name] = by_id[ref.provider_id]
+            names = {_format_name(node) for node in found[ref.name]}
+            found[ref.name] += [node for node in by_id[ref.provider_id] if _format_name(node) not in names]
         return found
+
+    async def _get_nodes(self, ref: NodeRef) -> list[dict[str, Any]]:
+        """The Node of the reference's name, and cached names of its provider id that still have it."""
+        node = await self._get_node(ref.name)
+        found = [] if node is None else [node]
+        for name in self._list_cached_names(ref):
+            other = await self._get_node(name)
+            if other is not None and _get_mapping(other.get("spec")).get("providerID", "") in ("", ref.provider_id):
+                found.append(other)
+        return found
+
+    def _list_cached_names(self, ref: NodeRef) -> list[str]:
+        """Names of other Nodes that the cache has with the provider id, also of those that cannot be decoded."""
+        if self._informer is None or not ref.provider_id:
+            return []
+        cache = self._informer.cache
+        readable = {node.metadata.name for node in cache.list_by_index(_BY_PROVIDER_ID, ref.provider_id)}
+        unreadable = {bad.name for bad in cache.bad.values() if bad.provider_id == ref.provider_id}
+        return sorted((readable | unreadable) - {ref.name})
 
     async def _get_node(self, name: str) -> dict[str, Any] | None:
         """The Node as the API server has it, undecoded; None if there is none."""
@@ -131,17 +166,22 @@ class DeletionGuard:
             return None
         return _parse(answer)
 
-    async def _list_by_provider_id(self) -> dict[str, dict[str, Any]]:
+    async def _list_by_provider_id(self) -> defaultdict[str, list[dict[str, Any]]]:
         """All nodes that state a provider id. The API server selects nodes by no such field, so all are listed."""
         listed = await self._client.list(Node)
-        readable = {
-            node.spec.provider_id: _as_json(
-                node.metadata.name, [{"key": taint.key} for taint in node.spec.taints], ready=_is_condition_true(node)
-            )
-            for node in listed.items
-        }
-        unreadable = {bad.provider_id: _as_json(bad.name, [], ready=False) for bad in listed.bad}
-        return {provider_id: node for provider_id, node in (readable | unreadable).items() if provider_id}
+        found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for node in listed.items:
+            taints = [{"key": taint.key} for taint in node.spec.taints]
+            for provider_id in _get_provider_ids(node):
+                found[provider_id].append(_as_json(node.metadata.name, taints, ready=_is_condition_true(node)))
+        for bad in listed.bad:
+            if bad.provider_id:
+                found[bad.provider_id].append(_as_json(bad.name, [], ready=False))
+        return found
+
+
+def _get_provider_ids(node: Node) -> list[str]:
+    return [node.spec.provider_id] if node.spec.provider_id else []
 
 
 def _parse(answer: bytes) -> dict[str, Any]:
