@@ -340,6 +340,14 @@ def test_a_refused_request_ends_the_execution_and_the_record_stays():
         world.cluster.check_nothing_left()
 
 
+@pytest.mark.parametrize("error", [NoAnswer("gone"), RequestRefused("CLUSTER_AUTHORIZATION_FAILED")])
+def test_progress_that_cannot_be_read_stops_nothing(error: NoAnswer | RequestRefused):
+    with run_cluster(size=100 * MB) as world:
+        world.kafka.reject("describe_log_dirs", error, times=1000)
+        assert world.finish(world.start(world.cluster.propose_add())).end is ExecutionEnd.COMPLETED
+        world.cluster.check_nothing_left()
+
+
 RETRIABLE = ItemError("REQUEST_TIMED_OUT", "The request timed out.")
 
 

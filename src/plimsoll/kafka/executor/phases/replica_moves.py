@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.kafka.brokers.ports import KafkaUnavailable
+from plimsoll.kafka.brokers.ports import KafkaRefused, KafkaUnavailable
 from plimsoll.kafka.executor import reasons
 from plimsoll.kafka.executor.phases.batches import BrokerSlots, find_leader, list_involved
 from plimsoll.kafka.executor.phases.strategies import sort_tasks
@@ -370,7 +370,8 @@ class ReplicaMoves:
         for broker in sorted({broker for task in running.values() for broker in task.proposal.added} & alive):
             try:
                 logs = await self._context.admin.describe_log_dirs(broker)
-            except KafkaUnavailable:
+            except (KafkaUnavailable, KafkaRefused) as error:  # figures only: nothing depends on them
+                log.info("progress.unknown", broker=broker, problem=str(error))
                 return
             for key, replica in logs.replicas:
                 if key in running and broker in running[key].proposal.added and not replica.is_future:
