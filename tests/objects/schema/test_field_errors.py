@@ -82,3 +82,10 @@ def test_the_status_of_a_refusal_names_the_object_and_every_cause():
         },
         "code": 422,
     }
+
+
+def test_of_many_errors_the_first_are_listed_and_the_rest_is_counted():
+    errors = [fields.required(f"spec[{number}]") for number in range(100_000)]
+    status = fields.build_invalid_status(kind="Pod", group="", name="a", errors=errors)
+    assert len(status["details"]["causes"]) == fields.MAX_LISTED_ERRORS
+    assert status["message"].endswith(f"(and {100_000 - fields.MAX_LISTED_ERRORS} more errors)")

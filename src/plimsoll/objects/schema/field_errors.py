@@ -16,6 +16,8 @@ from plimsoll.objects.schema import go_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+MAX_LISTED_ERRORS: Final = 1_000
+
 
 class ErrorType(StrEnum):
     """The reason of a cause; its label is how messages begin."""
@@ -187,18 +189,25 @@ def format_invalid_message(*, kind: str, group: str, name: str, errors: Sequence
 
 
 def build_invalid_status(*, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> dict[str, Any]:
-    """The body of the 422 a real API server answers with."""
+    """The body of the 422 a real API server answers with.
+
+    Of more than `MAX_LISTED_ERRORS` errors the first are listed: 100,000 would make an answer of 65 MB.
+    """
     identity = {"name": name, "group": group, "kind": kind}
+    listed = errors[:MAX_LISTED_ERRORS]
+    message = format_invalid_message(kind=kind, group=group, name=name, errors=listed)
+    if len(errors) > len(listed):
+        message += f" (and {len(errors) - len(listed)} more errors)"
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": format_invalid_message(kind=kind, group=group, name=name, errors=errors),
+        "message": message,
         "reason": "Invalid",
         "details": {
             **{name_: text for name_, text in identity.items() if text},
-            "causes": [error.cause for error in errors],
+            "causes": [error.cause for error in listed],
         },
         "code": 422,
     }
