@@ -121,9 +121,10 @@ def test_disks_of_unknown_size_are_no_capacity():
 def test_racks_are_repaired_with_one_move_per_partition():
     brokers = [describe_broker(index, rack=f"r{index // 2}") for index in range(6)]
     rows = [(0, 1, 2), (2, 3, 4), (4, 5, 0), (0, 2, 4), (1, 3, 5), (5, 3, 1)]
-    model = build_cluster(brokers, [describe_topic("t", rows)])
+    model = build_cluster(brokers, [describe_topic("t", rows, size=GB)])
     result = plan(model, RebalanceRequest(goals=("RackAwareGoal",), skip_hard_goal_check=True))
     assert (result.bounds.moves, result.bounds.least_moves) == (3, 3)
+    assert result.bounds.bytes == result.bounds.least_bytes == 3 * GB
     after = apply_proposals(model, result)
     for partition in range(model.partition_count):
         assert len({broker // 2 for broker in after.list_replicas(partition)}) == 3

@@ -23,14 +23,15 @@ def find_bounds(
 ) -> Bounds:
     """Moves and bytes of the proposals beside the least possible.
 
-    Three things must move in any plan: what leaves, one replica per crowded partition, and what takes brokers from
-    outside their windows to inside. Only brokers that end inside count, so the bound holds for this plan too.
+    Three things must move in any plan: what leaves, what racks hold too many of, and what takes brokers from outside
+    their windows to inside. Only brokers that end inside count, so the bound holds for this plan too.
     """
     model = placement.model
     left = np.flatnonzero(placement.scope.must_leave & placement.moved)
     sizes = placement.loads.of_replica[Metric.DISK]
-    least_moves = float(max(len(left), len(crowded)))
-    least_bytes = max(float(sizes[model.partition_of[left]].sum()), float(sizes[crowded].sum()))
+    repairs = _count_repairs(placement, crowded)
+    least_moves = float(max(len(left), int(repairs.sum())))
+    least_bytes = max(float(sizes[model.partition_of[left]].sum()), float((sizes[crowded] * repairs).sum()))
     if windows is not None:
         brokers = len(model.brokers)
         # Out of a crowded rack, replicas also move between the groups: then all brokers are one group.
@@ -56,6 +57,19 @@ def find_bounds(
         least_moves=round(least_moves),
         least_bytes=int(least_bytes),
     )
+
+
+def _count_repairs(placement: Placement, crowded: Ints) -> Ints:
+    """How many replicas of each crowded partition had to change their rack. A move changes that of one."""
+    members = placement.rows[crowded]
+    none = len(placement.model.brokers)
+    counts = [
+        placement.count_racks(np.where(members >= 0, broker_of[members], none))
+        for broker_of in (placement.model.broker_of, placement.broker_of)
+    ]
+    surplus = [np.maximum(count - 1, 0).sum(axis=1) for count in counts]
+    repairs: Ints = np.maximum(surplus[0] - surplus[1], 0)
+    return repairs
 
 
 def _sum_groups(groups: Sequence[Ints], amounts: Floats, low: Floats, high: Floats, is_inside: Flags) -> float:
