@@ -32,11 +32,12 @@ import subprocess
 import time
 import uuid
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import AlterConfigOp, ConfigResource
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, NodeNotReadyError, TopicAlreadyExistsError
+from kafka.protocol.metadata import MetadataRequest
 
 from plimsoll.kafka.brokers.messages import UnregisterBrokerRequest
 from tests.e2e.ports import lasting_port
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
     from tests.e2e.kafka.kafka_program import KafkaProgram
 
+T = TypeVar("T")
+
 CONTROLLER: Final = 100
 FIRST_BROKERS: Final = (0, 1, 2)
 RACKS: Final = 3
@@ -57,6 +60,7 @@ SECURE_USER: Final = "plimsoll"
 SECURE_PASSWORD: Final = "not-a-secret-in-tests"
 _THROTTLED: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "cordoned.log.dirs")
 _STOP_S: Final = 30
+_ATTEMPTS: Final = 20
 _TOPICS_AT_ONCE: Final = 10
 _MANY_TOPICS_S: Final = 600
 
@@ -248,13 +252,34 @@ class RealKafka:
         partitions: int = 1,
         replication_factor: int = 3,
     ) -> None:
-        """Create a topic and wait until each partition has a leader."""
+        """Create a topic and wait until every running broker knows a leader of each partition."""
         options: dict[str, Any] = {"configs": dict(settings or {})}
         if assignment is None:
             options |= {"num_partitions": partitions, "replication_factor": replication_factor}
         else:
             options["assignments"] = {number: list(brokers) for number, brokers in assignment.items()}
-        self.client.create_topics({name: options}, wait_for_metadata=True)
+        with contextlib.suppress(TopicAlreadyExistsError):  # A second attempt, after an answer that was lost.
+            self._ask(lambda client: client.create_topics({name: options}))
+        total = partitions if assignment is None else len(assignment)
+        for broker in self.running:
+            self.wait_until(partial(self._knows_topic, broker, name, total), f"broker {broker} knows topic {name}")
+
+    def _knows_topic(self, broker: int, name: str, partitions: int) -> bool:
+        def ask(client: KafkaAdminClient) -> Any:
+            request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=name)])
+            return client._manager.run(partial(client._manager.send, request, node_id=broker))
+
+        [topic] = self._ask(ask).topics
+        return len(topic.partitions) == partitions and all(entry.leader_id >= 0 for entry in topic.partitions)
+
+    def _ask(self, call: Callable[[KafkaAdminClient], T]) -> T:
+        """Call the client. It sends some requests to a broker of its choice, which may just have died."""
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(KafkaConnectionError, NodeNotReadyError):
+                return call(self.client)
+            self._close_client()
+            time.sleep(0.5)
+        return call(self.client)
 
     def create_topics(self, names: Sequence[str], *, partitions: int, replication_factor: int = 3) -> None:
         """Create many topics, a few per request: a controller takes so many records at once."""
@@ -306,17 +331,19 @@ class RealKafka:
             for broker in stopped:
                 self._launch(broker)
             self._wait_for(stopped)
-        if moving := self.client.list_partition_reassignments():
-            self.client.alter_partition_reassignments(dict.fromkeys(moving))
+        if further := [broker for broker in self._brokers if broker not in FIRST_BROKERS]:
+            for broker in further:
+                self._forget(broker)
+            self._close_client()
+        if moving := self._ask(lambda client: client.list_partition_reassignments()):
+            self._ask(lambda client: client.alter_partition_reassignments(dict.fromkeys(moving)))
         self._delete_topics()
-        for broker in [broker for broker in self._brokers if broker not in FIRST_BROKERS]:
-            self._forget(broker)
         self._delete_broker_settings()
 
     def _delete_topics(self) -> None:
-        names = [name for name in self.client.list_topics() if not name.startswith("__")]
+        names = [name for name in self._ask(lambda client: client.list_topics()) if not name.startswith("__")]
         if names:
-            self.client.delete_topics(names)
+            self._ask(lambda client: client.delete_topics(names))
             self.wait_until(lambda: not set(names) & set(self.client.list_topics()), "the topics are deleted")
 
     def _delete_broker_settings(self) -> None:
@@ -333,8 +360,8 @@ class RealKafka:
         del self._ports[broker]
 
     def _unregister(self, broker: int) -> None:
-        manager = self.client._manager
-        manager.run(manager.send, UnregisterBrokerRequest(broker_id=broker))
+        request = UnregisterBrokerRequest(broker_id=broker)
+        self._ask(lambda client: client._manager.run(client._manager.send, request))
 
     def _launch(self, broker: int) -> None:
         if broker not in self._brokers:

@@ -124,8 +124,13 @@ async def test_a_log_directory_that_fails_is_offline_and_its_replicas_with_it(ka
     kafka.create_topic("a", {number: [3, 0] for number in range(4)})
     staying, failing = kafka.find_log_dirs(3)  # The first holds the metadata log, and a broker ends without it.
     async with connect_admin(kafka) as admin:
-        before = (await describe_cluster(admin)).topics
-        lost = [entry.partition for topic in before for entry in topic.partitions if _is_in(entry, failing)]
+
+        async def count_logs() -> int:
+            return sum(key.topic == "a" for key, _ in (await admin.describe_log_dirs(3)).replicas)
+
+        await read_until(count_logs, 4)
+        logs = (await admin.describe_log_dirs(3)).replicas
+        lost = sorted(key.partition for key, log in logs if log.log_dir == failing)
         shutil.rmtree(failing)
 
         async def find_dirs() -> list[tuple[str, bool]]:
@@ -141,10 +146,6 @@ async def test_a_log_directory_that_fails_is_offline_and_its_replicas_with_it(ka
         model = build_model(await describe_cluster(admin))
     assert lost
     assert int(model.offline.sum()) == len(lost)
-
-
-def _is_in(partition: PartitionDescription, path: str) -> bool:
-    return any(log.log_dir == path for log in partition.logs)
 
 
 def _find(described: ClusterDescription, topic: str, number: int) -> PartitionDescription:
