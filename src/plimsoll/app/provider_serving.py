@@ -15,10 +15,11 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.nodes.config.options import read_options
-from plimsoll.nodes.providers.builder import EXTERNAL, ProviderDependencies, make_provider
+from plimsoll.nodes.providers.builder import ProviderDependencies, make_provider
 from plimsoll.nodes.providers.cleanup import clean_up
 from plimsoll.nodes.providers.externalgrpc.server import serve_provider
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
+from plimsoll.nodes.providers.values import EXTERNAL
 from plimsoll.objects.custom_kinds import OUR_KINDS
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.configuration import LoaderContext, find_access
+from plimsoll.nodes.providers.values import CLUSTER_API, EXTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
 
 log = structlog.get_logger(__name__)
-
-SIMULATED: Final = "simulated"
-EXTERNAL: Final = "externalgrpc"
-CLUSTER_API: Final = "clusterapi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from plimsoll.kube.diagnosis.permissions import Permission, Scope
 from plimsoll.kube.diagnosis.requirements import FROM_PLIMSOLL, CustomResource, declare_permissions
-from plimsoll.nodes.providers.builder import CLUSTER_API, SIMULATED
 from plimsoll.nodes.providers.clusterapi.settings import read_settings
+from plimsoll.nodes.providers.values import CLUSTER_API, SIMULATED
 from plimsoll.objects.api.cluster_api import CLUSTER_API_GROUP
 
 if TYPE_CHECKING:

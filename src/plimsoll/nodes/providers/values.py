@@ -109,3 +109,12 @@ class Span(Value):
     @property
     def seconds(self) -> float:
         return (self.end - self.start).total_seconds()
+
+
+SIMULATED: Final = "simulated"
+
+
+EXTERNAL: Final = "externalgrpc"
+
+
+CLUSTER_API: Final = "clusterapi"
