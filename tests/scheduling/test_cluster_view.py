@@ -164,3 +164,8 @@ def test_pods_exchanged_on_a_node_stand_in_the_order_of_their_keys():
     assert [key.name for key in after.pods] == ["b", "c"]
     assert after.free["cpu"] == 1000
     assert [key.name for key in state.pods] == ["c", "a"]
+
+
+def test_a_pod_that_requests_very_many_pods_counts_within_bounds():
+    huge = pod("p", requests={"pods": "9223372036854775807"})
+    assert 1 <= PlacedPod(huge).count <= 2**31 - 1

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 # Prepared pods remembered by a view: a scheduler asks about one pod on every node, then about the next one.
 _REMEMBERED: Final = 8
+_MOST_PODS: Final = 2**31 - 1
 
 
 class PodKey(NamedTuple):
@@ -77,7 +78,8 @@ class PlacedPod:
             self.demand = compute_pod_demand(pod)
         except InvalidQuantity as error:
             self.problem = f"pod {self.key}: {error}"
-        self.count = self.demand[PODS] or 1
+        # Only a placeholder stands for several pods; a pod that requests the resource may state any number.
+        self.count = min(self.demand[PODS] or 1, _MOST_PODS)
         """More than one where it stands for pods that are only booked."""
         self.ports: frozenset[HostPort] = list_host_ports(pod)
         self.anti_affinity: tuple[AffinityTerm, ...] = parse_existing_anti_affinity(pod)

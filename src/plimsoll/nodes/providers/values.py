@@ -17,6 +17,10 @@ from plimsoll.objects.api.nodes import Taint  # noqa: TC001 -- likewise
 if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
 
+SIMULATED: Final = "simulated"
+EXTERNAL: Final = "externalgrpc"
+CLUSTER_API: Final = "clusterapi"
+"""The names of providers, as the flag has them."""
 HOUR_S: Final = 3600.0
 
 
@@ -109,12 +113,3 @@ class Span(Value):
     @property
     def seconds(self) -> float:
         return (self.end - self.start).total_seconds()
-
-
-SIMULATED: Final = "simulated"
-
-
-EXTERNAL: Final = "externalgrpc"
-
-
-CLUSTER_API: Final = "clusterapi"
