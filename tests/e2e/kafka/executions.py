@@ -146,8 +146,8 @@ class RealExecutions:
 
 
 async def wait_moving(executor: Executor, at_least: int = 1) -> None:
-    """Wait until this many reassignments were sent."""
-    while executor.get_progress().inter_broker.in_progress < at_least:  # noqa: ASYNC110 - progress has no event
+    """Wait until the brokers list this many reassignments."""
+    while len(await executor._admin.list_reassignments()) < at_least:  # noqa: ASYNC110 - brokers have no event
         await asyncio.sleep(0.05)
 
 

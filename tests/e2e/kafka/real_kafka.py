@@ -331,6 +331,7 @@ class RealKafka:
             for broker in stopped:
                 self._launch(broker)
             self._wait_for(stopped)
+        self._delete_broker_settings()  # also of further brokers: settings outlive a registration
         if further := [broker for broker in self._brokers if broker not in FIRST_BROKERS]:
             for broker in further:
                 self._forget(broker)
@@ -338,7 +339,6 @@ class RealKafka:
         if moving := self._ask(lambda client: client.list_partition_reassignments()):
             self._ask(lambda client: client.alter_partition_reassignments(dict.fromkeys(moving)))
         self._delete_topics()
-        self._delete_broker_settings()
 
     def _delete_topics(self) -> None:
         names = [name for name in self._ask(lambda client: client.list_topics()) if not name.startswith("__")]
@@ -347,7 +347,7 @@ class RealKafka:
             self.wait_until(lambda: not set(names) & set(self.client.list_topics()), "the topics are deleted")
 
     def _delete_broker_settings(self) -> None:
-        for broker in FIRST_BROKERS:
+        for broker in self.running:
             changes = dict.fromkeys(_THROTTLED, (AlterConfigOp.DELETE, None))
             self.client.alter_configs([ConfigResource("broker", str(broker), changes)], raise_on_unknown=False)
 
