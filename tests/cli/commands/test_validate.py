@@ -245,6 +245,7 @@ def test_the_object_of_a_definition_that_is_not_valid_says_so():
     assert "Gadget/g: kind: the CustomResourceDefinition of Gadget is not valid itself" in ended.stdout
 
 
+@pytest.mark.slow
 def test_an_object_larger_than_a_server_takes_is_refused_in_one_line():
     labels = {f"key-{i}": "v" * 60 for i in range(100_000)}
     ended = validate({**POD, "metadata": {"name": "p", "labels": labels}})

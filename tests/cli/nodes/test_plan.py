@@ -143,6 +143,7 @@ class TestJson:
         keys = {key for scale_up in found["scaleUp"]["plan"] for p in scale_up["patterns"] for key in p["pods"]}
         assert keys == {"ml/nightly/0", "ml/nightly/1"}
 
+    @pytest.mark.slow
     def test_same_bytes_under_two_hash_seeds(self):
         def run(seed: str) -> bytes:
             command = [sys.executable, "-m", "plimsoll", "plan", "-f", "examples/plans/gpu.yaml", "-o", "json"]

@@ -121,6 +121,7 @@ def test_growth_comes_once_wherever_the_autoscaler_dies():
         assert (ended.waiting_pods, ended.marked_nodes, empty_made_groups(ended)) == ([], [], []), f"write {writes}"
 
 
+@pytest.mark.slow
 def test_what_was_to_go_goes_and_nothing_else_wherever_the_autoscaler_dies():
     undisturbed = shrinking()
     (left,) = undisturbed.outcome["nodes"]

@@ -50,6 +50,7 @@ def told_by_a_process(world: str, **environment: str) -> bytes:
     return finished.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["stepped", "live"])
 def test_hash_seeds_and_kernels_change_no_byte(world: str):
     first = told_by_a_process(world, PYTHONHASHSEED="1")

@@ -84,6 +84,7 @@ def test_all_groups_grow_for_a_request_with_one_call_each():
     assert of_request(ended)["details"]["attempts"] == "1"
 
 
+@pytest.mark.slow
 def test_a_request_gets_its_nodes_once_wherever_the_autoscaler_dies():
     for writes in range(1, MOST_WRITES):
         ended = three_groups(crash_after(writes))

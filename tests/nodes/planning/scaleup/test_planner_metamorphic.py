@@ -154,6 +154,7 @@ def planned_elsewhere(**environment: str) -> Any:
     return ran.stdout
 
 
+@pytest.mark.slow
 def test_hash_seeds_do_not_matter():
     first = planned_elsewhere(PYTHONHASHSEED="1", PLIMSOLL_KERNELS="plain")
     assert planned_elsewhere(PYTHONHASHSEED="2", PLIMSOLL_KERNELS="plain") == first
