@@ -38,6 +38,7 @@ def test_a_broker_has_its_own_capacity_and_the_others_the_default():
         (make_file({"brokerId": "x", "capacity": {}}), "[0].brokerId"),
         (make_file({"brokerId": "0", "capacity": {"DISK": "-5"}}), "[0].capacity.DISK"),
         (make_file({"brokerId": "0", "capacity": {"DISK": "1e400"}}), "[0].capacity.DISK"),
+        (make_file({"brokerId": "0", "capacity": {"DISK": {}}}), "[0].capacity.DISK"),
         (make_file({"brokerId": "0", "capacity": {"DISC": "5"}}), "[0].capacity.DISC"),
         (make_file(*[{"brokerId": "0", "capacity": {}}] * 2), "[1].brokerId"),
     ],

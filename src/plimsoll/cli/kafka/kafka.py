@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,7 +32,6 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_va
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.description import ClusterDescription
-    from plimsoll.kafka.model.proposals import Refusal
 
 app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
 app.command(name="rebalance", short_help="Move replicas: plan, execute, stop, resume.")(rebalance.rebalance)
@@ -141,7 +140,7 @@ def plan(
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
       plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
     """
-    from plimsoll.cli.kafka.tables import build_plan_data, list_plan
+    from plimsoll.cli.kafka.tables import build_plan_data, echo_refusal, list_plan
     from plimsoll.kafka.model.cluster import build_model
     from plimsoll.kafka.model.proposals import Refusal
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -167,7 +166,8 @@ def plan(
     )
     result = optimize(build_model(description), request, AnalyzerSettings())
     if isinstance(result, Refusal):
-        _refuse(result, output)
+        echo_refusal(result, output)
+        raise typer.Exit(1)
     match output:
         case Output.TABLE:
             echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {mode}")
@@ -211,17 +211,6 @@ def resume(*, data: DataOption = "") -> None:
 
     was_paused = remove_pause(Path(data or DEFAULT_DATA) / RECORD_DIRECTORY)
     typer.echo("resumed" if was_paused else "was not paused", err=True)
-
-
-def _refuse(refusal: Refusal, output: Output) -> NoReturn:
-    if output in {Output.JSON, Output.YAML}:
-        echo_value({"refused": refusal}, output)
-    else:
-        goal = f"{refusal.goal}: " if refusal.goal else ""
-        typer.echo(f"refused: {goal}{refusal.reason}", err=True)
-        if refusal.provision.recommendation:
-            typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
-    raise typer.Exit(1)
 
 
 def _read(

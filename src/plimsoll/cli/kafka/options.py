@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
     from plimsoll.kafka.brokers.source import LiveClusterSource
     from plimsoll.kafka.model.description import ClusterDescription
-    from plimsoll.kafka.model.requests import RebalanceRequest
+    from plimsoll.kafka.model.requests import BrokerLogDir, RebalanceRequest
 
 RECORD_DIRECTORY: Final = "kafka"
 
@@ -92,7 +92,7 @@ def build_request(
     relief: bool | None,
 ) -> RebalanceRequest:
     """The request of the options. Raises `InvalidInput` with the name of the option."""
-    from plimsoll.kafka.model.requests import BrokerLogDir, Mode, RebalanceRequest
+    from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 
     if mode not in set(Mode):
         raise InvalidInput(f"{mode!r} is not a mode; say one of {', '.join(Mode)}", path="--mode")
@@ -102,18 +102,17 @@ def build_request(
         raise InvalidInput(f"mode {mode} needs broker ids, e.g. --brokers 3,4", path="--brokers")
     if ids and not needs:
         raise InvalidInput(f"mode {mode} takes no broker ids", path="--brokers")
-    pairs = []
-    for part in _split(log_dirs):
-        broker, _, path = part.partition("-")
-        if not path.startswith("/"):
-            raise InvalidInput(f"{part!r} is not BROKER-/PATH", path="--log-dirs")
-        pairs.append(BrokerLogDir(broker=read_ids(broker, path="--log-dirs")[0], path=path))
+    pairs = _read_log_dirs(log_dirs)
     if chosen is Mode.REMOVE_DISKS and not pairs:
         raise InvalidInput("mode remove-disks needs log directories, e.g. --log-dirs 0-/data/a", path="--log-dirs")
+    if pairs and chosen is not Mode.REMOVE_DISKS:
+        raise InvalidInput(f"mode {mode} takes no log directories; remove-disks does", path="--log-dirs")
+    if rebalance_disk and chosen is not Mode.FULL:
+        raise InvalidInput(f"moves nothing between brokers: mode {mode} cannot use it", path="--rebalance-disk")
     return RebalanceRequest(
         mode=chosen,
         brokers=ids,
-        log_dirs=tuple(pairs),
+        log_dirs=pairs,
         goals=tuple(_split(goals)),
         skip_hard_goal_check=skip_hard_goal_check,
         excluded_topics=excluded_topics,
@@ -134,6 +133,19 @@ def read_ids(text: str, *, path: str) -> tuple[int, ...]:
             raise InvalidInput(f"{part!r} is not a broker id", path=path)
         ids.append(number)
     return tuple(dict.fromkeys(ids))
+
+
+def _read_log_dirs(text: str) -> tuple[BrokerLogDir, ...]:
+    from plimsoll.kafka.model.requests import BrokerLogDir
+
+    pairs = []
+    for part in _split(text):
+        broker, _, path = part.partition("-")
+        ids = read_ids(broker, path="--log-dirs")
+        if not ids or not path.startswith("/"):
+            raise InvalidInput(f"{part!r} is not BROKER-/PATH", path="--log-dirs")
+        pairs.append(BrokerLogDir(broker=ids[0], path=path))
+    return tuple(pairs)
 
 
 def _split(text: str) -> list[str]:

@@ -8,11 +8,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 import typer
 
 from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
-from plimsoll.cli.kafka.tables import describe_progress, list_plan
+from plimsoll.cli.kafka.tables import describe_progress, echo_refusal, list_plan
 from plimsoll.cli.shared.output import Output, echo_parts
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.model.cluster import build_model
@@ -63,6 +64,7 @@ class RebalanceRun:
                 return None
             if asks:
                 _confirm()
+                options = msgspec.structs.replace(options, is_confirmed=True)
             execution_id = SystemEntropy().generate_uid()
             async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
                 executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
@@ -90,8 +92,7 @@ class RebalanceRun:
         result = await asyncio.to_thread(lambda: optimize(build_model(description), request, AnalyzerSettings()))
         if isinstance(result, Refusal):
             await journal.append(build_refused_plan(result, at=RealClock().now()))
-            goal = f"{result.goal}: " if result.goal else ""
-            typer.echo(f"refused: {goal}{result.reason}", err=True)
+            echo_refusal(result, self.output)
             raise typer.Exit(1)
         if self.output is Output.TABLE:
             echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.cli.shared.output import Table
+import typer
+
+from plimsoll.cli.shared.output import Output, Table, echo_value
 from plimsoll.core.formatting import format_age, format_bytes
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress
-    from plimsoll.kafka.model.proposals import OptimizationResult
+    from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 
 
 def list_status(model: ClusterModel) -> list[str | Table]:
@@ -125,15 +127,28 @@ def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]
 def summarise(result: OptimizationResult) -> str:
     """One sentence: moves and bytes, with what is the least possible."""
     bounds = result.bounds
-    leaders = sum(proposal.is_leader_move for proposal in result.proposals)
+    leaders = _count_leader_changes(result)
     if not result.proposals:
         return "nothing to move"
+    within = [(len(proposal.log_dir_moves), proposal.size_bytes) for proposal in result.proposals]
+    if count := sum(moves for moves, _ in within):
+        size = format_bytes(sum(moves * size_bytes for moves, size_bytes in within))
+        return f"{count} replicas with {size} move between log directories of their brokers"
     moves = f"{bounds.moves} replicas with {format_bytes(bounds.bytes)} move, {leaders} leaders change"
+    if reordered := sum(
+        proposal.is_leader_move and proposal.old_leader == proposal.new_replicas[0] for proposal in result.proposals
+    ):
+        moves += f", {reordered} partitions only get another preferred leader"
     if bounds.moves > bounds.least_moves:
         least = f"{bounds.least_moves} replicas with {format_bytes(bounds.least_bytes)}"
-        return f"{moves} (the least possible is {least})"
+        return f"{moves} (any plan moves at least {least})"
     is_least = bounds.bytes <= bounds.least_bytes * 1.0001
     return f"{moves} (the least possible)" if is_least else f"{moves} (the least possible number)"
+
+
+def _count_leader_changes(result: OptimizationResult) -> int:
+    """Partitions that another broker leads afterwards, whether or not their replicas move too."""
+    return int((result.before.leader != result.after.leader).sum())
 
 
 def _describe_duration(result: OptimizationResult, throttle: int) -> str:
@@ -162,7 +177,7 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
             "bytes": result.bounds.bytes,
             "leastReplicas": result.bounds.least_moves,
             "leastBytes": result.bounds.least_bytes,
-            "leaders": sum(proposal.is_leader_move for proposal in result.proposals),
+            "leaders": _count_leader_changes(result),
         },
         "balancedness": {"before": result.balancedness_before, "after": result.balancedness_after},
         "goals": [{"goal": goal.goal, "status": goal.status.value, "reason": goal.reason} for goal in result.goals],
@@ -181,6 +196,17 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
         "proposals": list(result.proposals),
         "budgets": dict(result.budgets),
     }
+
+
+def echo_refusal(refusal: Refusal, output: Output) -> None:
+    """Print why nothing is proposed."""
+    if output in {Output.JSON, Output.YAML}:
+        echo_value({"refused": refusal}, output)
+        return
+    goal = f"{refusal.goal}: " if refusal.goal else ""
+    typer.echo(f"refused: {goal}{refusal.reason}", err=True)
+    if refusal.provision.recommendation:
+        typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
 
 
 def describe_progress(progress: ExecutionProgress) -> str:

@@ -67,15 +67,15 @@ def read_file(name: str) -> bytes:
 
 
 def echo_value(value: Any, output: Output) -> None:
-    """Print plain data as JSON or YAML; the caller renders tables and names."""
-    if output is Output.JSON:
-        import msgspec
+    """Print data as JSON or YAML; the caller renders tables and names."""
+    import msgspec
 
+    if output is Output.JSON:
         typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
     else:
         from plimsoll.objects.codec.yaml import dump
 
-        typer.echo(dump(value), nl=False)
+        typer.echo(dump(msgspec.to_builtins(value)), nl=False)
 
 
 # ---- tables

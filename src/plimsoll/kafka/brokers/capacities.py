@@ -63,6 +63,8 @@ def _read_capacity(capacity: dict[str, Any], path: str) -> BrokerCapacity:
     if unknown:
         raise InvalidInput(f"is not a resource; there are {', '.join(sorted(_KEYS))}", path=f"{path}.{unknown[0]}")
     disk, cpu = capacity.get("DISK"), capacity.get("CPU")
+    if disk == {}:
+        raise InvalidInput("lists no log directory", path=f"{path}.DISK")
     if isinstance(disk, dict):
         disk_mb: float | None = math.fsum(
             _read_amount(size, f"{path}.DISK[{log_dir}]") for log_dir, size in disk.items()

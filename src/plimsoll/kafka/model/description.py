@@ -18,7 +18,10 @@ LARGEST_BYTES: Final = 1 << 60
 LARGEST_RATE: Final = 1e15
 FORMAT: Final = "plimsoll.dev/kafka-dump/v1"
 
-BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+LARGEST_INT: Final = 2**31 - 1
+"""Kafka's numbers of brokers, partitions and replicas have 32 bits."""
+
+BrokerId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INT)]
 TopicName = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
 
 
@@ -85,7 +88,7 @@ class ReplicaDescription(Value):
 class PartitionDescription(Value):
     """A partition of a topic. The first of `replicas` is the preferred leader."""
 
-    partition: Annotated[int, msgspec.Meta(ge=0)]
+    partition: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INT)]
     replicas: tuple[BrokerId, ...]
     leader: int = -1
     """-1: it has no leader."""
@@ -108,7 +111,7 @@ class TopicDescription(Value):
     name: TopicName
     partitions: tuple[PartitionDescription, ...]
     is_internal: bool = False
-    min_isr: int = 1
+    min_isr: Annotated[int, msgspec.Meta(le=LARGEST_INT)] = 1
     problem: str = ""
 
 

@@ -11,7 +11,7 @@ from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import list_partitions
+from plimsoll.kafka.planning.scope import BrokerRole, list_partitions
 from plimsoll.kafka.planning.search.metric_search import list_able_to_lead
 from plimsoll.kafka.planning.search.relocation import relocate
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def check_brokers_left(placement: Placement, goal: str) -> Refusal | None:
     """A refusal if a partition has more replicas than brokers are left for them."""
     model, scope = placement.model, placement.scope
-    left = int((scope.is_alive & (scope.role != 2)).sum())
+    left = int((scope.is_alive & (scope.role != BrokerRole.LEAVING)).sum())
     partitions = model.partition_of[scope.must_leave]
     if not len(partitions):
         return None

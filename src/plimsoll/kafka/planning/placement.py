@@ -11,6 +11,7 @@ import numpy as np
 
 from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.planning.loads import Metric
+from plimsoll.kafka.planning.scope import BrokerRole
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import ClusterModel, Flags, Floats, Ints
@@ -245,7 +246,7 @@ class Placement:
     @cached_property
     def racks_left(self) -> Ints:
         """The racks with a broker that is alive and stays."""
-        stays = self.scope.is_alive & (self.scope.role != 2)
+        stays = self.scope.is_alive & (self.scope.role != BrokerRole.LEAVING)
         racks: Ints = np.unique(self.model.rack_of[stays])
         return racks
 
@@ -272,7 +273,7 @@ class Placement:
 
     def accepts_source(self, weights: Floats, broker: int) -> bool:
         """Whether a broker may lose the weights [M]. A broker that leaves may always lose."""
-        if self.scope.role[broker] == 2:
+        if self.scope.role[broker] == BrokerRole.LEAVING:
             return True
         for limits in self.accepted:
             weight = weights[limits.metric]
@@ -286,7 +287,7 @@ class Placement:
         if self.topic_limits is None:
             return np.ones(self.load.shape[1], dtype=np.bool_)
         counts = self.topic_counts[topic]
-        if counts[source] - 1 < self.topic_limits.low[topic] and self.scope.role[source] != 2:
+        if counts[source] - 1 < self.topic_limits.low[topic] and self.scope.role[source] != BrokerRole.LEAVING:
             return np.zeros(len(counts), dtype=np.bool_)
         accepted: Flags = counts + 1 <= self.topic_limits.high[topic]
         return accepted

@@ -8,6 +8,7 @@ import numpy as np
 
 from plimsoll.kafka.model.proposals import Provision, ProvisionStatus
 from plimsoll.kafka.planning.goal_list import HARD_GOALS
+from plimsoll.kafka.planning.scope import BrokerRole
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -19,7 +20,7 @@ def judge_provision(placement: Placement, goals: tuple[str, ...], settings: Anal
     if not HARD_GOALS.intersection(goals):
         return Provision(status=ProvisionStatus.UNDECIDED)
     scope, model = placement.scope, placement.model
-    brokers = int((scope.is_alive & (scope.role != 2)).sum())
+    brokers = int((scope.is_alive & (scope.role != BrokerRole.LEAVING)).sum())
     most = int(np.diff(model.offsets).max(initial=0))
     extra_racks = len(placement.racks_left) - most
     per_broker = settings.overprovisioned_max_replicas_per_broker

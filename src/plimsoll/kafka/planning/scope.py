@@ -152,6 +152,8 @@ def list_partitions(model: ClusterModel, partitions: Ints) -> str:
 
 
 def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | None:
+    if not model.brokers:
+        return Refusal(reason=Reason(code="NoBrokers", message="the cluster has no brokers"))
     if request.mode in _NEEDS_BROKERS and not request.brokers:
         return Refusal(
             reason=Reason(

@@ -6,6 +6,7 @@ import json
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
@@ -44,6 +45,21 @@ def test_k27_shapes_of_add_broker_and_its_user_task():
             assert row["Status"] == "Completed"
             assert json.loads(row["originalResponse"])["summary"] == reply.json["summary"]
             assert not bench.executor.executions
+
+    run_virtual(story)
+
+
+def test_a_kept_plan_is_not_used_once_a_broker_has_joined_or_failed():
+    async def story(clock: Any) -> None:
+        async with start_server(clock, cluster=describe_cluster(brokers=5)) as bench:
+            await bench.client.call("GET", "proposals", "json=true")
+            brokers = bench.cluster.brokers
+            fenced = msgspec.structs.replace(brokers[4], is_fenced=True)
+            bench.cluster = msgspec.structs.replace(bench.cluster, brokers=(*brokers[:4], fenced))
+            await bench.client.call("POST", "rebalance", "json=true&dryrun=false")
+            ((_, proposals, _),) = bench.executor.executions
+            assert {broker for proposal in proposals for broker in proposal.added} == {3}
+            bench.executor.finish()
 
     run_virtual(story)
 

@@ -36,10 +36,6 @@ class Authentication:
     def __init__(self, users: tuple[User, ...] = ()) -> None:
         self._users = {user.name: user for user in users}
 
-    @property
-    def is_enabled(self) -> bool:
-        return bool(self._users)
-
     def identify(self, header: str | None) -> User | Denied:
         """The user of an Authorization header."""
         if not self._users:

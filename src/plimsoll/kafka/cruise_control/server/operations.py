@@ -127,7 +127,7 @@ class Operations:
     _triggered_by: str = ""
     _removed: dict[int, float] = field(default_factory=dict)
     _pause: _Pause = field(default_factory=_Pause)
-    _cached: tuple[float, bytes, OptimizationResult] | None = None
+    _cached: tuple[float, tuple[object, ...], OptimizationResult] | None = None
     _model: ClusterModel | None = None
 
     async def answer(self, task: UserTask, user: User) -> None:
@@ -205,10 +205,10 @@ class Operations:
     async def _find_plan(self, task: UserTask, request: RebalanceRequest) -> OptimizationResult:
         is_default = request == RebalanceRequest() and not task.parameters.get("ignore_proposal_cache", default=False)
         model = await self._read_model(task)
-        fingerprint = model.broker_of.tobytes() + model.leader.tobytes()
+        identity = _identify(model)
         if is_default and self._cached is not None:
             computed_at_s, seen, cached = self._cached
-            if seen == fingerprint and self._read_clock_s() - computed_at_s < _PROPOSALS_KEPT_S:
+            if seen == identity and self._read_clock_s() - computed_at_s < _PROPOSALS_KEPT_S:
                 return cached
         goals = resolve_goals(request, self.dependencies.settings)
         for goal in goals if not isinstance(goals, Refusal) else ():
@@ -221,7 +221,7 @@ class Operations:
         if self.dependencies.metrics is not None:
             self.dependencies.metrics.record_plan(result)
         if is_default:
-            self._cached = (self._read_clock_s(), fingerprint, result)
+            self._cached = (self._read_clock_s(), identity, result)
         return result
 
     def _build_request(self, task: UserTask) -> RebalanceRequest:
@@ -413,14 +413,8 @@ class Operations:
     # ---- shared
 
     async def _read_model(self, task: UserTask) -> ClusterModel:
-        self._step(
-            task,
-            "WAITING_FOR_CLUSTER_MODEL",
-            "The job requires a cluster model and it is waiting to get the cluster model lock.",
-        )
-        self._step(
-            task, "AGGREGATING_METRICS", "Retrieve the metrics of all the partitions from the aggregated metrics."
-        )
+        self._step(task, "WAITING_FOR_CLUSTER_MODEL", _WAITING)
+        self._step(task, "AGGREGATING_METRICS", _AGGREGATING)
         description = await self.dependencies.describe()
         self._step(task, "GENERATING_CLUSTER_MODEL", "Generating the cluster model for the cluster.")
         self._model = await self.dependencies.run_blocking(lambda: build_model(description))
@@ -435,6 +429,34 @@ class Operations:
 
     def _read_clock_s(self) -> float:
         return self.dependencies.clock.now().timestamp()
+
+
+def _identify(model: ClusterModel) -> tuple[object, ...]:
+    """What a plan must not be older than. Sizes and rates change all the time, and a plan survives that."""
+    brokers = tuple(
+        (
+            broker.id,
+            broker.rack,
+            broker.is_registered,
+            broker.is_fenced,
+            broker.capacity,
+            None
+            if broker.log_dirs is None
+            else tuple((log_dir.path, log_dir.is_online, log_dir.is_cordoned) for log_dir in broker.log_dirs),
+        )
+        for broker in model.brokers
+    )
+    columns = (
+        model.topic_of,
+        model.numbers,
+        model.offsets,
+        model.broker_of,
+        model.leader,
+        model.in_sync,
+        model.offline,
+        model.reassigning,
+    )
+    return (brokers, model.topics, *(column.tobytes() for column in columns))
 
 
 def _check_request(request: RebalanceRequest, settings: AnalyzerSettings) -> None:

@@ -21,6 +21,7 @@ from plimsoll.kafka.planning.goals.wording import (
 )
 from plimsoll.kafka.planning.loads import KIB, Metric
 from plimsoll.kafka.planning.placement import RackRule
+from plimsoll.kafka.planning.scope import BrokerRole
 from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class CapacityGoal(Goal):
         if not self.is_hard:
             return None
         judged = np.isfinite(self._limits.high)
-        others = self.placement.scope.is_known & (self.placement.scope.role != 2) & ~judged
+        others = self.placement.scope.is_known & (self.placement.scope.role != BrokerRole.LEAVING) & ~judged
         if others.any():
             return None  # A broker without a known capacity might take all.
         return self._compare("the cluster", self._sum_needed(judged), judged) or self._check_racks(judged)

@@ -8,6 +8,7 @@ import numpy as np
 
 from plimsoll.kafka.planning.loads import COUNTS, Metric
 from plimsoll.kafka.planning.placement import Limits
+from plimsoll.kafka.planning.scope import BrokerRole
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import Flags, Floats, Ints
@@ -62,7 +63,7 @@ def list_capacity_shares(placement: Placement, metric: Metric, judged: Flags) ->
 def find_capacity_limits(placement: Placement, metric: Metric, threshold: float, *, is_hard: bool) -> Limits:
     """At most a part of the capacity of each broker that is known and stays."""
     scope = placement.scope
-    judged = scope.is_known & (scope.role != 2)
+    judged = scope.is_known & (scope.role != BrokerRole.LEAVING)
     capacity = placement.loads.capacity[metric]
     high = np.where(judged & np.isfinite(capacity), capacity * threshold, np.inf)
     return Limits(metric, np.full(len(judged), -np.inf), high, is_hard=is_hard)
@@ -70,7 +71,7 @@ def find_capacity_limits(placement: Placement, metric: Metric, threshold: float,
 
 def find_replica_limits(placement: Placement, most: int) -> Limits:
     """At most so many replicas per broker."""
-    judged = placement.scope.is_known & (placement.scope.role != 2)
+    judged = placement.scope.is_known & (placement.scope.role != BrokerRole.LEAVING)
     high = np.where(judged, float(most), np.inf)
     return Limits(Metric.REPLICAS, np.full(len(judged), -np.inf), high, is_hard=True)
 

@@ -1,0 +1,92 @@
+"""`plimsoll kafka status` and `plan` on dumps, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from plimsoll.kafka.brokers.dump import write_dump
+from tests.cli.runner import plimsoll
+from tests.kafka.cruise_control.server.server_bench import describe_cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.runner import CommandResult
+
+EMPTY = {"format": "plimsoll.dev/kafka-dump/v1"}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    file = tmp_path / "cluster.json"
+    file.write_bytes(write_dump(describe_cluster(brokers=4, hosting=3)))
+    return file
+
+
+def plan(dump: Path, *arguments: str) -> CommandResult:
+    return plimsoll("kafka", "plan", "-f", dump, *arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--mode", "add-brokers", "--brokers", "3"), ("--mode", "remove-brokers", "--brokers", "2")]
+)
+def test_yaml_and_json_say_the_same(dump: Path, arguments: tuple[str, ...]):
+    as_json, as_yaml = plan(dump, *arguments, "-o", "json"), plan(dump, *arguments, "-o", "yaml")
+    assert as_yaml.returncode == as_json.returncode
+    assert yaml.safe_load(as_yaml.stdout) == json.loads(as_json.stdout)
+
+
+def test_leaders_that_move_with_their_replicas_are_counted(dump: Path):
+    planned = json.loads(plan(dump, "--mode", "add-brokers", "--brokers", "3", "-o", "json").stdout)
+    gained = sum(max(0, after - before) for before, after in (row["leaders"] for row in planned["load"]))
+    assert planned["moves"]["leaders"] >= gained > 0
+
+
+def test_moves_between_log_directories_are_counted(dump: Path):
+    described = json.loads(dump.read_bytes())
+    for broker in described["brokers"]:
+        broker["logDirs"].append({**broker["logDirs"][0], "path": "/data/new"})
+    dump.write_text(json.dumps(described), encoding="utf-8")
+    replicas = sum(0 in partition["replicas"] for topic in described["topics"] for partition in topic["partitions"])
+    summary = plan(dump, "--mode", "remove-disks", "--log-dirs", "0-/data/0").stdout.splitlines()[1]
+    assert summary.startswith(f"{replicas} replicas with ")
+    assert "between log directories" in summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("--mode", "remove-disks", "--log-dirs", "-/data/0"), "--log-dirs"),
+        (("--log-dirs", "0-/data/0"), "--log-dirs"),
+        (("--rebalance-disk", "--mode", "remove-brokers", "--brokers", "0"), "--rebalance-disk"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(dump: Path, arguments: tuple[str, ...], option: str):
+    refused = plan(dump, *arguments)
+    assert refused.returncode == 2
+    assert option in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("topic", "path"),
+    [
+        ({"name": "a", "partitions": [{"partition": 2**70, "replicas": []}]}, "topics[0].partitions[0].partition"),
+        ({"name": "a", "partitions": [], "minIsr": 2**70}, "topics[0].minIsr"),
+    ],
+)
+def test_numbers_beyond_those_of_kafka_are_refused(dump: Path, topic: dict[str, Any], path: str):
+    dump.write_text(json.dumps({**EMPTY, "topics": [topic]}), encoding="utf-8")
+    refused = plan(dump)
+    assert refused.returncode == 2
+    assert path in refused.stderr
+
+
+def test_a_cluster_without_brokers_is_refused(dump: Path):
+    dump.write_text(json.dumps(EMPTY), encoding="utf-8")
+    refused = plan(dump)
+    assert refused.returncode == 1
+    assert "no brokers" in refused.stderr
