@@ -90,3 +90,16 @@ def test_a_cluster_without_brokers_is_refused(dump: Path):
     refused = plan(dump)
     assert refused.returncode == 1
     assert "no brokers" in refused.stderr
+
+
+def test_a_removal_that_leaves_a_replica_behind_is_not_a_success(tmp_path: Path):
+    described = json.loads(write_dump(describe_cluster(brokers=4, hosting=4, racks=4)))
+    stuck = next(
+        partition for topic in described["topics"] for partition in topic["partitions"] if 3 in partition["replicas"]
+    )
+    stuck["leader"] = -1
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps(described), encoding="utf-8")
+    ended = plan(file, "--mode", "remove-brokers", "--brokers", "3")
+    assert ended.returncode == 1
+    assert "broker 3 keeps 1 replicas" in ended.stderr

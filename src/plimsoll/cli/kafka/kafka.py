@@ -131,7 +131,8 @@ def plan(
     """
     Plan a rebalance of a live cluster or of a dump. Nothing is moved.
 
-    Exit code 0: planned, even if there is nothing to move. 1: a hard goal cannot hold; the reason has the numbers.
+    Exit code 0: planned, even if there is nothing to move. 1: a hard goal cannot hold, or a removal is not
+    complete; the reason has the numbers.
     2: the input is wrong. 4: no broker can be reached.
 
     \b
@@ -140,7 +141,7 @@ def plan(
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
       plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
     """
-    from plimsoll.cli.kafka.tables import build_plan_data, echo_refusal, list_plan
+    from plimsoll.cli.kafka.tables import build_plan_data, describe_kept, echo_refusal, list_plan
     from plimsoll.kafka.model.cluster import build_model
     from plimsoll.kafka.model.proposals import Refusal
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -176,6 +177,9 @@ def plan(
                 typer.echo(f"{proposal.topic}-{proposal.partition}")
         case _:
             echo_value(build_plan_data(result), output)
+    if kept := describe_kept(result):
+        typer.echo(f"incomplete: {kept}", err=True)
+        raise typer.Exit(1)
 
 
 @app.command(name="pause", short_help="Begin no further movements.")

@@ -13,7 +13,7 @@ import typer
 
 from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
-from plimsoll.cli.kafka.tables import describe_progress, echo_refusal, list_plan
+from plimsoll.cli.kafka.tables import describe_kept, describe_progress, echo_refusal, list_plan
 from plimsoll.cli.shared.output import Output, echo_parts
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.model.cluster import build_model
@@ -57,6 +57,7 @@ class RebalanceRun:
         async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
             result = await self._plan(admin, request, options, journal)
             if not result.proposals:
+                _check_complete(result)
                 return None
             plan = build_plan(result, at=RealClock().now())
             entry = await journal.append(plan)
@@ -70,6 +71,7 @@ class RebalanceRun:
                 executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
                 outcome = await _watch(executor, executing)
             await journal.conclude(entry.number, build_outcomes(plan, outcome))
+            _check_complete(result)
             return outcome
 
     async def finish_earlier(self, *, stops: bool) -> ExecutionOutcome | None:
@@ -97,6 +99,13 @@ class RebalanceRun:
         if self.output is Output.TABLE:
             echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
         return result
+
+
+def _check_complete(result: OptimizationResult) -> None:
+    """A removal that leaves replicas behind is not a success."""
+    if kept := describe_kept(result):
+        typer.echo(f"incomplete: {kept}", err=True)
+        raise typer.Exit(1)
 
 
 def _confirm() -> None:

@@ -167,6 +167,12 @@ def _describe_duration(result: OptimizationResult, throttle: int) -> str:
     )
 
 
+def describe_kept(result: OptimizationResult) -> str:
+    """What stays on brokers that shall be removed; empty: nothing."""
+    kept = [f"broker {broker} keeps {count} replicas" for broker, count in result.kept_on_leaving.items()]
+    return f"{', '.join(kept)}: do not switch it off" if kept else ""
+
+
 def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
     """The plan for machines."""
     return {

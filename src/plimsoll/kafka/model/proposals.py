@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.core.values import Value
+from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import ClusterModel
@@ -148,6 +149,14 @@ class OptimizationResult:
     held: tuple[Reason, ...] = ()
     """What could not be moved, and why: replicas on brokers that do not answer, foreign reassignments."""
     budgets: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def kept_on_leaving(self) -> dict[int, int]:
+        """Replicas that stay on brokers which shall be removed, by broker: they may not be switched off yet."""
+        if self.request.mode is not Mode.REMOVE_BROKERS:
+            return {}
+        counts = dict(zip(self.after.broker_ids.tolist(), self.after.replica_counts.tolist(), strict=True))
+        return {broker: counts[broker] for broker in self.request.brokers if counts.get(broker)}
 
     @property
     def data_to_move_mb(self) -> int:

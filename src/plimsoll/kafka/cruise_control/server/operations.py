@@ -277,7 +277,7 @@ class Operations:
         try:
             entry = await journal.append(plan) if journal is not None else None
             outcome = await self.dependencies.executor.execute(task.id, result.proposals, options, reason=reason)
-            succeeded = outcome.end is ExecutionEnd.COMPLETED
+            succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
             if journal is not None and entry is not None:
                 await journal.conclude(entry.number, build_outcomes(plan, outcome))
             if succeeded and request.mode is Mode.REMOVE_BROKERS:
