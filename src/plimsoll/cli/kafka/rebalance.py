@@ -60,7 +60,7 @@ def rebalance(
         bool, typer.Option("--require-in-sync", help="Refuse while partitions are under-replicated.")
     ] = False,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", help="Ask before more than this is moved; --yes confirms.", min=0)
+        int | None, typer.Option("--max-bytes", help="Ask only if more than this would be moved; 0: always.", min=0)
     ] = None,
     max_bytes_per_hour: Annotated[
         int | None, typer.Option("--max-bytes-per-hour", help="Start at most so many bytes per hour.", min=1)
@@ -115,7 +115,7 @@ def rebalance(
         replica_movement_strategies=tuple(part.strip() for part in strategies.split(",") if part.strip()),
         require_in_sync=require_in_sync,
         max_bytes_per_hour=max_bytes_per_hour,
-        max_bytes_unconfirmed=max_bytes,
+        max_bytes_unconfirmed=max_bytes or None,
         is_confirmed=yes,
     )
     run = RebalanceRun(

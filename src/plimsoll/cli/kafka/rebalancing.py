@@ -63,7 +63,7 @@ class RebalanceRun:
             entry = await journal.append(plan)
             if is_dry_run:
                 return None
-            if asks:
+            if asks and _needs_confirmation(result, options):
                 _confirm()
                 options = msgspec.structs.replace(options, is_confirmed=True)
             execution_id = SystemEntropy().generate_uid()
@@ -99,6 +99,12 @@ class RebalanceRun:
         if self.output is Output.TABLE:
             echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
         return result
+
+
+def _needs_confirmation(result: OptimizationResult, options: ExecutionOptions) -> bool:
+    """Without a limit everything is confirmed; below it nothing is."""
+    most = options.max_bytes_unconfirmed
+    return most is None or sum(proposal.bytes_to_move for proposal in result.proposals) > most
 
 
 def _check_complete(result: OptimizationResult) -> None:
