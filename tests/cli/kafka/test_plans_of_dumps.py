@@ -88,7 +88,7 @@ def test_numbers_beyond_those_of_kafka_are_refused(dump: Path, topic: dict[str, 
 def test_a_cluster_without_brokers_is_refused(dump: Path):
     dump.write_text(json.dumps(EMPTY), encoding="utf-8")
     refused = plan(dump)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "no brokers" in refused.stderr
 
 

@@ -141,7 +141,7 @@ def plan(
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
       plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
     """
-    from plimsoll.cli.kafka.tables import build_plan_data, describe_kept, echo_refusal, list_plan
+    from plimsoll.cli.kafka.tables import build_plan_data, describe_kept, end_with_refusal, list_plan
     from plimsoll.kafka.model.cluster import build_model
     from plimsoll.kafka.model.proposals import Refusal
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -167,8 +167,7 @@ def plan(
     )
     result = optimize(build_model(description), request, AnalyzerSettings())
     if isinstance(result, Refusal):
-        echo_refusal(result, output)
-        raise typer.Exit(1)
+        end_with_refusal(result, output)
     match output:
         case Output.TABLE:
             echo_parts(list_plan(result, throttle=throttle), title=f"Plan: {mode}")

@@ -13,8 +13,14 @@ import typer
 
 from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
-from plimsoll.cli.kafka.tables import describe_kept, describe_progress, echo_refusal, list_plan
-from plimsoll.cli.shared.output import Output, echo_parts
+from plimsoll.cli.kafka.tables import (
+    build_plan_data,
+    describe_kept,
+    describe_progress,
+    end_with_refusal,
+    list_plan,
+)
+from plimsoll.cli.shared.output import Output, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
@@ -56,13 +62,15 @@ class RebalanceRun:
         """Plan and execute; None: there is nothing to move, or it is a dry run."""
         async with open_journal(self.directory) as journal, connect(self.bootstrap, self.command_config) as admin:
             result = await self._plan(admin, request, options, journal)
-            if not result.proposals:
+            if is_dry_run or not result.proposals:
+                if self.output in {Output.JSON, Output.YAML}:
+                    echo_value(build_plan_data(result), self.output)
+                if result.proposals:
+                    await journal.append(build_plan(result, at=RealClock().now()))
                 _check_complete(result)
                 return None
             plan = build_plan(result, at=RealClock().now())
             entry = await journal.append(plan)
-            if is_dry_run:
-                return None
             if asks and _needs_confirmation(result, options):
                 _confirm()
                 options = msgspec.structs.replace(options, is_confirmed=True)
@@ -94,8 +102,7 @@ class RebalanceRun:
         result = await asyncio.to_thread(lambda: optimize(build_model(description), request, AnalyzerSettings()))
         if isinstance(result, Refusal):
             await journal.append(build_refused_plan(result, at=RealClock().now()))
-            echo_refusal(result, self.output)
-            raise typer.Exit(1)
+            end_with_refusal(result, self.output)
         if self.output is Output.TABLE:
             echo_parts(list_plan(result, throttle=options.replication_throttle or 0), title="Plan")
         return result

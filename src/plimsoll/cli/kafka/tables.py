@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -120,6 +120,7 @@ def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]
         Table(("BROKER", "RACK", "REPLICAS", "LEADERS", "DATA"), rows),
         Table(("GOAL", "STATUS", "REASON"), goals),
         *(f"not moved: {reason}" for reason in result.held),
+        *_describe_offline(result),
         *([f"provision: {result.provision.recommendation}"] if result.provision.recommendation else []),
     ]
 
@@ -167,6 +168,12 @@ def _describe_duration(result: OptimizationResult, throttle: int) -> str:
     )
 
 
+def _describe_offline(result: OptimizationResult) -> list[str]:
+    """Offline replicas that the plan leaves where they are."""
+    offline = int(result.after.offline.sum())
+    return [f"{offline} replicas are offline; --mode fix-offline-replicas moves them"] if offline else []
+
+
 def describe_kept(result: OptimizationResult) -> str:
     """What stays on brokers that shall be removed; empty: nothing."""
     kept = [f"broker {broker} keeps {count} replicas" for broker, count in result.kept_on_leaving.items()]
@@ -204,15 +211,16 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
     }
 
 
-def echo_refusal(refusal: Refusal, output: Output) -> None:
-    """Print why nothing is proposed."""
+def end_with_refusal(refusal: Refusal, output: Output) -> NoReturn:
+    """Print why nothing is proposed. Exit code 1: a goal cannot hold; 2: the request itself is wrong."""
     if output in {Output.JSON, Output.YAML}:
         echo_value({"refused": refusal}, output)
-        return
-    goal = f"{refusal.goal}: " if refusal.goal else ""
-    typer.echo(f"refused: {goal}{refusal.reason}", err=True)
-    if refusal.provision.recommendation:
-        typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
+    else:
+        goal = f"{refusal.goal}: " if refusal.goal else ""
+        typer.echo(f"refused: {goal}{refusal.reason}", err=True)
+        if refusal.provision.recommendation:
+            typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
+    raise typer.Exit(1 if refusal.goal else 2)
 
 
 def describe_progress(progress: ExecutionProgress) -> str:

@@ -287,3 +287,5 @@ def _list_problems(description: ClusterDescription) -> Iterator[str]:
         for partition in topic.partitions:
             if partition.problem:
                 yield f"partition {topic.name}-{partition.partition}: {partition.problem}"
+            elif not partition.replicas:
+                yield f"partition {topic.name}-{partition.partition} has no replicas: it is left out"
