@@ -62,7 +62,7 @@ test-scenarios: $(VENV)/.dev
 	@$(PYTEST) tests/scenarios
 
 test-e2e: $(VENV)/.dev
-	@$(PYTEST) -n 2 --dist loadfile --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
 	@$(PYTEST) tests/e2e/kafka
 	@$(PYTEST) tests/e2e -m serial
 

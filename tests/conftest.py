@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 END_TO_END = Path(__file__).parent / "e2e"
+WAITING_FILES = frozenset({"test_tidb_and_node_scaling.py", "test_fresh_clone.py"})
+"""Files whose tests wait for minutes of real time: they begin first, so that others use the machine meanwhile."""
 FEW_EXAMPLES = 60
 """A property with more examples than this tries a quarter of the rest in short runs."""
 
@@ -39,6 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
         if not IS_LONG and isinstance(item, pytest.Function):
             _shorten(item.function)
+    items.sort(key=lambda item: item.path.name not in WAITING_FILES)
 
 
 def _shorten(test: object) -> None:
