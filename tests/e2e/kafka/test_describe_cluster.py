@@ -33,6 +33,8 @@ async def test_a_description_has_all_and_its_dump_gives_the_same_model(kafka: Re
         await hold_back(admin, "a", *FIRST_BROKERS)
         await admin.alter_reassignments({TopicPartition("a", 0): (2, 1)})
         described = await describe_cluster(admin, now=NOW)
+        while 2 not in {log.broker for log in _find(described, "a", 0).logs}:  # Broker 2 has not begun its log yet.
+            described = await describe_cluster(admin, now=NOW)
     assert (described.cluster_id, described.controller) == (kafka.cluster_id, CONTROLLER)
     assert [(broker.id, broker.problem) for broker in described.brokers] == [(0, ""), (1, ""), (2, "")]
     assert [len(broker.log_dirs or ()) for broker in described.brokers] == [2, 2, 2]
