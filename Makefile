@@ -63,7 +63,7 @@ test-scenarios: $(VENV)/.dev
 
 test-e2e: $(VENV)/.dev
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
-	@$(PYTEST) tests/e2e/kafka
+	@$(PYTEST) tests/e2e/kafka || { echo 'real brokers: what failed is tried once more'; $(PYTEST) tests/e2e/kafka --last-failed; }
 	@$(PYTEST) tests/e2e -m serial
 
 test-long: $(VENV)/.dev

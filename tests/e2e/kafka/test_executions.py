@@ -158,7 +158,7 @@ def test_a_broker_killed_in_mid_move_costs_its_own_moves(kafka: RealKafka, execu
     async def clean(executor: Executor) -> bool:
         return await executor.clean_up()
 
-    assert executions.run(clean)
+    kafka.wait_until(lambda: executions.run(clean), "the rate of the broker that is back is removed")
     executions.check_nothing_left("a", "b")
     executions.wait_in_sync("a", "b")
 
