@@ -149,7 +149,9 @@ def _read_log_dirs(text: str) -> tuple[BrokerLogDir, ...]:
 
 
 def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    from plimsoll.core.value_parsing import parse_list
+
+    return parse_list(text, commas=True)
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ _REPORT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceRun:
-    """One run of the command."""
+    """A run of the command: where the cluster is, where its record goes, how it prints."""
 
     bootstrap: str
     command_config: str

@@ -126,7 +126,7 @@ def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]
 
 
 def summarise(result: OptimizationResult) -> str:
-    """One sentence: moves and bytes, with what is the least possible."""
+    """Moves and bytes in a sentence, with the least possible."""
     bounds = result.bounds
     leaders = _count_leader_changes(result)
     if not result.proposals:
@@ -224,7 +224,7 @@ def end_with_refusal(refusal: Refusal, output: Output) -> NoReturn:
 
 
 def describe_progress(progress: ExecutionProgress) -> str:
-    """One line about a running execution."""
+    """The progress of a running execution, as a line."""
     counts = progress.inter_broker
     parts = [progress.state.value.replace("_", " ").lower()]
     parts.append(f"{counts.finished}/{counts.total} partitions, {counts.in_progress} moving")

@@ -128,7 +128,7 @@ class Connection:
         except KafkaError as error:
             _close(client)
             raise _make_error(error, self._settings, where=", ".join(self._settings.bootstrap)) from None
-        except BaseException:
+        except BaseException:  # The error is passed on; the socket thread must not stay behind it.
             _close(client)
             raise
         return client

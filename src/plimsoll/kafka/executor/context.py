@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ExecutionContext:
-    """One execution: what it does, where it is, and what it needs for that."""
+    """The state of an execution, and the dependencies that its phases share."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One execution from its first check to its end."""
+"""An execution, from its first check to its end."""
 
 from __future__ import annotations
 

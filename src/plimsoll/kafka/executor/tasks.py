@@ -20,7 +20,7 @@ UNDER_WAY: Final = frozenset({TaskState.IN_PROGRESS, TaskState.ABORTING})
 
 @dataclass(slots=True, eq=False)
 class MovementTask:
-    """One movement. `log_dir_move` is given for a move within a broker."""
+    """A movement. `log_dir_move` is given for a move within a broker."""
 
     id: int
     type: TaskType
@@ -36,7 +36,7 @@ class MovementTask:
     unseen_checks: int = 0
     """Consecutive checks that found neither its reassignment nor its result: an answer may be older than a write."""
     moved_bytes: int = 0
-    """Of a movement under way, as last sampled."""
+    """The figure of a movement under way, as last sampled."""
 
     @property
     def is_finished(self) -> bool:

@@ -64,7 +64,7 @@ class TaskType(StrEnum):
 
 
 class ExecutionTask(Value):
-    """One movement of an execution."""
+    """A movement of an execution."""
 
     id: int
     type: TaskType

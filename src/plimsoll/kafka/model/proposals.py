@@ -71,7 +71,7 @@ class Proposal(Value):
 
 
 class ResourceStatistics(Value):
-    """One row of Cruise Control's cluster statistics: AVG, STD, MIN or MAX."""
+    """A row of Cruise Control's cluster statistics: AVG, STD, MIN or MAX."""
 
     cpu: float
     network_inbound: float

@@ -66,7 +66,7 @@ def optimize(
 
 
 class _Optimization:
-    """One run over one request."""
+    """The optimization of a request."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import re2
 
-from plimsoll.core.value_parsing import quote, read_whole_number
+from plimsoll.core.value_parsing import parse_list, quote, read_whole_number
 from plimsoll.kafka.cruise_control.server.endpoints import Endpoint, ParameterType
 from plimsoll.kafka.cruise_control.server.errors import (
     ILLEGAL_ARGUMENT,
@@ -179,7 +179,7 @@ def _read_log_dirs(name: str, text: str) -> tuple[BrokerLogDir, ...]:
 
 
 def _split_list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return parse_list(text, commas=True)
 
 
 _READERS: Final[dict[ParameterType, Callable[[str, str], Any]]] = {

@@ -63,7 +63,7 @@ class ReplicaMoves:
         return self._tasks.has_unfinished
 
     async def check(self) -> None:
-        """One look at the brokers, and everything that follows from it."""
+        """Read the brokers once, and do what follows from it."""
         context = self._context
         topics = {task.key.topic for task in self._tasks.under_way} | {key.topic for key in self._leaderless_since}
         view = await context.observer.observe(topics)
