@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 import numpy as np
-import re2
 import structlog
 
 from plimsoll.core.errors import InvalidInput, NotEnoughData, PlimsollError, Unreachable
@@ -33,6 +32,7 @@ from plimsoll.kafka.planning.goal_list import resolve_goals
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.planning.refusals import write_cruise_control_error
 from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan
+from plimsoll.objects.schema.regular_expressions import compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -489,10 +489,8 @@ def _match_topics(model: ClusterModel, pattern: str) -> Flags:
     """[P]: the partitions whose topic matches as a whole; an empty pattern matches all."""
     if not pattern:
         return np.ones(model.partition_count, dtype=np.bool_)
-    options = re2.Options()
-    options.log_errors = False
-    compiled = re2.compile(pattern, options)
-    matches = np.array([compiled.fullmatch(topic) is not None for topic in model.topics], dtype=np.bool_)
+    fullmatch = compile_pattern(pattern).fullmatch
+    matches = np.array([fullmatch(topic) is not None for topic in model.topics], dtype=np.bool_)
     wanted: Flags = matches[model.topic_of] if len(matches) else np.zeros(model.partition_count, dtype=np.bool_)
     return wanted
 

@@ -10,8 +10,6 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
-import re2
-
 from plimsoll.core.value_parsing import parse_list, quote, read_whole_number
 from plimsoll.kafka.cruise_control.server.endpoints import Endpoint, ParameterType
 from plimsoll.kafka.cruise_control.server.errors import (
@@ -21,6 +19,7 @@ from plimsoll.kafka.cruise_control.server.errors import (
     RequestRefused,
 )
 from plimsoll.kafka.model.requests import BrokerLogDir
+from plimsoll.objects.schema.regular_expressions import BadPattern, compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,19 +142,10 @@ def _read_pattern(name: str, text: str) -> str:
     if len(text) > _MAX_PATTERN:
         raise RequestRefused(f"Parameter {name} has {len(text)} characters; at most {_MAX_PATTERN} are allowed.")
     try:
-        re2.compile(text, _get_pattern_options())
-    except re2.error as error:
-        problem = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        raise RequestRefused(
-            f"Parameter {name} is not a regular expression: {problem}", cause=PATTERN_SYNTAX
-        ) from error
+        compile_pattern(text)
+    except (BadPattern, UnicodeEncodeError) as error:
+        raise RequestRefused(f"Parameter {name} is not a regular expression: {error}", cause=PATTERN_SYNTAX) from error
     return text
-
-
-def _get_pattern_options() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return options
 
 
 def _read_uuids(_name: str, text: str) -> tuple[str, ...]:
