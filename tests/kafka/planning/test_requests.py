@@ -71,7 +71,7 @@ def test_modes_over_brokers_need_brokers(mode: Mode):
 def test_a_broker_that_is_down_cannot_be_added():
     brokers = [describe_broker(index, rack=f"r{index}") for index in range(3)]
     model = build_cluster([*brokers, describe_broker(3, is_fenced=True)], [describe_topic("a", [(0, 1)])])
-    assert refuse(RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(3,)), model).reason.code == "BrokersAreDown"
+    assert refuse(RebalanceRequest(mode=Mode.ADD_BROKERS, brokers=(3,)), model).reason.code == "BrokersTakeNoReplicas"
 
 
 def test_unknown_goals_are_refused_with_the_list_of_goals():

@@ -182,22 +182,35 @@ def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | 
         )
         if missing:
             return _refuse_brokers(parameter, missing, request.mode)
-        down = sorted({broker for broker in ids if must_run and _is_down(model, broker)})
-        if down:
+        causes = _list_causes(model, sorted(set(ids))) if must_run else {}
+        if causes:
+            listed = "; ".join(f"broker {broker} {cause}" for broker, cause in causes.items())
             return Refusal(
                 reason=Reason(
-                    code="BrokersAreDown",
-                    message=f"{parameter}: broker {', '.join(map(str, down))} cannot take replicas: it is fenced or "
-                    "did not answer",
-                    facts={"parameter": parameter, "brokers": down},
+                    code="BrokersTakeNoReplicas",
+                    message=f"{parameter}: these brokers cannot take replicas: {listed}",
+                    facts={"parameter": parameter, "brokers": list(causes)},
                 )
             )
     return None
 
 
-def _is_down(model: ClusterModel, broker: int) -> bool:
-    description = model.brokers[model.index_of_broker[broker]]
-    return description.is_fenced or description.log_dirs is None
+def _list_causes(model: ClusterModel, ids: list[int]) -> dict[int, str]:
+    """Why brokers cannot take replicas, for those that cannot."""
+    causes = {broker: _find_cause(model.brokers[model.index_of_broker[broker]]) for broker in ids}
+    return {broker: cause for broker, cause in causes.items() if cause}
+
+
+def _find_cause(broker: BrokerDescription) -> str:
+    """Why a broker cannot take replicas; empty: it can."""
+    if broker.is_fenced:
+        return "is fenced"
+    if broker.log_dirs is None:
+        return f"did not answer ({broker.problem})" if broker.problem else "did not answer"
+    if _has_room(broker):
+        return ""
+    is_cordoned = any(log_dir.is_cordoned for log_dir in broker.log_dirs)
+    return "has only cordoned or offline log directories" if is_cordoned else "has only offline log directories"
 
 
 def _refuse_brokers(parameter: str, missing: list[int], mode: Mode) -> Refusal:
