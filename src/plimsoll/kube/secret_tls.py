@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 AUTHORITY_KEY: Final = "ca.crt"
 CERTIFICATE_KEY: Final = "tls.crt"
 PRIVATE_KEY: Final = "tls.key"
+_REMEMBERED: Final = 1_000
 
 
 class SecretReader(Protocol):
@@ -41,6 +42,24 @@ class ClusterSecrets:
             return (await self._client.get(Secret, name, namespace=namespace)).data
         except ApiCallFailed:
             return None
+
+
+class TlsContextCache:
+    """TLS contexts by the name of their Secret, rebuilt when the Secret changes: connections belong to a context."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[dict[str, bytes] | None, ssl.SSLContext]] = {}
+
+    def get_context(self, data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:
+        """As `build_tls_context`."""
+        made = self._made.get(where)
+        if made is not None and made[0] == data:
+            return made[1]
+        context = build_tls_context(data, where, needed=needed)
+        if len(self._made) >= _REMEMBERED:
+            self._made.clear()
+        self._made[where] = (data, context)
+        return context
 
 
 def build_tls_context(data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:

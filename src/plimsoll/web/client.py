@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
-import ssl  # noqa: TC003 - msgspec reads annotations at run time
+import ssl
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
 import aiohttp
@@ -47,6 +48,8 @@ class Request(Value):
     content_type: str = ""
     tls: ssl.SSLContext | None = None
     timeout_s: float = math.inf
+    connect_timeout_s: float = math.inf
+    """The part of it that name resolution and the connection may take."""
     is_query: bool = False
     headers: dict[str, str] = {}
     """Further headers, such as `User-Task-ID`. `content_type` and the client's token rule over them."""
@@ -75,10 +78,23 @@ class Response(Value):
         return shorten(self.body[: 4 * _EXCERPT_CHARACTERS].decode(errors="replace"))
 
 
+class FailureKind(StrEnum):
+    """Why there is no response. After UNCONNECTED and UNTRUSTED the server has not seen the request."""
+
+    UNCONNECTED = "unconnected"
+    """The host is unknown, or nothing accepts connections there."""
+    UNTRUSTED = "untrusted"
+    """Client and server do not agree on TLS, or the certificate is not trusted."""
+    TIMED_OUT = "timed out"
+    LOST = "lost"
+    """The connection broke, or what came is not a response that can be read."""
+
+
 class RequestFailed(Value):
-    """There is no response. Whether the server acted is unknown."""
+    """There is no response. Whether the server acted is unknown, unless `kind` says otherwise."""
 
     problem: str
+    kind: FailureKind = FailureKind.LOST
 
 
 class HttpClient(Protocol):
@@ -96,7 +112,9 @@ class AiohttpClient:
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
         token: BearerToken | None = None,
+        max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
+        self._max_bytes = max_bytes
         self._session = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -121,10 +139,14 @@ class AiohttpClient:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(request)
+        except aiohttp.ConnectionTimeoutError:
+            problem = f"no connection to {origin} within {request.connect_timeout_s:g} s"
+            return RequestFailed(problem=problem, kind=FailureKind.UNCONNECTED)
         except TimeoutError:
-            return RequestFailed(problem=f"no answer from {origin} within {timeout_s:g} s")
+            problem = f"no answer from {origin} within {timeout_s:g} s"
+            return RequestFailed(problem=problem, kind=FailureKind.TIMED_OUT)
         except (aiohttp.ClientError, OSError) as error:
-            return RequestFailed(problem=f"cannot reach {origin}: {describe_error(error)}")
+            return RequestFailed(problem=f"cannot reach {origin}: {describe_error(error)}", kind=_classify(error))
 
     async def _exchange(self, request: Request) -> Response | RequestFailed:
         headers = dict(request.headers)
@@ -139,9 +161,12 @@ class AiohttpClient:
             headers=headers,
             allow_redirects=False,
             ssl=request.tls or self._tls,
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=request.connect_timeout_s if math.isfinite(request.connect_timeout_s) else None
+            ),
         )
         async with exchange as response:
-            return await read_response(response, source=request.url, max_bytes=MAX_RESPONSE_BYTES)
+            return await read_response(response, source=request.url, max_bytes=self._max_bytes)
 
 
 class PinnedUrl(Value):
@@ -210,6 +235,12 @@ async def read_response(response: aiohttp.ClientResponse, *, source: str, max_by
             return RequestFailed(problem=f"{source} answers with more than {max_bytes} bytes")
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Response(status=response.status, body=bytes(body), headers=headers)
+
+
+def _classify(error: aiohttp.ClientError | OSError) -> FailureKind:
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        return FailureKind.UNTRUSTED
+    return FailureKind.UNCONNECTED if isinstance(error, aiohttp.ClientConnectorError) else FailureKind.LOST
 
 
 def describe_error(error: aiohttp.ClientError | OSError | ValueError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from plimsoll.web.client import RequestFailed, Response
+from plimsoll.web.client import FailureKind, RequestFailed, Response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,9 +34,9 @@ class InMemoryClient:
         if target is None:
             if self._fallback is not None:
                 return await self._fallback.send(request)
-            return RequestFailed(problem=f"there is no server at {request.url}")
+            return RequestFailed(problem=f"there is no server at {request.url}", kind=FailureKind.UNCONNECTED)
         status, body = await self._handler(request.method, target, request.body)
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             # A Service without a pod behind it refuses the connection.
-            return RequestFailed(problem=f"cannot reach {request.url}")
+            return RequestFailed(problem=f"cannot reach {request.url}", kind=FailureKind.UNCONNECTED)
         return Response(status=int(status), body=body)

@@ -7,15 +7,12 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from plimsoll.web import client as speaking
-from plimsoll.web.client import AiohttpClient, Request, RequestFailed, Response
+from plimsoll.web.client import AiohttpClient, FailureKind, Request, RequestFailed, Response
 from tests.e2e.ports import lasting_port
 from tests.e2e.tidb.fake_servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
 
 def exchanged(asked: Request, *, timeout_s: float = 60) -> Response | RequestFailed:
@@ -67,6 +64,36 @@ def test_nobody_there() -> None:
     found = exchanged(Request(method="GET", url=f"{url}/"))
     assert isinstance(found, RequestFailed)
     assert found.problem.startswith(f"cannot reach {url}: ")
+    assert found.kind is FailureKind.UNCONNECTED
+
+
+def test_a_host_that_takes_no_connection_is_not_waited_for() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        address = server.getsockname()
+        waiting = [socket.socket() for _ in range(4)]  # They fill the queue of the server, which accepts none.
+        for caller in waiting:
+            caller.settimeout(0)
+            caller.connect_ex(address)
+        found = exchanged(Request(method="GET", url=f"http://127.0.0.1:{address[1]}/", connect_timeout_s=0.2))
+        for caller in waiting:
+            caller.close()
+    assert isinstance(found, RequestFailed)
+    assert found.kind is FailureKind.UNCONNECTED
+
+
+def test_an_answer_above_the_limit_is_cut_off() -> None:
+    with serving(lambda *_: (200, b"x" * 100_000)) as url:
+
+        async def exchange() -> Response | RequestFailed:
+            async with AiohttpClient(max_bytes=50_000) as web:
+                return await web.send(Request(method="GET", url=url))
+
+        found = asyncio.run(exchange())
+    assert isinstance(found, RequestFailed)
+    assert "more than 50000 bytes" in found.problem
+    assert found.kind is FailureKind.LOST
 
 
 def test_an_answer_that_goes_on_after_its_end_is_told_in_one_short_line() -> None:
@@ -101,16 +128,8 @@ def test_an_answer_that_does_not_come() -> None:
         found = exchanged(Request(method="GET", url=f"{url}/"), timeout_s=0.2)
         found_sooner = exchanged(Request(method="GET", url=f"{url}/", timeout_s=0.1), timeout_s=60)
         is_over.set()
-    assert found == RequestFailed(problem=f"no answer from {url} within 0.2 s")
-    assert found_sooner == RequestFailed(problem=f"no answer from {url} within 0.1 s")
-
-
-def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speaking, "MAX_RESPONSE_BYTES", 1000)
-    with serving(always(200, b" " * 1001)) as url:
-        found = exchanged(Request(method="GET", url=f"{url}/"))
-    assert isinstance(found, RequestFailed)
-    assert "more than 1000 bytes" in found.problem
+    assert found == RequestFailed(kind=FailureKind.TIMED_OUT, problem=f"no answer from {url} within 0.2 s")
+    assert found_sooner == RequestFailed(kind=FailureKind.TIMED_OUT, problem=f"no answer from {url} within 0.1 s")
 
 
 def test_a_redirect_is_not_followed() -> None:

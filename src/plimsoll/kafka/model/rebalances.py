@@ -68,7 +68,7 @@ class RebalanceSpec(Value):
 
 
 class Proposed(Value):
-    """200: the proposal, complete. `body` is the whole JSON answer."""
+    """200: the proposal, complete. `body` is the JSON answer without its list of proposals, which may be large."""
 
     session_id: str
     body: dict[str, Any]

@@ -87,6 +87,7 @@ class KafkaStatus(Wire):
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
     cluster_id: str = msgspec.field(name="clusterId", default="")
+    cluster_security: Json = None
     kafka_node_pools: tuple[UsedNodePool, ...] = ()
     cruise_control: CruiseControlStatus | None = None
     auto_rebalance: AutoRebalanceSummary | None = None

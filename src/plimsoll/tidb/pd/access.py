@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, build_tls_context
+from plimsoll.kube.secret_tls import AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY, TlsContextCache
+from plimsoll.operator.guarded_http import GuardedHttpClient
 from plimsoll.tidb.pd.client import PdClient
 from plimsoll.web.client import TIMEOUT_S, RequestFailed
 
@@ -27,16 +28,15 @@ if TYPE_CHECKING:
     from plimsoll.web.client import HttpClient, Request, Response
 
 _NEEDED: Final = (AUTHORITY_KEY, CERTIFICATE_KEY, PRIVATE_KEY)
-_REMEMBERED: Final = 1_000
 
 
 class PdAccess:
     """Access to the PDs of all clusters. `address` replaces the address derived from the name of a cluster."""
 
     def __init__(self, web: HttpClient, secrets: SecretReader, *, guard: Guard | None, address: str = "") -> None:
-        self._web = web if guard is None else _GuardedHttpClient(web, guard)
+        self._web = web if guard is None else GuardedHttpClient(web, guard, timeout_s=TIMEOUT_S)
         self._address = address
-        self._certificates = TlsContexts(secrets)
+        self._certificates = _Certificates(secrets)
 
     def build_client(self, base: TidbCluster) -> PdClient:
         """A client for one reconcile: a certificate that changes meanwhile is used by the next."""
@@ -57,46 +57,25 @@ def build_pd_address(base: TidbCluster) -> str:
     return f"{scheme}://{name}-pd.{namespace}{f'.svc.{domain}' if domain else ''}:2379"
 
 
-class TlsContexts:
-    """TLS contexts by Secret, rebuilt when the Secret changes."""
+class _Certificates:
+    """The client certificates of clusters, read with each use: they are rotated."""
 
     def __init__(self, secrets: SecretReader) -> None:
         self._secrets = secrets
-        self._made: dict[tuple[str, str], tuple[dict[str, bytes] | None, ssl.SSLContext]] = {}
+        self._contexts = TlsContextCache()
 
     async def get_context(self, namespace: str, name: str) -> ssl.SSLContext | RequestFailed:
         data = await self._secrets.read(namespace, name)
-        made = self._made.get((namespace, name))
-        if made is not None and made[0] == data:
-            return made[1]
         try:
-            context = build_tls_context(data, f"Secret {namespace}/{name}", needed=_NEEDED)
+            return self._contexts.get_context(data, f"Secret {namespace}/{name}", needed=_NEEDED)
         except InvalidInput as error:
             return RequestFailed(problem=f"PD needs a client certificate: {error}")
-        if len(self._made) >= _REMEMBERED:
-            self._made.clear()
-        self._made[namespace, name] = (data, context)
-        return context
-
-
-class _GuardedHttpClient:
-    """Asks a guard before each request that changes something. Raises `NotAllowed` if the guard refuses."""
-
-    def __init__(self, web: HttpClient, guard: Guard) -> None:
-        self._web = web
-        self._guard = guard
-
-    async def send(self, request: Request) -> Response | RequestFailed:
-        if not request.is_safe:
-            # Nothing may be awaited between this answer and the send.
-            request = replace(request, timeout_s=self._guard.limit_duration_s(min(request.timeout_s, TIMEOUT_S)))
-        return await self._web.send(request)
 
 
 class _TlsHttpClient:
     """Uses the certificate of one Secret, which is read with the first request."""
 
-    def __init__(self, web: HttpClient, certificates: TlsContexts, *, namespace: str, name: str) -> None:
+    def __init__(self, web: HttpClient, certificates: _Certificates, *, namespace: str, name: str) -> None:
         self._web = web
         self._certificates = certificates
         self._secret = (namespace, name)

@@ -31,6 +31,8 @@ from plimsoll.kafka.model.executions import (
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.reporting.metrics import KafkaMetrics
 from plimsoll.runtime.entropy import SeededEntropy
+from plimsoll.web.asgi_client import call_application
+from plimsoll.web.client import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -165,25 +167,10 @@ class Client:
         self, method: str, endpoint: str, query: str = "", *, headers: dict[str, str] | None = None
     ) -> Reply:
         given = {"host": "localhost", **({"cookie": self.cookie} if self.cookie else {}), **(headers or {})}
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": endpoint if endpoint.startswith("/") else f"/kafkacruisecontrol/{endpoint}",
-            "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
-            "client": ("127.0.0.1", 1234),
-        }
-        messages: list[dict[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: Any) -> None:
-            messages.append(message)
-
-        await self.server(scope, receive, send)
-        headers_seen = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
-        return Reply(messages[0]["status"], headers_seen, b"".join(part.get("body", b"") for part in messages[1:]))
+        path = endpoint if endpoint.startswith("/") else f"/kafkacruisecontrol/{endpoint}"
+        answer = await call_application(self.server, method, path, query=query, headers=given)
+        assert isinstance(answer, Response)
+        return Reply(answer.status, answer.headers, answer.body)
 
 
 @dataclass

@@ -1,0 +1,69 @@
+"""What the cluster reconciler needs of the brokers and the engine of a Kafka cluster.
+
+What cannot be seen is never "nothing": every method that reads brokers raises `KafkaUnavailable` or `KafkaRefused`
+(`kafka.brokers.ports`), and the reconcile fails without a change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.objects.api.kafka import Kafka, KafkaNodePool
+
+
+class BrokerSnapshot(Value):
+    """The brokers of a cluster, as they describe it now."""
+
+    cluster_id: str
+    registered: frozenset[int]
+    """Brokers that are registered and not fenced."""
+    fenced: frozenset[int]
+    """Brokers that are registered, and whose heartbeats the controller misses."""
+    in_use: frozenset[int]
+    """Brokers that hold a replica of any topic, internal ones too, or that a reassignment moves one to."""
+
+
+class BrokerView(Protocol):
+    """The brokers of Kafka clusters. All methods are safe to repeat."""
+
+    async def observe(self, kafka: Kafka) -> BrokerSnapshot:
+        """The brokers now. A topic that cannot be described raises `KafkaUnavailable`."""
+        ...
+
+    async def list_known(self, kafka: Kafka, brokers: Collection[int]) -> frozenset[int]:
+        """Those of `brokers` that the engine knows with their capacity. Nothing is known of an engine that is away."""
+        ...
+
+    async def change_cordons(
+        self, kafka: Kafka, *, leaving: Collection[int], staying: Collection[int]
+    ) -> tuple[Reason, ...]:
+        """Cordon all log directories of `leaving`, and uncordon `staying` where all are cordoned.
+
+        Brokers that are in neither are left alone: a user may have cordoned them. Gives what could not be done. Kafka
+        before 4.3 has no cordons; then nothing is done.
+        """
+        ...
+
+    async def unregister(self, kafka: Kafka, broker: int, is_gone: Callable[[int], Awaitable[bool]]) -> Reason | None:
+        """Remove the registration of a broker that holds no replica and whose pod is gone. Gives why it was not done.
+
+        A broker that is not registered is a success.
+        """
+        ...
+
+    async def configure(self, kafka: Kafka, pools: Collection[KafkaNodePool]) -> tuple[Reason, ...]:
+        """Give the engine the capacities and goals of the objects, and start it if it is not running.
+
+        An execution that an earlier process has not finished goes on. Gives what is wrong in the objects.
+        """
+        ...
+
+    async def forget(self, namespace: str, name: str) -> None:
+        """The Kafka is gone: close its connections and its engine."""
+        ...

@@ -1,0 +1,1 @@
+"""What the reconcilers ask of Cruise Control, and the client that asks a real one or our own engine."""

@@ -1,0 +1,1 @@
+"""Objects of the Kafka operator as JSON, read into the model and written from it. Pure."""
