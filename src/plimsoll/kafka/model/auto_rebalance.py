@@ -157,17 +157,17 @@ class AutoRebalanceAction(Value):
 
     kind: ActionKind
     mode: Mode
+    reason: Reason
     brokers: tuple[int, ...] = ()
     spec: RebalanceSpec | None = None
     """For CREATE and REFRESH: the whole spec."""
-    reason: Reason
 
 
 class AutoRebalanceStep(Value):
     """The outcome of one step: what to do, in this order, what to store afterwards, and what to say."""
 
-    actions: tuple[AutoRebalanceAction, ...] = ()
     stored: AutoRebalance
+    actions: tuple[AutoRebalanceAction, ...] = ()
     reasons: tuple[Reason, ...] = ()
     """Why it stands where it stands: for the journal and `why`."""
     warnings: tuple[Reason, ...] = ()
