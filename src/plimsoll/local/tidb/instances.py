@@ -14,7 +14,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.events import Key
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import get_ready_since
+from plimsoll.kube.controlled_objects.pod_readiness import get_ready_since
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_o
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     build_controller_reference,
     build_event_subject,
 )

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.kube.controlled_objects.pod_control import BURST
+from plimsoll.kube.controlled_objects.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import (
     DELETION_COST,
     choose_pods_to_delete,
     read_deletion_cost,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import BURST
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,
     compute_next_look_s,

@@ -1,1 +1,1 @@
-"""The pods and revisions that a workload controls: references, creation, deletion order, readiness and status."""
+"""What workloads have beyond the rules for controlled objects: revisions, deletion order, template hashes, status patches."""

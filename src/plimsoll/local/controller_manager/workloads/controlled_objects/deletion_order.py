@@ -12,7 +12,7 @@ from collections import Counter
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import get_ready_since, is_active
+from plimsoll.kube.controlled_objects.pod_readiness import get_ready_since, is_active
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:

@@ -15,19 +15,19 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, Updated, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
-from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
+from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     PodControl,
     build_event_subject,
     read_template,
     run_concurrently,
     run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.kube.controlled_objects.pod_readiness import compute_next_availability_s
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     REVISION_LABEL,
     Owner,
@@ -90,7 +90,7 @@ class DaemonSetController:
             component, self._resource, hash_label=REVISION_LABEL, hash_of=_compute_template_hash
         )
         self._own_writes = Expectations(self._pods, clock=component.clock)
-        self._making = PodControl(component, self._resource, self._own_writes)
+        self._making = PodControl(component.client, component.recorder, self._resource, self._own_writes)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._failures = BackoffTable(_FAILED_PODS, component.entropy)
         self.controller: Controller[Key] = Controller(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_pod
+from plimsoll.kube.controlled_objects.pod_control import build_pod
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 from plimsoll.objects.api.affinity import Toleration
 from plimsoll.scheduling.rules.taints import Tolerations

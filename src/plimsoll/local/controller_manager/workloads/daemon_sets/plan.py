@@ -11,7 +11,7 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import is_available
+from plimsoll.kube.controlled_objects.pod_readiness import is_available
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import REVISION_LABEL
 from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     GENERATION_LABEL,

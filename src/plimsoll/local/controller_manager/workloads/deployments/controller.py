@@ -17,13 +17,13 @@ from plimsoll.kube.informer.events import Deleted, Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
+from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
     list_managed_by,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     build_controller_reference,
     build_event_subject,
     is_namespace_terminating,

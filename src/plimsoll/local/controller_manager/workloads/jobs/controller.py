@@ -22,12 +22,12 @@ from plimsoll.kube.informer.events import Added, Key, Updated, get_key, get_view
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
+from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_event_subject
+from plimsoll.kube.controlled_objects.pod_control import build_event_subject
 from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import find_failed_indexes, has_limits
 from plimsoll.local.controller_manager.workloads.jobs.indexes import format_indexes

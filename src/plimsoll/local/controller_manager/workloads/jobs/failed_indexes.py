@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.durations import add_seconds
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import is_active
+from plimsoll.kube.controlled_objects.pod_readiness import is_active
 from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.errors import Invalid, NotFound
 from plimsoll.kube.informer.own_writes import Expectations
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     PodControl,
     build_pod,
     read_template,
@@ -40,7 +40,7 @@ class JobPods:
         self._client = component.client
         self._resource = resource
         self.own_writes: Expectations[Pod] = Expectations(component.informers.get_informer(Pod), clock=component.clock)
-        self._making = PodControl(component, resource, self.own_writes)
+        self._making = PodControl(component.client, component.recorder, resource, self.own_writes)
 
     async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
         """Make the pods of a plan; gives how many there are of them and the first error."""

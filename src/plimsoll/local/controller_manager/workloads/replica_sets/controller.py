@@ -14,20 +14,20 @@ from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_state
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Deleted, Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
-from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
+from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates_in_any_order,
     list_managed_by,
     sort_oldest_first,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     PodControl,
     read_template,
     run_concurrently,
     run_slow_start_batch,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import (
+from plimsoll.kube.controlled_objects.pod_readiness import (
     is_active,
     is_more_than_status,
     select_active_pods,
@@ -92,7 +92,7 @@ class ReplicaSetController:
         index_by_controller(self._sets)
         index_by_controller(self._pods)
         self._own_writes = Expectations(self._pods, clock=component.clock)
-        self._making = PodControl(component, self._resource, self._own_writes)
+        self._making = PodControl(component.client, component.recorder, self._resource, self._own_writes)
         self._adoption = ControllerRefManager(component.client, Pod, self._resource)
         self._settled: dict[Key, _Settled] = {}
         self.controller: Controller[Key] = Controller(

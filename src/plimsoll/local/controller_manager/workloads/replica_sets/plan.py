@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import BURST
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import (
+from plimsoll.kube.controlled_objects.pod_control import BURST
+from plimsoll.kube.controlled_objects.pod_readiness import (
     compute_next_availability_s,
     is_available,
     select_active_pods,

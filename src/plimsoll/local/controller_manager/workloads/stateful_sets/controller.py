@@ -17,13 +17,13 @@ from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_o
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.informer.own_writes import RECHECK_S
-from plimsoll.local.controller_manager.workloads.controlled_objects.controller_refs import (
+from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
     list_candidates,
 )
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import read_template
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.kube.controlled_objects.pod_control import read_template
+from plimsoll.kube.controlled_objects.pod_readiness import compute_next_availability_s
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     REVISION_LABEL,
     Owner,

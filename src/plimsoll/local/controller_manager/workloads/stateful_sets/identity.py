@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     build_controller_reference,
     build_pod,
 )

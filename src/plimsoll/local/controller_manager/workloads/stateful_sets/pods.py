@@ -13,7 +13,7 @@ from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import (
+from plimsoll.kube.controlled_objects.pod_control import (
     build_event_subject,
     is_namespace_terminating,
 )

@@ -1,4 +1,4 @@
-"""Pod control: creates and deletes the pods of replica sets, daemon sets, jobs and stateful sets, with Events.
+"""Pod control: creates and deletes the pods of replica sets, daemon sets, jobs and pod sets, with Events.
 
 Templates are plain JSON, taken from the bytes of their owner, so that no field is lost. A failed creation is a value
 (`PlimsollError`), because the owner reports it in its status before it tries again.
@@ -13,7 +13,7 @@ import msgspec
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.names import find_subdomain_problems
-from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.kube.errors import ApiError, NotAllowed, NotFound
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.objects.api.meta import ObjectReference
@@ -22,8 +22,9 @@ from plimsoll.objects.api.pods import Pod
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from plimsoll.kube.client import Client
     from plimsoll.kube.informer.own_writes import Expectations
-    from plimsoll.local.components import Component
+    from plimsoll.kube.recorder import EventRecorder
     from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.objects.api.resource import Resource
 
@@ -82,8 +83,11 @@ def build_name_prefix(owner: str) -> str:
 class PodControl:
     """Creates and deletes pods of owners of one kind, records Events, and tracks its writes for the cache."""
 
-    def __init__(self, component: Component, resource: Resource, own_writes: Expectations[Pod]) -> None:
-        self._component = component
+    def __init__(
+        self, client: Client, recorder: EventRecorder, resource: Resource, own_writes: Expectations[Pod]
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
         self._resource = resource
         self._own_writes = own_writes
 
@@ -99,7 +103,10 @@ class PodControl:
     async def create_as(self, body: Mapping[str, Any], owner: ObjectMeta) -> PlimsollError | None:
         """The same for a pod that is written out: daemon sets and indexed jobs add to what `build_pod` gives."""
         try:
-            pod = await self._component.client.create(Pod, dict(body), namespace=owner.namespace)
+            pod = await self._client.create(Pod, dict(body), namespace=owner.namespace)
+        except NotAllowed as error:
+            # This process does not lead, or is paused: no Event says that of the pod.
+            return error
         except PlimsollError as error:
             if is_namespace_terminating(error):
                 # Nothing can be created there any more, and no Event is needed.
@@ -114,12 +121,14 @@ class PodControl:
         """Delete this very pod; one that is gone already counts as deleted."""
         metadata = pod.metadata
         try:
-            await self._component.client.delete(
+            await self._client.delete(
                 Pod, metadata.name, namespace=metadata.namespace, options=DeleteOptions(uid=metadata.uid)
             )
         except NotFound:
             self._own_writes.expect_deletion(owner.uid, pod)
             return None
+        except NotAllowed as error:
+            return error
         except PlimsollError as error:
             self._record_event(owner, EventType.WARNING, "FailedDelete", f"Error deleting: {error}")
             return error
@@ -129,7 +138,7 @@ class PodControl:
 
     def _record_event(self, owner: ObjectMeta, event_type: EventType, reason: str, message: str) -> None:
         subject = build_event_subject(self._resource, owner)
-        self._component.recorder.record(subject, event_type, reason=reason, message=message)
+        self._recorder.record(subject, event_type, reason=reason, message=message)
 
 
 def is_namespace_terminating(error: PlimsollError) -> bool:

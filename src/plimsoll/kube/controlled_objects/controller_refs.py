@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
-from plimsoll.local.controller_manager.workloads.controlled_objects.pod_control import build_controller_reference
 from plimsoll.objects.owners import find_controller
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Orphans(NamedTuple):
     namespace: str
 
 
-class Claim(StrEnum):
+class ObjectClaim(StrEnum):
     """What an object is to an owner, and what has to be done about it."""
 
     OURS = "ours"
@@ -46,18 +46,18 @@ class Claim(StrEnum):
     NOT_OURS = "not ours"
 
 
-def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> Claim:
+def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> ObjectClaim:
     """How `owner` stands to an object its selector matches or not. One that is being deleted changes nothing."""
     controller = find_controller(candidate)
     if controller is not None:
         if controller.uid != owner.uid:
-            return Claim.NOT_OURS
+            return ObjectClaim.NOT_OURS
         if matches:
-            return Claim.OURS
-        return Claim.NOT_OURS if owner.deletion_timestamp is not None else Claim.RELEASE
+            return ObjectClaim.OURS
+        return ObjectClaim.NOT_OURS if owner.deletion_timestamp is not None else ObjectClaim.RELEASE
     if not matches or owner.deletion_timestamp is not None or candidate.deletion_timestamp is not None:
-        return Claim.NOT_OURS
-    return Claim.ADOPT
+        return ObjectClaim.NOT_OURS
+    return ObjectClaim.ADOPT
 
 
 def index_by_controller(informer: Informer[Any]) -> None:
@@ -111,16 +111,16 @@ class ControllerRefManager:
                         ours.append(item)
                         continue
             match claim_on(metadata, owner, matches=matches):
-                case Claim.OURS:
+                case ObjectClaim.OURS:
                     ours.append(item)
-                case Claim.RELEASE:
+                case ObjectClaim.RELEASE:
                     await self._release(metadata, owner)
-                case Claim.ADOPT:
+                case ObjectClaim.ADOPT:
                     if may_adopt is None:
                         may_adopt = await self._may_adopt(owner)
                     if may_adopt and await self._adopt(metadata, owner):
                         ours.append(item)
-                case Claim.NOT_OURS:
+                case ObjectClaim.NOT_OURS:
                     pass
         return ours
 

@@ -23,6 +23,10 @@ def is_active(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED
 
 
+def has_ended(pod: Pod) -> bool:
+    return pod.status.phase in _ENDED
+
+
 def select_active_pods(pods: Iterable[Pod]) -> list[Pod]:
     """The active pods. Inlined, because every reconciliation of a set checks all its pods."""
     return [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED]

@@ -1,0 +1,1 @@
+"""The pods and other objects that an object controls: controller references, creation and deletion, readiness."""
