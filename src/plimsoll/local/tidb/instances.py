@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
-from plimsoll.kube.informer.events import Key
 from plimsoll.kube.controlled_objects.pod_readiness import get_ready_since
+from plimsoll.kube.informer.events import Key
 from plimsoll.objects.api.pods import is_pod_ready
 
 if TYPE_CHECKING:

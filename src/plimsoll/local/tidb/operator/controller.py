@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.kube.controlled_objects.pod_control import (
+    build_controller_reference,
+    build_event_subject,
+)
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer.events import Key, get_key
 from plimsoll.kube.recorder import EventType
-from plimsoll.kube.controlled_objects.pod_control import (
-    build_controller_reference,
-    build_event_subject,
-)
 from plimsoll.local.tidb.instances import TIKV, get_base_key, set_name
 from plimsoll.local.tidb.operator.manifests import APPLIED, build_services, build_stateful_set, list_components
 from plimsoll.local.tidb.operator.scale_in import Shrink, TakeOffline, plan_next_step

@@ -14,10 +14,10 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
 from plimsoll.local.tidb.instances import PD, TIDB, build_component_labels
 from plimsoll.local.tidb.pd.api import PdContext, PdRequest, answer_request
 from plimsoll.local.tidb.pd.scheduling import MOVES_PER_SECOND, advance, compute_seconds_to_settle

@@ -1,1 +1,1 @@
-"""What workloads have beyond the rules for controlled objects: revisions, deletion order, template hashes, status patches."""
+"""What workloads need of controlled objects beyond the common rules: revisions, deletion order, hashes, patches."""

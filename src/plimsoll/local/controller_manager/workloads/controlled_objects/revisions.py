@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.controlled_objects.controller_refs import (
     index_by_controller,
     list_managed_by,
 )
 from plimsoll.kube.controlled_objects.pod_control import build_controller_reference
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import encode_safely, strip_nulls
 from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import ControllerRevision

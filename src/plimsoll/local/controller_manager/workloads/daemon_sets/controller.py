@@ -9,12 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
-from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, Updated, get_key
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
-from plimsoll.kube.recorder import EventType
 from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
@@ -28,6 +22,12 @@ from plimsoll.kube.controlled_objects.pod_control import (
     run_slow_start_batch,
 )
 from plimsoll.kube.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Key, Updated, get_key
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
+from plimsoll.kube.recorder import EventType
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     REVISION_LABEL,
     Owner,

@@ -10,13 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
-from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.events import Deleted, Key, get_key
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
-from plimsoll.kube.recorder import EventType
-from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
@@ -29,6 +22,13 @@ from plimsoll.kube.controlled_objects.pod_control import (
     is_namespace_terminating,
     read_template,
 )
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.events import Deleted, Key, get_key
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.controlled_objects.template_hash import (
     POD_TEMPLATE_HASH,

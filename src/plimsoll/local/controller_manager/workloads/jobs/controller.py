@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.durations import add_seconds
+from plimsoll.kube.controlled_objects.controller_refs import (
+    ControllerRefManager,
+    index_by_controller,
+    list_candidates,
+)
+from plimsoll.kube.controlled_objects.pod_control import build_event_subject
 from plimsoll.kube.controller.controller import Again, Controller, Done
 from plimsoll.kube.controller.enqueue import build_owner_keys
 from plimsoll.kube.errors import NotFound
@@ -22,12 +28,6 @@ from plimsoll.kube.informer.events import Added, Key, Updated, get_key, get_view
 from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.requests.options import DeleteOptions
-from plimsoll.kube.controlled_objects.controller_refs import (
-    ControllerRefManager,
-    index_by_controller,
-    list_candidates,
-)
-from plimsoll.kube.controlled_objects.pod_control import build_event_subject
 from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import find_failed_indexes, has_limits
 from plimsoll.local.controller_manager.workloads.jobs.indexes import format_indexes

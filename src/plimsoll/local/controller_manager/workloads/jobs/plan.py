@@ -12,9 +12,9 @@ import msgspec
 
 from plimsoll.core.durations import add_seconds
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
 from plimsoll.kube.controlled_objects.pod_control import BURST
 from plimsoll.kube.controlled_objects.pod_readiness import is_active
+from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
 from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
     build_failure_annotations,
     find_failed_indexes,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.errors import Invalid, NotFound
-from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.kube.controlled_objects.pod_control import (
     PodControl,
     build_pod,
     read_template,
     run_slow_start_batch,
 )
+from plimsoll.kube.errors import Invalid, NotFound
+from plimsoll.kube.informer.own_writes import Expectations
 from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
 from plimsoll.objects.api.pods import Pod

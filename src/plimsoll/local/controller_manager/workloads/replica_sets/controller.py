@@ -9,11 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
-from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
-from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Deleted, Key, get_key
-from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
@@ -32,6 +27,11 @@ from plimsoll.kube.controlled_objects.pod_readiness import (
     is_more_than_status,
     select_active_pods,
 )
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, get_own_key, list_states
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Deleted, Key, get_key
+from plimsoll.kube.informer.own_writes import RECHECK_S, Expectations
 from plimsoll.local.controller_manager.workloads.controlled_objects.status_patches import count_fields, encode_condition
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
     Failure,

@@ -10,13 +10,13 @@ from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
 from plimsoll.kube.controlled_objects.pod_control import BURST
 from plimsoll.kube.controlled_objects.pod_readiness import (
     compute_next_availability_s,
     is_available,
     select_active_pods,
 )
+from plimsoll.local.controller_manager.workloads.controlled_objects.deletion_order import choose_pods_to_delete
 from plimsoll.objects.api.pods import (
     Pod,
     is_pod_ready,

@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.controller.controller import Again, Controller, Done
-from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
-from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.events import Key, get_key
-from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.kube.controlled_objects.controller_refs import (
     ControllerRefManager,
     index_by_controller,
@@ -24,6 +19,11 @@ from plimsoll.kube.controlled_objects.controller_refs import (
 )
 from plimsoll.kube.controlled_objects.pod_control import read_template
 from plimsoll.kube.controlled_objects.pod_readiness import compute_next_availability_s
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import build_owner_keys, enqueue_on, get_own_key
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Key, get_key
+from plimsoll.kube.informer.own_writes import RECHECK_S
 from plimsoll.local.controller_manager.workloads.controlled_objects.revisions import (
     REVISION_LABEL,
     Owner,

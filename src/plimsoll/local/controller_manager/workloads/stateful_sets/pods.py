@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.own_writes import Expectations
-from plimsoll.kube.recorder import EventType
-from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.controlled_objects.pod_control import (
     build_event_subject,
     is_namespace_terminating,
 )
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.own_writes import Expectations
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
     build_identity_labels,
     build_pod_name,
