@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PATH = "spec.cruiseControl.autoRebalance"
-UNKNOWN = {"aFieldOfLater": {"deep": [1, {"x": "y"}]}}
+UNKNOWN: dict[str, Any] = {"aFieldOfLater": {"deep": [1, {"x": "y"}]}}
 MODES = [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]
 
 

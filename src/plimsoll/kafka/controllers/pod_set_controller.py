@@ -41,7 +41,7 @@ from plimsoll.objects.owners import find_controller
 from plimsoll.runtime.supervisor import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -165,7 +165,7 @@ class PodSetController:
         """Create what is missing and delete what ended. A pod that the server refuses does not hold up the others."""
         metadata = found.view.metadata
         bodies = [build_pod(entry.body, self._resource, metadata, name=entry.name) for entry in plan.create[:BURST]]
-        acts = [
+        acts: list[Awaitable[PlimsollError | None]] = [
             *(self._pod_control.create_as(body, metadata) for body in bodies),
             *(self._pod_control.delete(pod, metadata) for pod in plan.restart),
         ]
