@@ -40,6 +40,16 @@ def format_bytes(amount: float) -> str:
     return f"{amount:.0f} B"
 
 
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """A number of things: 1 broker, 2 brokers. `plural` is given where it is not the noun with an s."""
+    return f"{count} {choose_form(count, noun, plural or f'{noun}s')}"
+
+
+def choose_form(count: int, singular: str, plural: str) -> str:
+    """The form of a word beside a number: 1 moves, 2 move."""
+    return singular if count == 1 else plural
+
+
 def format_money(amount: float, currency: str = DEFAULT_CURRENCY) -> str:
     """An amount with its currency: 11.29 USD. Below 1 it has four digits, because clouds give prices so: 0.0425 USD."""
     digits = 4 if 0 < abs(amount) < 1 else 2

@@ -102,4 +102,21 @@ def test_a_removal_that_leaves_a_replica_behind_is_not_a_success(tmp_path: Path)
     file.write_text(json.dumps(described), encoding="utf-8")
     ended = plan(file, "--mode", "remove-brokers", "--brokers", "3")
     assert ended.returncode == 1
-    assert "broker 3 keeps 1 replicas" in ended.stderr
+    assert "broker 3 keeps 1 replica:" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("--destination-brokers", "77"), "--destination-brokers"),
+        (("--excluded-topics", "("), "--excluded-topics"),
+        (("--mode", "remove-disks", "--log-dirs", "0-/none"), "--log-dirs"),
+        (("--goals", "NoSuchGoal"), "--goals"),
+        (("--mode", "remove-brokers", "--brokers", "9"), "--brokers"),
+    ],
+)
+def test_refusals_name_the_flag_and_not_the_parameter_of_the_server(dump: Path, arguments: tuple[str, ...], flag: str):
+    refused = plan(dump, *arguments)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"refused: {flag}: ")
+    assert "_" not in refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
@@ -341,6 +342,56 @@ def test_a_partition_above_the_hourly_limit_moves_alone():
         task = world.start(world.cluster.propose_add(), ExecutionOptions(max_bytes_per_hour=50 * MB))
         assert len(list_moving(world)) == 1
         assert world.finish(task).end is ExecutionEnd.COMPLETED
+
+
+def propose_log_dir_moves(world: Running, *, size: int, count: int = 6) -> list[Proposal]:
+    """Replicas of a topic of one broker, from its first log directory to its second."""
+    world.kafka.add_broker(5, log_dirs={"/one": 1 << 40, "/two": 1 << 40}, bytes_per_s=10 * MB)
+    world.kafka.create_topic("j", [[5]] * count, size_bytes=size)
+    move = LogDirMove(broker=5, source="/one", destination="/two")
+    return [
+        Proposal(
+            topic="j", partition=n, old_leader=5, old_replicas=(5,), new_replicas=(5,), size_bytes=size,
+            log_dir_moves=(move,),
+        )
+        for n in range(count)
+        if world.cluster.partition("j", n).logs[5].path == "/one"
+    ]  # fmt: skip
+
+
+def test_moves_between_log_directories_count_for_bytes_per_hour():
+    with run_cluster() as world:
+        proposals = propose_log_dir_moves(world, size=20 * MB)
+        task = world.start(proposals, ExecutionOptions(max_bytes_per_hour=20 * MB))
+        world.run.advance_by(1800)
+        progress = world.executor.get_progress()
+        assert (progress.intra_broker.finished, progress.intra_broker.pending) == (1, len(proposals) - 1)
+        assert {reason.code for reason in progress.held} == {"BytesPerHour"}
+        outcome = world.finish(task)
+        assert outcome.end is ExecutionEnd.COMPLETED
+        assert outcome.moved_bytes == 20 * MB * len(proposals)
+
+
+def test_a_replica_above_the_hourly_limit_changes_its_log_directory_alone():
+    with run_cluster() as world:
+        proposals = propose_log_dir_moves(world, size=20 * MB)
+        task = world.start(proposals, ExecutionOptions(max_bytes_per_hour=5 * MB))
+        world.run.advance_by(60)
+        assert world.executor.get_progress().intra_broker.finished == 1
+        assert world.finish(task).end is ExecutionEnd.COMPLETED
+
+
+def test_moves_between_log_directories_and_unknown_sizes_need_a_confirmation():
+    with run_cluster() as world:
+        proposals = propose_log_dir_moves(world, size=20 * MB)
+        total = 20 * MB * len(proposals)
+        with pytest.raises(ExecutionRefused) as refused:
+            world.until(world.executor.execute("e1", proposals, ExecutionOptions(max_bytes_unconfirmed=total - 1)))
+        assert refused.value.reason.facts == {"bytes": total, "limit": total - 1, "unknownSizes": 0}
+        unknown = [msgspec.structs.replace(proposal, size_bytes=0, is_size_known=False) for proposal in proposals]
+        with pytest.raises(ExecutionRefused) as refused:
+            world.until(world.executor.execute("e1", unknown, ExecutionOptions(max_bytes_unconfirmed=total)))
+        assert refused.value.reason.facts["unknownSizes"] == len(proposals)
 
 
 def test_more_than_the_limit_needs_a_confirmation():

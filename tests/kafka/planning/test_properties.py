@@ -124,6 +124,21 @@ def _repairs_hard_goal(plan: Plan, replicas: tuple[int, ...]) -> bool:
     return len(set(racks)) < len(racks) or bool((fixed & HARD_GOALS) - RACK_GOALS)
 
 
+def check_after(plan: Plan) -> None:
+    """The cluster after the plan has the replicas of the proposals, in their order, with the same state as before."""
+    after, model = plan.result.after, plan.model
+    for partition in range(model.partition_count):
+        assert after.list_replicas(partition) == plan.after.list_replicas(partition)
+        rows = range(model.offsets[partition], model.offsets[partition + 1])
+        state = {
+            int(model.broker_of[row]): (model.in_sync[row], model.offline[row], model.log_dir[row]) for row in rows
+        }
+        for row in rows:
+            found = (after.in_sync[row], after.offline[row], after.log_dir[row])
+            assert found == state.get(int(after.broker_of[row]), (True, False, -1))
+    assert (after.leader == plan.after.leader).all()
+
+
 def check_leaving(plan: Plan) -> None:
     """Leaving brokers keep only what is held."""
     if plan.request.mode is not Mode.REMOVE_BROKERS:
@@ -176,6 +191,7 @@ CHECKS: list[Callable[[Plan], None]] = [
     check_goals,
     check_bounds,
     check_mode,
+    check_after,
     check_leaving,
     check_held,
     check_leaders,

@@ -107,7 +107,8 @@ def test_a_request_without_goals_means_the_default_goals():
 def test_a_pattern_that_is_no_regular_expression_is_refused():
     refusal = refuse(RebalanceRequest(excluded_topics="("))
     assert refusal.reason.code == "InvalidPattern"
-    assert refusal.reason.message.startswith("excluded_topics: '('")
+    assert refusal.reason.message.startswith("'(' is not")
+    assert "IllegalArgumentException: excluded_topics: '(' is not" in write_cruise_control_error(refusal)
 
 
 def test_a_pattern_that_other_engines_never_end_with_ends():
@@ -127,7 +128,12 @@ def test_a_removal_of_excluded_topics_is_refused():
     model = build_cluster(brokers, [describe_topic("a", [(0, 1, 2)])])
     refusal = refuse(RebalanceRequest(mode=Mode.REMOVE_BROKERS, brokers=(2,), excluded_topics="a"), model)
     assert refusal.reason.code == "ExcludedTopicsOnLeavingBrokers"
-    assert refusal.reason.facts == {"topics": ["a"], "brokers": [2], "partitions": 1}
+    assert refusal.reason.facts == {
+        "parameter": "excluded_topics",
+        "topics": ["a"],
+        "brokers": [2],
+        "partitions": 1,
+    }
 
 
 def test_too_few_racks_are_refused_with_numbers():

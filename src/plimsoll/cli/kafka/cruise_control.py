@@ -14,9 +14,12 @@ from plimsoll.cli.kafka.options import (
     CapacityOption,
     ConfigOption,
     PrometheusOption,
+    QueriesOption,
     add_capacities,
     connect,
     open_source,
+    read_queries,
+    split_list,
 )
 from plimsoll.cli.shared.logs import log_events_to_stderr
 from plimsoll.core.errors import InvalidInput
@@ -24,6 +27,7 @@ from plimsoll.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.cruise_control.server.authentication import Authentication
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.executions import ExecutionOptions
@@ -39,6 +43,7 @@ def cruise_control(
     command_config: ConfigOption = "",
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
+    prometheus_query: QueriesOption = None,
     users_file: Annotated[
         str, typer.Option("--users-file", help='Users, a line "user: password,ROLE" each.', metavar="FILE")
     ] = "",
@@ -95,6 +100,7 @@ def cruise_control(
         command_config=command_config,
         capacity=capacity,
         prometheus=prometheus,
+        queries=read_queries(prometheus_query, prometheus=prometheus),
         settings=_build_settings(default_goals, hard_goals),
         execution=ExecutionOptions(concurrent_partition_movements_per_broker=concurrency),
         authentication=Authentication(users),
@@ -121,7 +127,7 @@ def _read_goals(text: str, *, path: str) -> tuple[str, ...]:
     from plimsoll.kafka.planning.goal_list import SUPPORTED_GOALS, find_goal
 
     goals = []
-    for name in (part.strip() for part in text.split(",") if part.strip()):
+    for name in split_list(text, path=path):
         goal = find_goal(name)
         if goal is None:
             raise InvalidInput(f"no goal is named {name!r}; there are {', '.join(SUPPORTED_GOALS)}", path=path)
@@ -136,6 +142,7 @@ async def _serve(
     command_config: str,
     capacity: str,
     prometheus: str,
+    queries: RateQueries | None,
     settings: AnalyzerSettings,
     execution: ExecutionOptions,
     authentication: Authentication,
@@ -155,18 +162,18 @@ async def _serve(
 
     async with (
         connect(bootstrap, command_config) as admin,
-        open_source(admin, prometheus=prometheus, remembers_offsets=True) as source,
+        open_source(admin, prometheus=prometheus, queries=queries, remembers_offsets=True) as source,
         open_executor(admin, directory / RECORD_DIRECTORY) as executor,
         open_journal(directory) as journal,
     ):
 
         async def read() -> ClusterDescription:
-            return add_capacities(await source.describe(), capacity)
+            return add_capacities(await source.describe(), capacity, warns=False)
 
         async def run_in_thread(work: Callable[[], Any]) -> Any:
             return await asyncio.to_thread(work)
 
-        await read()
+        add_capacities(await read(), capacity)
         dependencies = Dependencies(
             describe=read,
             executor=executor,

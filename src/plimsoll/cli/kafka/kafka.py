@@ -23,14 +23,18 @@ from plimsoll.cli.kafka.options import (
     LogDirsOption,
     ModeOption,
     PrometheusOption,
+    QueriesOption,
     ReliefOption,
     SkipCheckOption,
     build_request,
+    name_file_in_errors,
     read_cluster,
+    read_queries,
 )
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
 
 if TYPE_CHECKING:
+    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.model.description import ClusterDescription
 
 app = typer.Typer(help="Status, plans and rebalances of a Kafka cluster.", no_args_is_help=True)
@@ -58,12 +62,15 @@ def dump(
     bootstrap: BootstrapOption,
     command_config: ConfigOption = "",
     prometheus: PrometheusOption = "",
+    prometheus_query: QueriesOption = None,
     capacity: CapacityOption = "",
 ) -> None:
     """
     Print the brokers, partitions, replicas and sizes of a cluster as JSON. Other commands read it with -f.
 
     A broker that does not answer is in the dump without its log directories; its replicas are not moved.
+
+    Exit code 2: the input is wrong. 4: no broker can be reached.
 
     \b
     Examples:
@@ -72,7 +79,13 @@ def dump(
     """
     from plimsoll.kafka.brokers.dump import write_dump
 
-    description = _read(bootstrap=bootstrap, command_config=command_config, capacity=capacity, prometheus=prometheus)
+    description = _read(
+        bootstrap=bootstrap,
+        command_config=command_config,
+        capacity=capacity,
+        prometheus=prometheus,
+        queries=read_queries(prometheus_query, prometheus=prometheus),
+    )
     typer.echo(write_dump(description).decode(), nl=False)
 
 
@@ -87,15 +100,20 @@ def status(
     """
     Show brokers with replicas, leaders and data, and partitions that are under-replicated or move.
 
+    Exit code 2: the input is wrong. 3: a dump in which no broker answered. 4: no broker can be reached, or none answers
+    with its log directories.
+
     \b
     Examples:
       plimsoll kafka status --bootstrap localhost:9092
       plimsoll kafka status -f cluster.json -o json
     """
-    from plimsoll.cli.kafka.tables import build_status, list_status
+    from plimsoll.cli.kafka.tables import build_status, check_answers, list_status
     from plimsoll.kafka.model.cluster import build_model
 
-    model = build_model(_read(bootstrap=bootstrap, command_config=command_config, filename=filename))
+    description = _read(bootstrap=bootstrap, command_config=command_config, filename=filename)
+    with name_file_in_errors(filename):
+        model = build_model(description)
     match output:
         case Output.TABLE:
             echo_parts(list_status(model), title=f"Kafka cluster {model.cluster_id}".rstrip())
@@ -104,6 +122,7 @@ def status(
                 typer.echo(f"broker/{broker.id}")
         case _:
             echo_value(build_status(model), output)
+    check_answers(model, is_dump=bool(filename))
 
 
 @app.command(name="plan", short_help="What a rebalance would move, and why.")
@@ -114,6 +133,7 @@ def plan(
     filename: DumpOption = "",
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
+    prometheus_query: QueriesOption = None,
     mode: ModeOption = "full",
     brokers: BrokersOption = "",
     goals: GoalsOption = "",
@@ -132,8 +152,8 @@ def plan(
     Plan a rebalance of a live cluster or of a dump. Nothing is moved.
 
     Exit code 0: planned, even if there is nothing to move. 1: a hard goal cannot hold, or a removal is not
-    complete; the reason has the numbers.
-    2: the input is wrong. 4: no broker can be reached.
+    complete; the reason has the numbers. 2: the input is wrong. 3: a dump in which no broker answered. 4: no broker can
+    be reached, or none answers with its log directories.
 
     \b
     Examples:
@@ -141,7 +161,7 @@ def plan(
       plimsoll kafka plan --bootstrap localhost:9092 --mode add-brokers --brokers 3,4 --throttle 50000000
       plimsoll kafka plan -f cluster.json --mode remove-brokers --brokers 2 -o json
     """
-    from plimsoll.cli.kafka.tables import build_plan_data, describe_kept, end_with_refusal, list_plan
+    from plimsoll.cli.kafka.tables import build_plan_data, check_answers, describe_kept, end_with_refusal, list_plan
     from plimsoll.kafka.model.cluster import build_model
     from plimsoll.kafka.model.proposals import Refusal
     from plimsoll.kafka.model.settings import AnalyzerSettings
@@ -164,8 +184,12 @@ def plan(
         filename=filename,
         capacity=capacity,
         prometheus=prometheus,
+        queries=read_queries(prometheus_query, prometheus=prometheus),
     )
-    result = optimize(build_model(description), request, AnalyzerSettings())
+    with name_file_in_errors(filename):
+        model = build_model(description)
+    check_answers(model, is_dump=bool(filename))
+    result = optimize(model, request, AnalyzerSettings())
     if isinstance(result, Refusal):
         end_with_refusal(result, output)
     match output:
@@ -217,7 +241,13 @@ def resume(*, data: DataOption = "") -> None:
 
 
 def _read(
-    *, bootstrap: str, command_config: str, filename: str = "", capacity: str = "", prometheus: str = ""
+    *,
+    bootstrap: str,
+    command_config: str,
+    filename: str = "",
+    capacity: str = "",
+    prometheus: str = "",
+    queries: RateQueries | None = None,
 ) -> ClusterDescription:
     """The description of a live cluster or of a dump, with progress if it takes long."""
     import asyncio
@@ -232,6 +262,7 @@ def _read(
                 filename=filename,
                 capacity=capacity,
                 prometheus=prometheus,
+                queries=queries,
             )
 
     return asyncio.run(read())

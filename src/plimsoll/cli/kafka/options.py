@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,9 +11,10 @@ import typer
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.brokers.source import LiveClusterSource
     from plimsoll.kafka.model.description import ClusterDescription
     from plimsoll.kafka.model.requests import BrokerLogDir, RebalanceRequest
@@ -41,6 +42,14 @@ CapacityOption = Annotated[
 PrometheusOption = Annotated[
     str,
     typer.Option("--prometheus", help="Prometheus with the brokers' rates, e.g. http://monitor:9090.", metavar="URL"),
+]
+QueriesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prometheus-query",
+        help="Another query for --prometheus: bytes-in, bytes-out or broker-cpu. May be repeated.",
+        metavar="NAME=PROMQL",
+    ),
 ]
 ModeOption = Annotated[
     str,
@@ -113,7 +122,7 @@ def build_request(
         mode=chosen,
         brokers=ids,
         log_dirs=pairs,
-        goals=tuple(_split(goals)),
+        goals=tuple(split_list(goals, path="--goals")),
         skip_hard_goal_check=skip_hard_goal_check,
         excluded_topics=excluded_topics,
         destination_brokers=read_ids(destination_brokers, path="--destination-brokers"),
@@ -127,7 +136,7 @@ def read_ids(text: str, *, path: str) -> tuple[int, ...]:
     from plimsoll.core.value_parsing import read_whole_number
 
     ids = []
-    for part in _split(text):
+    for part in split_list(text, path=path):
         number = read_whole_number(part)
         if number is None:
             raise InvalidInput(f"{part!r} is not a broker id", path=path)
@@ -139,7 +148,7 @@ def _read_log_dirs(text: str) -> tuple[BrokerLogDir, ...]:
     from plimsoll.kafka.model.requests import BrokerLogDir
 
     pairs = []
-    for part in _split(text):
+    for part in split_list(text, path="--log-dirs"):
         broker, _, path = part.partition("-")
         ids = read_ids(broker, path="--log-dirs")
         if not ids or not path.startswith("/"):
@@ -148,10 +157,34 @@ def _read_log_dirs(text: str) -> tuple[BrokerLogDir, ...]:
     return tuple(pairs)
 
 
-def _split(text: str) -> list[str]:
+def split_list(text: str, *, path: str) -> list[str]:
+    """The names of a comma-separated list. One that is given and names nothing is a mistake."""
     from plimsoll.core.value_parsing import parse_list
 
-    return parse_list(text, commas=True)
+    names = parse_list(text, commas=True)
+    if text and not names:
+        raise InvalidInput(f"{text!r} names nothing", path=path)
+    return names
+
+
+def read_queries(given: list[str] | None, *, prometheus: str) -> RateQueries | None:
+    """The queries for rates; None: the built-in ones. Raises `InvalidInput` with the name of the option."""
+    from plimsoll.kafka.brokers.rates import QUERY_NAMES, RateQueries, find_query_problem
+
+    path = "--prometheus-query"
+    if given and not prometheus:
+        raise InvalidInput("needs --prometheus URL", path=path)
+    queries: dict[str, str] = {}
+    for text in given or ():
+        name, equals, query = (part.strip() for part in text.partition("="))
+        if name not in QUERY_NAMES or not equals:
+            raise InvalidInput(f"{text!r} is not NAME=PROMQL with a NAME of {', '.join(QUERY_NAMES)}", path=path)
+        if QUERY_NAMES[name] in queries:
+            raise InvalidInput(f"{name} is given twice", path=path)
+        if problem := find_query_problem(query):
+            raise InvalidInput(f"{name}: {problem}", path=path)
+        queries[QUERY_NAMES[name]] = query
+    return RateQueries(**queries) if queries else None
 
 
 @asynccontextmanager
@@ -168,28 +201,55 @@ async def connect(bootstrap: str, command_config: str) -> AsyncIterator[KafkaPyt
 
 
 async def read_cluster(
-    *, bootstrap: str, command_config: str, filename: str, capacity: str = "", prometheus: str = ""
+    *,
+    bootstrap: str,
+    command_config: str,
+    filename: str,
+    capacity: str = "",
+    prometheus: str = "",
+    queries: RateQueries | None = None,
 ) -> ClusterDescription:
     """The description of a live cluster or of a dump."""
     from plimsoll.cli.shared.output import read_file
-    from plimsoll.kafka.brokers.dump import read_dump
+    from plimsoll.kafka.brokers.dump import list_unknown_fields, read_dump
 
     if bool(bootstrap) == bool(filename):
         raise InvalidInput("say either --bootstrap HOST:PORT or -f DUMP", path="--bootstrap")
     if filename:
-        try:
-            description = read_dump(read_file(filename))
-        except InvalidInput as error:
-            raise error if error.path == filename else error.with_parent(filename) from None
+        with name_file_in_errors(filename):
+            data = read_file(filename)
+            description = read_dump(data)
+        _warn(filename, list_unknown_fields(data))
     else:
-        async with connect(bootstrap, command_config) as admin, open_source(admin, prometheus=prometheus) as source:
+        async with (
+            connect(bootstrap, command_config) as admin,
+            open_source(admin, prometheus=prometheus, queries=queries) as source,
+        ):
             description = await source.describe()
     return add_capacities(description, capacity)
 
 
+@contextmanager
+def name_file_in_errors(filename: str) -> Iterator[None]:
+    """Mistakes in what was read from a file name the file; no file if `filename` is empty."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise error if not filename or error.path == filename else error.with_parent(filename) from None
+
+
+def _warn(filename: str, unknown: list[str]) -> None:
+    for path in unknown:
+        typer.echo(f"warning: {filename}: {path} is not known and is ignored", err=True)
+
+
 @asynccontextmanager
 async def open_source(
-    admin: KafkaPythonAdmin, *, prometheus: str, remembers_offsets: bool = False
+    admin: KafkaPythonAdmin,
+    *,
+    prometheus: str,
+    queries: RateQueries | None = None,
+    remembers_offsets: bool = False,
 ) -> AsyncIterator[LiveClusterSource]:
     """Descriptions of a live cluster. Rates come from Prometheus, or from end offsets that are remembered."""
     from plimsoll.kafka.brokers.rates import OffsetSampler
@@ -204,14 +264,19 @@ async def open_source(
         return
     base = check_base_url(prometheus, path="--prometheus")
     async with AiohttpClient() as web:
-        yield LiveClusterSource(admin, RealClock(), prometheus=Prometheus(base, web=web), sampler=sampler)
+        rates = Prometheus(base, web=web)
+        yield LiveClusterSource(admin, RealClock(), prometheus=rates, queries=queries, sampler=sampler)
 
 
-def add_capacities(description: ClusterDescription, capacity: str) -> ClusterDescription:
-    """The description with the capacities of a file."""
+def add_capacities(description: ClusterDescription, capacity: str, *, warns: bool = True) -> ClusterDescription:
+    """The description with the capacities of a file. Fields that are not known are named on stderr."""
     from plimsoll.cli.shared.output import read_file
-    from plimsoll.kafka.brokers.capacities import apply_capacities, parse_capacities
+    from plimsoll.kafka.brokers.capacities import apply_capacities, list_unknown_fields, parse_capacities
 
     if not capacity:
         return description
-    return apply_capacities(description, parse_capacities(read_file(capacity), name=capacity))
+    data = read_file(capacity)
+    capacities = parse_capacities(data, name=capacity)
+    if warns:
+        _warn(capacity, list_unknown_fields(data))
+    return apply_capacities(description, capacities)

@@ -20,9 +20,12 @@ from plimsoll.cli.kafka.options import (
     LogDirsOption,
     ModeOption,
     PrometheusOption,
+    QueriesOption,
     ReliefOption,
     SkipCheckOption,
     build_request,
+    read_queries,
+    split_list,
 )
 from plimsoll.cli.shared.logs import log_events_to_stderr
 from plimsoll.cli.shared.output import Output, OutputOption, echo_parts, echo_value
@@ -38,6 +41,7 @@ def rebalance(
     command_config: ConfigOption = "",
     capacity: CapacityOption = "",
     prometheus: PrometheusOption = "",
+    prometheus_query: QueriesOption = None,
     mode: ModeOption = "full",
     brokers: BrokersOption = "",
     goals: GoalsOption = "",
@@ -82,7 +86,7 @@ def rebalance(
     --stop undoes it. Throttles that this command sets are always removed.
 
     Exit code 0: done, or nothing to do. 1: refused, stopped, or something was not moved. 2: wrong input. 4: no broker
-    can be reached.
+    can be reached, or none answers with its log directories.
 
     \b
     Examples:
@@ -112,7 +116,7 @@ def rebalance(
     options = ExecutionOptions(
         concurrent_partition_movements_per_broker=concurrency,
         replication_throttle=throttle or None,
-        replica_movement_strategies=tuple(part.strip() for part in strategies.split(",") if part.strip()),
+        replica_movement_strategies=tuple(split_list(strategies, path="--strategies")),
         require_in_sync=require_in_sync,
         max_bytes_per_hour=max_bytes_per_hour,
         max_bytes_unconfirmed=max_bytes or None,
@@ -123,6 +127,7 @@ def rebalance(
         command_config=command_config,
         capacity=capacity,
         prometheus=prometheus,
+        queries=read_queries(prometheus_query, prometheus=prometheus),
         directory=Path(data or DEFAULT_DATA),
         output=output,
     )

@@ -15,6 +15,7 @@ from plimsoll.cli.kafka.executing import open_executor, open_journal
 from plimsoll.cli.kafka.options import RECORD_DIRECTORY, add_capacities, connect, open_source
 from plimsoll.cli.kafka.tables import (
     build_plan_data,
+    check_answers,
     describe_kept,
     describe_progress,
     end_with_refusal,
@@ -22,11 +23,14 @@ from plimsoll.cli.kafka.tables import (
 )
 from plimsoll.cli.shared.output import Output, echo_parts, echo_value
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Reason
+from plimsoll.kafka.executor.errors import ExecutionRefused
+from plimsoll.kafka.executor.journaling import record_execution
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 from plimsoll.kafka.model.settings import AnalyzerSettings
 from plimsoll.kafka.planning.optimizer import optimize
-from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan, build_refused_plan
+from plimsoll.kafka.reporting.journal_plans import build_plan, build_refused_plan
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.entropy import SystemEntropy
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     from plimsoll.journal.sqlite import SqliteJournal
     from plimsoll.kafka.brokers.kafka_python import KafkaPythonAdmin
+    from plimsoll.kafka.brokers.rates import RateQueries
     from plimsoll.kafka.executor.executor import Executor
     from plimsoll.kafka.model.executions import ExecutionOptions, ExecutionOutcome
     from plimsoll.kafka.model.requests import RebalanceRequest
@@ -53,6 +58,7 @@ class RebalanceRun:
     command_config: str
     capacity: str
     prometheus: str
+    queries: RateQueries | None
     directory: Path
     output: Output
 
@@ -70,15 +76,18 @@ class RebalanceRun:
                 _check_complete(result)
                 return None
             plan = build_plan(result, at=RealClock().now())
-            entry = await journal.append(plan)
-            if asks and _needs_confirmation(result, options):
-                _confirm()
-                options = msgspec.structs.replace(options, is_confirmed=True)
-            execution_id = SystemEntropy().generate_uid()
-            async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
-                executing = executor.execute(execution_id, result.proposals, options, reason="plimsoll rebalance")
-                outcome = await _watch(executor, executing)
-            await journal.conclude(entry.number, build_outcomes(plan, outcome))
+
+            async def confirm_and_execute() -> ExecutionOutcome:
+                is_confirmed = options.is_confirmed
+                if asks and _needs_confirmation(result, options):
+                    is_confirmed = _confirm()
+                confirmed = msgspec.structs.replace(options, is_confirmed=is_confirmed)
+                execution_id = SystemEntropy().generate_uid()
+                async with open_executor(admin, self.directory / RECORD_DIRECTORY) as executor:
+                    executing = executor.execute(execution_id, result.proposals, confirmed, reason="plimsoll rebalance")
+                    return await _watch(executor, executing)
+
+            outcome = await record_execution(journal, plan, confirm_and_execute)
             _check_complete(result)
             return outcome
 
@@ -97,9 +106,11 @@ class RebalanceRun:
         self, admin: KafkaPythonAdmin, request: RebalanceRequest, options: ExecutionOptions, journal: SqliteJournal
     ) -> OptimizationResult:
         """The plan, shown to the user. A refusal ends the command."""
-        async with open_source(admin, prometheus=self.prometheus) as source:
+        async with open_source(admin, prometheus=self.prometheus, queries=self.queries) as source:
             description = add_capacities(await source.describe(), self.capacity)
-        result = await asyncio.to_thread(lambda: optimize(build_model(description), request, AnalyzerSettings()))
+        model = build_model(description)
+        check_answers(model, is_dump=False)
+        result = await asyncio.to_thread(lambda: optimize(model, request, AnalyzerSettings()))
         if isinstance(result, Refusal):
             await journal.append(build_refused_plan(result, at=RealClock().now()))
             end_with_refusal(result, self.output)
@@ -109,9 +120,11 @@ class RebalanceRun:
 
 
 def _needs_confirmation(result: OptimizationResult, options: ExecutionOptions) -> bool:
-    """Without a limit everything is confirmed; below it nothing is."""
+    """Without a limit everything is confirmed; below it nothing is, unless sizes are not known."""
     most = options.max_bytes_unconfirmed
-    return most is None or sum(proposal.bytes_to_move for proposal in result.proposals) > most
+    if most is None or any(proposal.has_unknown_bytes for proposal in result.proposals):
+        return True
+    return sum(proposal.bytes_to_copy for proposal in result.proposals) > most
 
 
 def _check_complete(result: OptimizationResult) -> None:
@@ -121,11 +134,21 @@ def _check_complete(result: OptimizationResult) -> None:
         raise typer.Exit(1)
 
 
-def _confirm() -> None:
-    if not sys.stdin.isatty():
+def _confirm() -> bool:
+    """True, or an error: the user declined, or there is no terminal to ask on."""
+    if not _is_terminal():
         raise InvalidInput("nothing is moved without a confirmation; add --yes", path="--yes")
-    if not typer.confirm("Move now?", err=True):
-        raise typer.Exit(1)
+    try:
+        is_confirmed = typer.confirm("Move now?", err=True)
+    except typer.Abort:
+        is_confirmed = False
+    if not is_confirmed:
+        raise ExecutionRefused(Reason(code="Declined", message="the user declined; nothing was moved"))
+    return True
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 async def _watch(executor: Executor, work: Coroutine[Any, Any, T]) -> T:

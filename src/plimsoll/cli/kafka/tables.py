@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 
 from plimsoll.cli.shared.output import Output, Table, echo_value
-from plimsoll.core.formatting import format_age, format_bytes
+from plimsoll.core.errors import NotEnoughData, Unreachable
+from plimsoll.core.formatting import choose_form, format_age, format_bytes, format_count
+from plimsoll.kafka.reporting.journal_plans import describe_moves, format_known_bytes
 
 if TYPE_CHECKING:
     from plimsoll.kafka.model.cluster import ClusterModel
     from plimsoll.kafka.model.executions import ExecutionOutcome, ExecutionProgress
     from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
 
+_PROBLEMS_SHOWN: Final = 20
+_FIELDS_WITH_FLAGS: Final = frozenset({"brokers", "destination_brokers", "excluded_topics", "goals", "log_dirs"})
+"""Fields of a request whose flags have the same names."""
+
 
 def list_status(model: ClusterModel) -> list[str | Table]:
     """The brokers of a cluster and what is wrong with its partitions."""
-    import numpy as np
-
-    in_sync = np.bincount(model.partition_of[model.in_sync], minlength=model.partition_count)
-    under_replicated = int((in_sync < np.diff(model.offsets)).sum())
     rows = [
         (
             broker.id,
@@ -28,35 +30,43 @@ def list_status(model: ClusterModel) -> list[str | Table]:
             _describe_state(model, index),
             int(model.replica_counts[index]),
             int(model.leader_counts[index]),
-            format_bytes(float(model.broker_bytes[index])),
+            _describe_data(model, index),
             _describe_disk(model, index),
         )
         for index, broker in enumerate(model.brokers)
     ]
     lines: list[str | Table] = [
         (
-            f"{len(model.brokers)} brokers, {len(model.topics)} topics, {model.partition_count} partitions, "
-            f"{model.replica_count} replicas, {format_bytes(float(model.broker_bytes.sum()))}"
+            f"{format_count(len(model.brokers), 'broker')}, {format_count(len(model.topics), 'topic')}, "
+            f"{format_count(model.partition_count, 'partition')}, {format_count(model.replica_count, 'replica')}, "
+            f"{_describe_all_data(model)}"
         ),
         Table(("BROKER", "RACK", "STATE", "REPLICAS", "LEADERS", "DATA", "DISK"), rows),
         f"partitions without a leader: {int((model.leader < 0).sum())}",
-        f"under-replicated partitions: {under_replicated}",
+        f"under-replicated partitions: {int(model.is_under_replicated.sum())}",
         f"reassignments under way: {int(model.reassigning.sum())}",
+        *([f"partitions of unknown size: {unknown}"] if (unknown := _count_unknown(model)) else []),
     ]
-    return [*lines, *(f"problem: {problem}" for problem in model.problems[:20])]
+    return [*lines, *_list_problems(model)]
+
+
+def _list_problems(model: ClusterModel) -> list[str]:
+    """What could not be read, the first of it."""
+    more = len(model.problems) - _PROBLEMS_SHOWN
+    shown = [f"problem: {problem}" for problem in model.problems[:_PROBLEMS_SHOWN]]
+    return [*shown, f"and {format_count(more, 'more problem')}"] if more > 0 else shown
 
 
 def build_status(model: ClusterModel) -> dict[str, Any]:
-    """The same for machines."""
-    import numpy as np
-
-    in_sync = np.bincount(model.partition_of[model.in_sync], minlength=model.partition_count)
+    """The same for machines. `bytes` is null where no size is known."""
+    unknown = _count_unknown(model)
     return {
         "clusterID": model.cluster_id,
         "topics": len(model.topics),
         "partitions": model.partition_count,
         "replicas": model.replica_count,
-        "bytes": int(model.broker_bytes.sum()),
+        "bytes": None if unknown and unknown == model.partition_count else int(model.broker_bytes.sum()),
+        "partitionsOfUnknownSize": unknown,
         "brokers": [
             {
                 "id": broker.id,
@@ -64,12 +74,13 @@ def build_status(model: ClusterModel) -> dict[str, Any]:
                 "state": _describe_state(model, index),
                 "replicas": int(model.replica_counts[index]),
                 "leaders": int(model.leader_counts[index]),
-                "bytes": int(model.broker_bytes[index]),
+                "bytes": _read_bytes(model, index),
+                "replicasOfUnknownSize": int(model.unknown_size_counts[index]),
             }
             for index, broker in enumerate(model.brokers)
         ],
         "partitionsWithoutLeader": int((model.leader < 0).sum()),
-        "underReplicatedPartitions": int((in_sync < np.diff(model.offsets)).sum()),
+        "underReplicatedPartitions": int(model.is_under_replicated.sum()),
         "reassignments": int(model.reassigning.sum()),
         "problems": list(model.problems),
     }
@@ -88,12 +99,37 @@ def _describe_state(model: ClusterModel, index: int) -> str:
     return "Cordoned" if any(log_dir.is_cordoned for log_dir in broker.log_dirs) else "Alive"
 
 
+def _count_unknown(model: ClusterModel) -> int:
+    return int((~model.size_known).sum())
+
+
+def _read_bytes(model: ClusterModel, index: int) -> int | None:
+    """The bytes of a broker; None: it has replicas, and no size of them is known."""
+    unknown = int(model.unknown_size_counts[index])
+    return None if unknown and unknown == model.replica_counts[index] else int(model.broker_bytes[index])
+
+
+def _describe_data(model: ClusterModel, index: int) -> str:
+    """The bytes of a broker, as far as they are known."""
+    size, unknown = _read_bytes(model, index), int(model.unknown_size_counts[index])
+    if size is None:
+        return "unknown"
+    return f"{format_bytes(size)} + {unknown} unknown" if unknown else format_bytes(size)
+
+
+def _describe_all_data(model: ClusterModel) -> str:
+    unknown = _count_unknown(model)
+    return format_known_bytes(float(model.broker_bytes.sum()), unknown, of=model.partition_count)
+
+
 def _describe_disk(model: ClusterModel, index: int) -> str:
-    totals = [log_dir.total_bytes for log_dir in model.brokers[index].log_dirs or () if log_dir.total_bytes > 0]
-    usable = [log_dir.usable_bytes for log_dir in model.brokers[index].log_dirs or () if log_dir.total_bytes > 0]
-    if not totals or min(usable) < 0:
+    """How full the volumes are. Usable bytes beyond the total are those of a broker that errs: the volume is empty."""
+    known = [log_dir for log_dir in model.brokers[index].log_dirs or () if log_dir.total_bytes > 0]
+    if not known or min(log_dir.usable_bytes for log_dir in known) < 0:
         return "-"
-    return f"{100.0 * (1 - sum(usable) / sum(totals)):.0f} % of {format_bytes(float(sum(totals)))}"
+    total = sum(log_dir.total_bytes for log_dir in known)
+    usable = sum(min(log_dir.usable_bytes, log_dir.total_bytes) for log_dir in known)
+    return f"{100.0 * (1 - usable / total):.0f} % of {format_bytes(float(total))}"
 
 
 def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]:
@@ -105,7 +141,7 @@ def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]
             broker.rack or "-",
             f"{before.replica_counts[index]} -> {after.replica_counts[index]}",
             f"{before.leader_counts[index]} -> {after.leader_counts[index]}",
-            f"{format_bytes(float(before.broker_bytes[index]))} -> {format_bytes(float(after.broker_bytes[index]))}",
+            f"{_describe_data(before, index)} -> {_describe_data(after, index)}",
         )
         for index, broker in enumerate(before.brokers)
     ]
@@ -122,6 +158,7 @@ def list_plan(result: OptimizationResult, *, throttle: int) -> list[str | Table]
         *(f"not moved: {reason}" for reason in result.held),
         *_describe_offline(result),
         *([f"provision: {result.provision.recommendation}"] if result.provision.recommendation else []),
+        *_list_problems(before),
     ]
 
 
@@ -131,20 +168,30 @@ def summarise(result: OptimizationResult) -> str:
     leaders = _count_leader_changes(result)
     if not result.proposals:
         return "nothing to move"
-    within = [(len(proposal.log_dir_moves), proposal.size_bytes) for proposal in result.proposals]
-    if count := sum(moves for moves, _ in within):
-        size = format_bytes(sum(moves * size_bytes for moves, size_bytes in within))
-        return f"{count} replicas with {size} move between log directories of their brokers"
-    moves = f"{bounds.moves} replicas with {format_bytes(bounds.bytes)} move, {leaders} leaders change"
+    unknown = _count_unknown_moves(result)
+    if count := sum(len(proposal.log_dir_moves) for proposal in result.proposals):
+        size = sum(proposal.bytes_to_copy for proposal in result.proposals)
+        return f"{describe_moves(count, size, unknown)} between log directories of their brokers"
+    moves = (
+        f"{describe_moves(bounds.moves, bounds.bytes, unknown)}, "
+        f"{format_count(leaders, 'leader changes', 'leaders change')}"
+    )
     if reordered := sum(
         proposal.is_leader_move and proposal.old_leader == proposal.new_replicas[0] for proposal in result.proposals
     ):
-        moves += f", {reordered} partitions only get another preferred leader"
+        moves += f", {format_count(reordered, 'partition only gets', 'partitions only get')} another preferred leader"
     if bounds.moves > bounds.least_moves:
-        least = f"{bounds.least_moves} replicas with {format_bytes(bounds.least_bytes)}"
+        least = f"{format_count(bounds.least_moves, 'replica')} with {format_bytes(bounds.least_bytes)}"
         return f"{moves} (any plan moves at least {least})"
     is_least = bounds.bytes <= bounds.least_bytes * 1.0001
     return f"{moves} (the least possible)" if is_least else f"{moves} (the least possible number)"
+
+
+def _count_unknown_moves(result: OptimizationResult) -> int:
+    """Replicas that move and whose sizes are not known."""
+    return sum(
+        len(proposal.added) + len(proposal.log_dir_moves) for proposal in result.proposals if proposal.has_unknown_bytes
+    )
 
 
 def _count_leader_changes(result: OptimizationResult) -> int:
@@ -171,13 +218,16 @@ def _describe_duration(result: OptimizationResult, throttle: int) -> str:
 def _describe_offline(result: OptimizationResult) -> list[str]:
     """Offline replicas that the plan leaves where they are."""
     offline = int(result.after.offline.sum())
-    return [f"{offline} replicas are offline; --mode fix-offline-replicas moves them"] if offline else []
+    count = format_count(offline, "replica is", "replicas are")
+    return [f"{count} offline; --mode fix-offline-replicas moves {choose_form(offline, 'it', 'them')}"] * bool(offline)
 
 
 def describe_kept(result: OptimizationResult) -> str:
     """What stays on brokers that shall be removed; empty: nothing."""
-    kept = [f"broker {broker} keeps {count} replicas" for broker, count in result.kept_on_leaving.items()]
-    return f"{', '.join(kept)}: do not switch it off" if kept else ""
+    kept = [
+        f"broker {broker} keeps {format_count(count, 'replica')}" for broker, count in result.kept_on_leaving.items()
+    ]
+    return f"{', '.join(kept)}: do not switch {choose_form(len(kept), 'it', 'them')} off" if kept else ""
 
 
 def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
@@ -190,6 +240,7 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
             "bytes": result.bounds.bytes,
             "leastReplicas": result.bounds.least_moves,
             "leastBytes": result.bounds.least_bytes,
+            "replicasOfUnknownSize": _count_unknown_moves(result),
             "leaders": _count_leader_changes(result),
         },
         "balancedness": {"before": result.balancedness_before, "after": result.balancedness_after},
@@ -200,7 +251,7 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
                 "rack": broker.rack,
                 "replicas": [int(result.before.replica_counts[index]), int(result.after.replica_counts[index])],
                 "leaders": [int(result.before.leader_counts[index]), int(result.after.leader_counts[index])],
-                "bytes": [int(result.before.broker_bytes[index]), int(result.after.broker_bytes[index])],
+                "bytes": [_read_bytes(result.before, index), _read_bytes(result.after, index)],
             }
             for index, broker in enumerate(result.before.brokers)
         ],
@@ -211,13 +262,22 @@ def build_plan_data(result: OptimizationResult) -> dict[str, Any]:
     }
 
 
+def check_answers(model: ClusterModel, *, is_dump: bool) -> None:
+    """Raise if no broker answered: nothing is known of sizes and log directories then, and nothing may move."""
+    from plimsoll.kafka.planning.scope import refuse_silence
+
+    if (refusal := refuse_silence(model)) is not None:
+        raise (NotEnoughData if is_dump else Unreachable)(str(refusal.reason))
+
+
 def end_with_refusal(refusal: Refusal, output: Output) -> NoReturn:
     """Print why nothing is proposed. Exit code 1: a goal cannot hold; 2: the request itself is wrong."""
     if output in {Output.JSON, Output.YAML}:
         echo_value({"refused": refusal}, output)
     else:
-        goal = f"{refusal.goal}: " if refusal.goal else ""
-        typer.echo(f"refused: {goal}{refusal.reason}", err=True)
+        field = refusal.reason.facts.get("parameter", "")
+        about = refusal.goal or (f"--{field.replace('_', '-')}" if field in _FIELDS_WITH_FLAGS else field)
+        typer.echo(f"refused: {about}: {refusal.reason}" if about else f"refused: {refusal.reason}", err=True)
         if refusal.provision.recommendation:
             typer.echo(f"recommended: {refusal.provision.recommendation}", err=True)
     raise typer.Exit(1 if refusal.goal else 2)
@@ -239,8 +299,8 @@ def describe_progress(progress: ExecutionProgress) -> str:
 def describe_outcome(outcome: ExecutionOutcome) -> list[str | Table]:
     """How an execution ended, with everything that did not happen."""
     lines: list[str | Table] = [
-        f"{outcome.end.value}: {outcome.completed} movements completed, {format_bytes(outcome.moved_bytes)} moved"
-        + (f"; {outcome.reason}" if outcome.reason is not None else "")
+        f"{outcome.end.value}: {format_count(outcome.completed, 'movement')} completed, "
+        f"{format_bytes(outcome.moved_bytes)} moved" + (f"; {outcome.reason}" if outcome.reason is not None else "")
     ]
     rows = [
         (

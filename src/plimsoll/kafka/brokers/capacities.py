@@ -14,10 +14,13 @@ import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.value_parsing import read_number, read_whole_number
-from plimsoll.kafka.model.description import BrokerCapacity, ClusterDescription
+from plimsoll.kafka.model.description import LARGEST_AMOUNT, BrokerCapacity, ClusterDescription
 
 DEFAULT_BROKER: Final = -1
 _LARGEST_FILE: Final = 16 << 20
+_NAMED_AT_MOST: Final = 20
+_CORES: Final = "num.cores"
+_ENTRY_FIELDS: Final = frozenset({"brokerId", "capacity", "doc"})
 _KEYS: Final = frozenset({"DISK", "CPU", "NW_IN", "NW_OUT"})
 
 
@@ -32,6 +35,8 @@ def parse_capacities(text: bytes, *, name: str) -> dict[int, BrokerCapacity]:
     listed = document.get("brokerCapacities") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise InvalidInput("must be a list", path=f"{name}: brokerCapacities")
+    if not listed:
+        raise InvalidInput("lists no broker", path=f"{name}: brokerCapacities")
     capacities: dict[int, BrokerCapacity] = {}
     for index, entry in enumerate(listed):
         path = f"{name}: brokerCapacities[{index}]"
@@ -44,6 +49,18 @@ def parse_capacities(text: bytes, *, name: str) -> dict[int, BrokerCapacity]:
             raise InvalidInput(f"broker {broker} is listed twice", path=f"{path}.brokerId")
         capacities[broker] = _read_capacity(entry["capacity"], f"{path}.capacity")
     return capacities
+
+
+def list_unknown_fields(text: bytes) -> list[str]:
+    """The paths of fields that a capacity file does not have. Cruise Control's own files have `doc` for comments."""
+    document = json.loads(text)
+    paths = [name for name in document if name != "brokerCapacities"]
+    for index, entry in enumerate(document["brokerCapacities"]):
+        path = f"brokerCapacities[{index}]"
+        paths += [f"{path}.{name}" for name in entry if name not in _ENTRY_FIELDS]
+        cpu = entry["capacity"].get("CPU")
+        paths += [f"{path}.capacity.CPU.{name}" for name in cpu if name != _CORES] if isinstance(cpu, dict) else []
+    return paths[:_NAMED_AT_MOST]
 
 
 def apply_capacities(description: ClusterDescription, capacities: dict[int, BrokerCapacity]) -> ClusterDescription:
@@ -73,7 +90,7 @@ def _read_capacity(capacity: dict[str, Any], path: str) -> BrokerCapacity:
         disk_mb = None if disk is None else _read_amount(disk, f"{path}.DISK")
     cores = 1.0
     if isinstance(cpu, dict):
-        cores = _read_amount(cpu.get("num.cores"), f"{path}.CPU.num.cores")
+        cores = _read_amount(cpu.get(_CORES), f"{path}.CPU.{_CORES}")
     return BrokerCapacity(
         disk_mb=disk_mb,
         nw_in_kb_s=_read_optional(capacity.get("NW_IN"), f"{path}.NW_IN"),
@@ -89,6 +106,7 @@ def _read_optional(written: Any, path: str) -> float | None:
 
 def _read_amount(written: Any, path: str) -> float:
     number = read_number(str(written)) if isinstance(written, (str, int, float)) else None
-    if number is None or number <= 0:
-        raise InvalidInput(f"{written!r} is not a number above 0", path=path)
+    if number is None or not 0 < number <= LARGEST_AMOUNT:
+        shown = written if isinstance(written, (int, float)) else repr(written)[:100]
+        raise InvalidInput(f"{shown} is not a number above 0 and up to {LARGEST_AMOUNT:.0e}", path=path)
     return number

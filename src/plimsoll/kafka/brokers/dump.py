@@ -1,25 +1,31 @@
 """Dumps: a description of a cluster as a JSON file, for plans without the cluster.
 
 Equal descriptions give equal bytes, whatever the order in which brokers answered. Reading is strict about types and
-ranges; what makes no sense as a whole (a broker listed twice) is found when the model is built.
+ranges; what makes no sense as a whole (a broker listed twice) is found when the model is built. Fields that are not
+known are ignored, because a later version may have written them; `list_unknown_fields` names them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import msgspec.inspect
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.kafka.model.description import FORMAT, ClusterDescription
 from plimsoll.objects.codec.decode_problems import describe_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plimsoll.kafka.model.description import PartitionDescription, TopicDescription
 
 LARGEST_DUMP_BYTES: Final = 1 << 30
 """A million replicas take about 200 MB."""
 
+_NAMED_AT_MOST: Final = 20
 _DECODER: Final = msgspec.json.Decoder(ClusterDescription)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -58,6 +64,29 @@ def read_dump(data: bytes) -> ClusterDescription:
         raise (InvalidInput(text) if " " in path else InvalidInput(problem, path=path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableDocument(f"not a dump: {describe_problem(error)}") from error
+
+
+def list_unknown_fields(data: bytes) -> list[str]:
+    """The paths of fields that no version of a dump has: a misspelt one would be lost without a word."""
+    paths = _walk(msgspec.json.decode(data), msgspec.inspect.type_info(ClusterDescription), "")
+    return list(islice(paths, _NAMED_AT_MOST))
+
+
+def _walk(value: Any, kind: msgspec.inspect.Type, path: str) -> Iterator[str]:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kind = next((part for part in kind.types if not isinstance(part, msgspec.inspect.NoneType)), kind)
+    if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(value, list):
+        if isinstance(kind.item_type, msgspec.inspect.StructType):
+            for index, item in enumerate(value):
+                yield from _walk(item, kind.item_type, f"{path}[{index}]")
+    elif isinstance(kind, msgspec.inspect.StructType) and isinstance(value, dict):
+        known = {field.encode_name: field.type for field in kind.fields}
+        for name, item in value.items():
+            below = f"{path}.{name}" if path else name
+            if name not in known:
+                yield below
+            elif isinstance(item, (dict, list)):
+                yield from _walk(item, known[name], below)
 
 
 def _order_topic(topic: TopicDescription) -> TopicDescription:

@@ -6,6 +6,7 @@ what a partition got of the topic's records so far.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,31 @@ class RateQueries(Value):
     bytes_out: str = 'sum by (topic, partition) (rate(kafka_server_brokertopicmetrics_bytesout_total{topic!=""}[5m]))'
     broker_cpu: str = ""
     """Percent of all cores per broker; label `broker`, `broker_id` or `node_id`. Empty: not asked for."""
+
+
+QUERY_NAMES: Final = {"bytes-in": "bytes_in", "bytes-out": "bytes_out", "broker-cpu": "broker_cpu"}
+"""The queries by the names that users give, and their fields."""
+_LONGEST_QUERY: Final = 10_000
+_QUOTED: Final = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`""")
+_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
+
+
+def find_query_problem(query: str) -> str:
+    """What makes a text no query, as far as that can be seen without Prometheus; empty: nothing."""
+    if not query:
+        return "the query is empty"
+    if len(query) > _LONGEST_QUERY or not query.isprintable():
+        return f"the query has more than {_LONGEST_QUERY} characters, or some that cannot be printed"
+    unquoted = _QUOTED.sub("", query)
+    if any(quote in unquoted for quote in "\"'`"):
+        return "a quotation mark is not closed"
+    opened: list[str] = []
+    for character in unquoted:
+        if character in _BRACKETS.values():
+            opened.append(character)
+        elif character in _BRACKETS and (not opened or opened.pop() != _BRACKETS[character]):
+            return f"{character} closes nothing"
+    return f"{opened[-1]} is not closed" if opened else ""
 
 
 class OffsetSample(Value):

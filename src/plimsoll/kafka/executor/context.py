@@ -109,6 +109,10 @@ class ExecutionContext:
         limit = self.options.max_bytes_per_hour
         return None if limit is None else self.started_bytes.count_remaining(limit, self.clock.now())
 
+    def fits_bytes(self, size: int, free_bytes: int, *, is_first: bool) -> bool:
+        """A replica larger than the limit moves alone, once nothing has moved for an hour."""
+        return size <= free_bytes or (is_first and self.started_bytes.count_last_hour(self.clock.now()) == 0)
+
     def hold_bytes(self) -> None:
         limit = self.options.max_bytes_per_hour
         if limit is not None:

@@ -124,7 +124,7 @@ class Execution:
             end=end,
             completed=sum(task.state is TaskState.COMPLETED for task in tasks),
             not_completed=tuple(task.describe() for task in tasks if task.state is not TaskState.COMPLETED),
-            moved_bytes=self._count_bytes(),
+            moved_bytes=self._count_bytes() + self._count_log_dir_bytes(),
             reason=reason,
         )
         log.info("execution.ended", id=outcome.execution_id, end=end.value, completed=outcome.completed)
@@ -138,6 +138,11 @@ class Execution:
             task.proposal.bytes_to_move if task.state is TaskState.COMPLETED else task.moved_bytes
             for task in self.context.tasks.inter_broker.tasks
         )
+
+    def _count_log_dir_bytes(self) -> int:
+        """Bytes of completed movements between log directories. Cruise Control's progress does not count them."""
+        completed = self.context.tasks.intra_broker.iterate(TaskState.COMPLETED)
+        return sum(task.proposal.size_bytes for task in completed)
 
     def _sample(self) -> None:
         now = self.context.now_s

@@ -192,10 +192,8 @@ class Executor:
         brake = (await self._read_guard()).reason
         if brake is not None:
             raise ExecutionRefused(brake)
-        total = sum(proposal.bytes_to_move for proposal in proposals)
-        limit = options.max_bytes_unconfirmed
-        if limit is not None and total > limit and not options.is_confirmed:
-            raise ExecutionRefused(_explain_unconfirmed(total, limit))
+        if not options.is_confirmed and (refusal := _find_unconfirmed(proposals, options.max_bytes_unconfirmed)):
+            raise ExecutionRefused(refusal)
         return RecordedState() if record is None else record.state
 
     def _build_context(self, plan: RecordedPlan, state: RecordedState) -> ExecutionContext:
@@ -283,9 +281,12 @@ def _explain_unfinished(execution_id: str) -> Reason:
     return Reason(code="UnfinishedExecution", message=message, facts={"execution": execution_id})
 
 
-def _explain_unconfirmed(total: int, limit: int) -> Reason:
-    return Reason(
-        code="ConfirmationNeeded",
-        message=f"{total} bytes would move, and more than {limit} need a confirmation",
-        facts={"bytes": total, "limit": limit},
-    )
+def _find_unconfirmed(proposals: Sequence[Proposal], limit: int | None) -> Reason | None:
+    """Why proposals need a confirmation; None: they need none."""
+    if limit is None:
+        return None
+    total = sum(proposal.bytes_to_copy for proposal in proposals)
+    unknown = sum(proposal.has_unknown_bytes for proposal in proposals)
+    if total <= limit and not unknown:
+        return None
+    return reasons.explain_unconfirmed(total, limit, unknown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 
 if TYPE_CHECKING:
@@ -94,6 +95,16 @@ def explain_bytes_per_hour(limit: int, started: int) -> Reason:
         code="BytesPerHour",
         message=f"{started} bytes began to move within the last hour, and {limit} may",
         facts={"limit": limit, "started": started},
+    )
+
+
+def explain_unconfirmed(total: int, limit: int, unknown: int) -> Reason:
+    """More than a limit would be written, or it is not known how much."""
+    extra = f" and {format_count(unknown, 'partition')} of unknown size" if unknown else ""
+    return Reason(
+        code="ConfirmationNeeded",
+        message=f"{total} bytes{extra} would move, and more than {limit} need a confirmation",
+        facts={"bytes": total, "limit": limit, "unknownSizes": unknown},
     )
 
 

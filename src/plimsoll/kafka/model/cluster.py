@@ -23,8 +23,8 @@ from plimsoll.kafka.model.description import (
     PartitionDescription,
     TopicDescription,
     TopicPartition,
-    bound_bytes,
     bound_rate,
+    is_size,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ClusterModel:
     size_bytes: Ints
     """[P]: the leader's size, or the largest reported one."""
     size_known: Flags
-    """[P]: whether any broker reported a size."""
+    """[P]: whether any broker reported a size that can be true. An unknown size counts as 0 bytes."""
     bytes_in: Floats | None
     """[P]: produced bytes per second; None: no rates are known."""
     bytes_out: Floats | None
@@ -132,8 +132,25 @@ class ClusterModel:
         return np.bincount(self.leader[self.leader >= 0], minlength=len(self.brokers)).astype(np.int64)
 
     @cached_property
+    def in_sync_counts(self) -> Ints:
+        """[P]: the replicas that are in sync."""
+        return np.bincount(self.partition_of[self.in_sync], minlength=self.partition_count).astype(np.int64)
+
+    @cached_property
+    def is_under_replicated(self) -> Flags:
+        """[P]: whether a replica is not in sync."""
+        behind: Flags = self.in_sync_counts < np.diff(self.offsets)
+        return behind
+
+    @cached_property
+    def unknown_size_counts(self) -> Ints:
+        """[B]: the replicas of a broker whose sizes are not known."""
+        unknown = self.broker_of[~self.size_known[self.partition_of]]
+        return np.bincount(unknown, minlength=len(self.brokers)).astype(np.int64)
+
+    @cached_property
     def broker_bytes(self) -> Floats:
-        """[B]: the bytes of all replicas of a broker."""
+        """[B]: the bytes of all replicas of a broker whose sizes are known."""
         sizes = self.size_bytes[self.partition_of].astype(np.float64)
         return np.bincount(self.broker_of, sizes, minlength=len(self.brokers)).astype(np.float64)
 
@@ -146,16 +163,20 @@ class ClusterModel:
         indexes = self.broker_of[self.offsets[partition] : self.offsets[partition + 1]]
         return tuple(self.broker_ids[indexes].tolist())
 
-    def replace_assignment(self, broker_of: Ints, leader: Ints) -> ClusterModel:
-        """The same cluster with its replicas and leaders elsewhere. Moved replicas are in sync and online there."""
+    def replace_assignment(self, broker_of: Ints, leader: Ints, rows: Ints | None = None) -> ClusterModel:
+        """The same cluster with its replicas and leaders elsewhere. Moved replicas are in sync and online there.
+
+        `rows` [N] is the order of the replicas then: a permutation within each partition; None: as they are.
+        """
+        rows = np.arange(self.replica_count) if rows is None else rows
         moved = broker_of != self.broker_of
         return dataclasses.replace(
             self,
-            broker_of=broker_of,
+            broker_of=broker_of[rows],
             leader=leader,
-            in_sync=self.in_sync | moved,
-            offline=self.offline & ~moved,
-            log_dir=np.where(moved, NONE, self.log_dir),
+            in_sync=(self.in_sync | moved)[rows],
+            offline=(self.offline & ~moved)[rows],
+            log_dir=np.where(moved, NONE, self.log_dir)[rows],
         )
 
 
@@ -231,11 +252,13 @@ class _ReplicaTable:
         replicas, isr, offline = partition.replicas, partition.isr, partition.offline
         logs = {log.broker: log for log in partition.logs if not log.is_future}
         leader_log = logs.get(partition.leader)
-        if leader_log is not None:
-            self.sizes.append(bound_bytes(leader_log.size_bytes))
+        if leader_log is not None and is_size(leader_log.size_bytes):
+            self.sizes.append(leader_log.size_bytes)
+            self.size_known.append(True)
         else:
-            self.sizes.append(max([bound_bytes(log.size_bytes) for log in logs.values()], default=0))
-        self.size_known.append(bool(logs))
+            sizes = [log.size_bytes for log in logs.values() if is_size(log.size_bytes)]
+            self.sizes.append(max(sizes, default=0))
+            self.size_known.append(bool(sizes))
         self.numbers.append(partition.partition)
         self.leader.append(partition.leader if partition.leader in replicas else NONE)
         self.bytes_in.append(bound_rate(partition.bytes_in_per_s) or 0.0)

@@ -21,6 +21,12 @@ FORMAT: Final = "plimsoll.dev/kafka-dump/v1"
 LARGEST_INT: Final = 2**31 - 1
 """Kafka's numbers of brokers, partitions and replicas have 32 bits."""
 
+LARGEST_AMOUNT: Final = 1e12
+"""Of MiB, KiB/s, percent and cores."""
+Bytes = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST_BYTES)]
+"""Of a volume; -1: not known."""
+Amount = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_AMOUNT)]
+"""What a broker can carry."""
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INT)]
 TopicName = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
 
@@ -39,8 +45,8 @@ class LogDir(Value):
     """A log directory of a broker. `total_bytes` and `usable_bytes` are of its volume; -1: the broker did not say."""
 
     path: str
-    total_bytes: int = -1
-    usable_bytes: int = -1
+    total_bytes: Bytes = -1
+    usable_bytes: Bytes = -1
     is_online: bool = True
     is_cordoned: bool = False
 
@@ -48,12 +54,12 @@ class LogDir(Value):
 class BrokerCapacity(Value):
     """What a broker can carry, in Cruise Control's units: MiB, KiB/s and percent of all cores."""
 
-    disk_mb: float | None = None
+    disk_mb: Amount | None = None
     """None: the volumes' total, as the broker reports it."""
-    nw_in_kb_s: float | None = None
-    nw_out_kb_s: float | None = None
-    cpu_pct: float = 100.0
-    num_cores: float = 1.0
+    nw_in_kb_s: Amount | None = None
+    nw_out_kb_s: Amount | None = None
+    cpu_pct: Amount = 100.0
+    num_cores: Amount = 1.0
     is_estimated: bool = False
 
 
@@ -129,6 +135,11 @@ class ClusterDescription(Value):
     problems: tuple[str, ...] = ()
     """What could not be read, a sentence each."""
     format: str = FORMAT
+
+
+def is_size(number: int) -> bool:
+    """Whether a number of bytes can be true."""
+    return 0 <= number <= LARGEST_BYTES
 
 
 def bound_bytes(number: object) -> int:

@@ -40,6 +40,8 @@ class Proposal(Value):
     old_replicas: tuple[int, ...]
     new_replicas: tuple[int, ...]
     size_bytes: int = 0
+    """0 if it is not known."""
+    is_size_known: bool = True
     log_dir_moves: tuple[LogDirMove, ...] = ()
     reason: str = ""
     """The goal that asked for it, for `why`."""
@@ -67,7 +69,18 @@ class Proposal(Value):
 
     @property
     def bytes_to_move(self) -> int:
+        """Bytes that are copied to other brokers."""
         return len(self.added) * self.size_bytes
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that are written: to other brokers, and to other log directories of the same ones."""
+        return self.bytes_to_move + len(self.log_dir_moves) * self.size_bytes
+
+    @property
+    def has_unknown_bytes(self) -> bool:
+        """Whether something is written, and its size is not known."""
+        return not self.is_size_known and bool(self.added or self.log_dir_moves)
 
 
 class ResourceStatistics(Value):

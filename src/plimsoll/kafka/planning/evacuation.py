@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.model.proposals import Refusal
 from plimsoll.kafka.planning.loads import Metric
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import BrokerRole, list_partitions
+from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, list_partitions
 from plimsoll.kafka.planning.search.metric_search import list_able_to_lead
 from plimsoll.kafka.planning.search.relocation import relocate
 
@@ -39,6 +40,7 @@ def check_brokers_left(placement: Placement, goal: str) -> Refusal | None:
             code="InsufficientBrokers",
             message=f"topic {topic} has replication factor {most}, brokers left {left}",
             facts={"topic": topic, "replicationFactor": most, "brokers": left},
+            because=explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
         ),
     )
 
@@ -54,7 +56,7 @@ def evacuate(placement: Placement, goals: tuple[str, ...], budget: Budget) -> Re
 
 
 def _refuse_unplaced(placement: Placement, goals: tuple[str, ...], rows: Ints) -> Refusal:
-    model = placement.model
+    model, scope = placement.model, placement.scope
     partitions = np.unique(model.partition_of[rows])
     legal = placement.list_legal(rows[:1])[0]
     size = float(placement.loads.of_replica[Metric.DISK][model.partition_of[rows]].sum())
@@ -73,9 +75,10 @@ def _refuse_unplaced(placement: Placement, goals: tuple[str, ...], rows: Ints) -
         goal=goal,
         reason=Reason(
             code="NoPlace",
-            message=f"{len(rows)} replicas that must leave have no place ({list_partitions(model, partitions)}): "
-            f"{cause}",
+            message=f"{format_count(len(rows), 'replica that must leave has', 'replicas that must leave have')} "
+            f"no place ({list_partitions(model, partitions)}): {cause}",
             facts={"replicas": len(rows), "partitions": len(partitions), "bytes": size},
+            because=explain_uncounted(model, scope.is_known | (scope.role == BrokerRole.LEAVING)),
         ),
     )
 

@@ -80,8 +80,8 @@ def _find_goals(names: tuple[str, ...]) -> tuple[str, ...] | Refusal:
         return Refusal(
             reason=Reason(
                 code="UnsupportedGoals",
-                message=f"goals: no goal is named {', '.join(unknown)}; there are {', '.join(SUPPORTED_GOALS)}",
-                facts={"goals": unknown, "supported": list(SUPPORTED_GOALS)},
+                message=f"no goal is named {', '.join(unknown)}; there are {', '.join(SUPPORTED_GOALS)}",
+                facts={"parameter": "goals", "goals": unknown, "supported": list(SUPPORTED_GOALS)},
             )
         )
     return tuple(dict.fromkeys(goal for name in names if (goal := find_goal(name)) is not None))
@@ -98,9 +98,9 @@ def _resolve_intra_broker_goals(request: RebalanceRequest) -> tuple[str, ...] | 
         return Refusal(
             reason=Reason(
                 code="UnsupportedGoals",
-                message=f"goals: {', '.join(others)} move replicas between brokers; between log directories there are "
+                message=f"{', '.join(others)} move replicas between brokers; between log directories there are "
                 f"{' and '.join(INTRA_BROKER_GOALS)}",
-                facts={"goals": others, "supported": list(INTRA_BROKER_GOALS)},
+                facts={"parameter": "goals", "goals": others, "supported": list(INTRA_BROKER_GOALS)},
             )
         )
     return goals
@@ -110,7 +110,7 @@ def _refuse_missing(missing: list[str], goals: tuple[str, ...]) -> Refusal:
     return Refusal(
         reason=Reason(
             code="MissingHardGoals",
-            message=f"goals: the hard goals {', '.join(missing)} are missing; name them, or skip the hard goal check",
-            facts={"missing": missing, "goals": list(goals)},
+            message=f"the hard goals {', '.join(missing)} are missing; name them, or skip the hard goal check",
+            facts={"parameter": "goals", "missing": missing, "goals": list(goals)},
         )
     )

@@ -263,6 +263,7 @@ def _list_proposals(model: ClusterModel, log_dir: Ints, goal: str) -> tuple[Prop
             old_replicas=model.list_replicas(partition),
             new_replicas=model.list_replicas(partition),
             size_bytes=int(model.size_bytes[partition]),
+            is_size_known=bool(model.size_known[partition]),
             log_dir_moves=tuple(found),
             reason=goal,
         )

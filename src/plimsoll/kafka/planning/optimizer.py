@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from plimsoll.kafka.model.proposals import GoalResult, GoalStatus, OptimizationResult, Refusal
@@ -24,7 +25,7 @@ from plimsoll.kafka.planning.log_dirs import balance_log_dirs
 from plimsoll.kafka.planning.placement import Placement, RackRule
 from plimsoll.kafka.planning.proposal_diff import list_proposals
 from plimsoll.kafka.planning.provision import judge_provision
-from plimsoll.kafka.planning.scope import Scope, build_scope
+from plimsoll.kafka.planning.scope import BrokerRole, Scope, build_scope, explain_uncounted
 from plimsoll.kafka.planning.search.budget import Budget
 from plimsoll.kafka.planning.search.joint_balance import JointWindows, balance_jointly
 from plimsoll.kafka.planning.search.relocation import find_crowded_partitions, repair_racks
@@ -113,7 +114,9 @@ class _Optimization:
             results = better
         for goal in applicable:
             if goal.is_hard and (reason := goal.judge()) is not None:
-                return Refusal(goal=goal.name, reason=reason)
+                counted = self._scope.is_known | (self._scope.role == BrokerRole.LEAVING)
+                causes = (*reason.because, *explain_uncounted(self._model, counted))
+                return Refusal(goal=goal.name, reason=msgspec.structs.replace(reason, because=causes))
         budgets = (("prepare", budget.used), *((result.goal, result.candidates_tried) for result in results))
         return self._build_result(results, budgets)
 
@@ -245,12 +248,12 @@ class _Optimization:
         goes_last = None
         if self._scope.mode is Mode.DEMOTE_BROKERS:
             goes_last = np.isin(self._model.broker_ids, self._request.brokers)
-        proposals = list_proposals(placement, self._names, goes_last=goes_last)
+        proposals, planned = list_proposals(placement, self._names, goes_last=goes_last)
         before, after = score_goals([(result.goal, result.status) for result in goals], self._settings)
         return OptimizationResult(
             request=self._request,
             before=self._model,
-            after=self._model.replace_assignment(placement.broker_of.copy(), placement.leader),
+            after=planned,
             proposals=proposals,
             goals=goals,
             bounds=find_bounds(placement, proposals, self._windows, crowded=self._crowded),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.core.formatting import format_count
 from plimsoll.kafka.model.requests import Mode
 
 if TYPE_CHECKING:
@@ -14,21 +15,29 @@ if TYPE_CHECKING:
 _PACKAGE = "com.linkedin.kafka.cruisecontrol.exception"
 _ILLEGAL_ARGUMENT = f"{_PACKAGE}.KafkaCruiseControlException: java.lang.IllegalArgumentException"
 _FAILURE = f"{_PACKAGE}.OptimizationFailureException"
+_PARAMETERS = {
+    "brokers": "brokerid",
+    "destination_brokers": "destination_broker_ids",
+    "log_dirs": "brokerid_and_logdirs",
+}
+"""The parameters whose names differ from the fields of a request."""
 
 
 def write_cruise_control_error(refusal: Refusal) -> str:
     """The exception and the text that Cruise Control answers, for "Error processing … due to: '…'."."""
     write = _TEXTS.get(refusal.reason.code)
     if refusal.goal:
-        text = write(refusal.reason.facts) if write is not None else _end(str(refusal.reason))
+        text = write(refusal.reason.facts) if write is not None else f"{refusal.reason}."
         advice = refusal.provision.recommendation.partition("] ")[2]
         return f"{_FAILURE}: [{refusal.goal}] {' '.join(part for part in (text, advice) if part)}"
-    text = write(refusal.reason.facts) if write is not None else _end(str(refusal.reason))
+    text = write(refusal.reason.facts) if write is not None else _name_parameter(refusal)
     return f"{_ILLEGAL_ARGUMENT}: {text}"
 
 
-def _end(sentence: str) -> str:
-    return f"{sentence}."
+def _name_parameter(refusal: Refusal) -> str:
+    """The sentence, behind the name that the field has among Cruise Control's parameters."""
+    field = refusal.reason.facts.get("parameter", "")
+    return f"{_PARAMETERS.get(field, field)}: {refusal.reason}." if field else f"{refusal.reason}."
 
 
 def _write_brokers(facts: dict[str, Any]) -> str:
@@ -51,10 +60,9 @@ def _write_missing(facts: dict[str, Any]) -> str:
 
 def _write_racks(facts: dict[str, Any]) -> str:
     current, needed = facts["racks"], facts["replicationFactor"]
-    noun = "rack" if needed - current == 1 else "racks"
     return (
         f"Insufficient number of racks to distribute each replica (Current: {current}, Needed: {needed}). "
-        f"Add at least {needed - current} {noun} with brokers."
+        f"Add at least {format_count(needed - current, 'rack')} with brokers."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.formatting import choose_form, format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.cluster import NONE
 from plimsoll.kafka.model.proposals import Refusal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _NAMED_AT_MOST: Final = 5
 """How many partitions or brokers a reason names."""
+NO_BROKER_ANSWERED: Final = "NoBrokerAnswered"
+"""The code of the refusal to plan without any log directory."""
 _NEEDS_BROKERS: Final = frozenset({Mode.ADD_BROKERS, Mode.REMOVE_BROKERS, Mode.DEMOTE_BROKERS})
 _ONLY_WHAT_LEAVES: Final = frozenset({Mode.REMOVE_BROKERS, Mode.FIX_OFFLINE_REPLICAS})
 
@@ -82,7 +85,7 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
     role = _list_roles(model, request)
     brokers = model.brokers
     is_alive = np.array([broker.is_registered and not broker.is_fenced for broker in brokers], dtype=np.bool_)
-    is_known = is_alive & np.array([broker.log_dirs is not None for broker in brokers], dtype=np.bool_)
+    is_known = np.array([_is_known(broker) for broker in brokers], dtype=np.bool_)
     is_leaving = role == BrokerRole.LEAVING
     is_excluded = excluded[model.topic_of]
     is_fixed = is_excluded | model.reassigning | (model.leader == NONE)
@@ -137,7 +140,7 @@ def match_topics(topics: tuple[str, ...], pattern: str, *, parameter: str) -> Fl
         return Refusal(
             reason=Reason(
                 code="InvalidPattern",
-                message=f"{parameter}: {pattern!r} is not a regular expression: {error}",
+                message=f"{pattern!r} is not a regular expression: {error}",
                 facts={"parameter": parameter, "pattern": pattern},
             )
         )
@@ -154,24 +157,24 @@ def list_partitions(model: ClusterModel, partitions: Ints) -> str:
 def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | None:
     if not model.brokers:
         return Refusal(reason=Reason(code="NoBrokers", message="the cluster has no brokers"))
+    if (refusal := refuse_silence(model)) is not None:
+        return refusal
     if request.mode in _NEEDS_BROKERS and not request.brokers:
         return Refusal(
             reason=Reason(
                 code="BrokersNotGiven",
-                message=f"brokers: mode {request.mode.value} needs at least one broker",
+                message=f"mode {request.mode.value} needs at least one broker",
                 facts={"parameter": "brokers"},
             )
         )
     named = {
         "brokers": request.brokers,
-        "destination_broker_ids": request.destination_brokers,
+        "destination_brokers": request.destination_brokers,
         "excluded_for_leadership": request.excluded_for_leadership,
         "excluded_for_replicas": request.excluded_for_replicas,
     }
     for parameter, ids in named.items():
-        must_run = parameter == "destination_broker_ids" or (
-            parameter == "brokers" and request.mode is Mode.ADD_BROKERS
-        )
+        must_run = parameter == "destination_brokers" or (parameter == "brokers" and request.mode is Mode.ADD_BROKERS)
         missing = sorted(
             {
                 broker
@@ -188,7 +191,7 @@ def _check_brokers(model: ClusterModel, request: RebalanceRequest) -> Refusal | 
             return Refusal(
                 reason=Reason(
                     code="BrokersTakeNoReplicas",
-                    message=f"{parameter}: these brokers cannot take replicas: {listed}",
+                    message=f"these brokers cannot take replicas: {listed}",
                     facts={"parameter": parameter, "brokers": list(causes)},
                 )
             )
@@ -201,25 +204,77 @@ def _list_causes(model: ClusterModel, ids: list[int]) -> dict[int, str]:
     return {broker: cause for broker, cause in causes.items() if cause}
 
 
-def _find_cause(broker: BrokerDescription) -> str:
-    """Why a broker cannot take replicas; empty: it can."""
+def _is_known(broker: BrokerDescription) -> bool:
+    """Whether a broker is alive and has answered with its log directories."""
+    return broker.is_registered and not broker.is_fenced and broker.log_dirs is not None
+
+
+def _describe_silence(broker: BrokerDescription) -> str:
+    """Why nothing is known of a broker now; empty: it has answered."""
+    if not broker.is_registered:
+        return "is not registered"
     if broker.is_fenced:
         return "is fenced"
     if broker.log_dirs is None:
         return f"did not answer ({broker.problem})" if broker.problem else "did not answer"
+    return ""
+
+
+def explain_uncounted(model: ClusterModel, is_counted: Flags) -> tuple[Reason, ...]:
+    """The brokers that do not count in a sum because they are down or did not answer: the causes of a refusal."""
+    silent = [
+        (broker, _describe_silence(broker)) for broker, flag in zip(model.brokers, is_counted, strict=True) if not flag
+    ]
+    causes = [
+        Reason(
+            code="BrokerDoesNotCount",
+            message=f"broker {broker.id} {cause} and does not count",
+            facts={"broker": broker.id, "isFenced": broker.is_fenced, "isRegistered": broker.is_registered},
+        )
+        for broker, cause in silent
+        if cause
+    ]
+    more = causes[_NAMED_AT_MOST:]
+    if not more:
+        return tuple(causes)
+    ids = [cause.facts["broker"] for cause in more]
+    message = f"{format_count(len(ids), 'more broker does', 'more brokers do')} not count"
+    return (*causes[:_NAMED_AT_MOST], Reason(code="BrokerDoesNotCount", message=message, facts={"brokers": ids}))
+
+
+def refuse_silence(model: ClusterModel) -> Refusal | None:
+    """A refusal if there are brokers and none of them answered."""
+    if not model.brokers or any(_is_known(broker) for broker in model.brokers):
+        return None
+    causes = [f"broker {broker.id} {_describe_silence(broker)}" for broker in model.brokers]
+    listed = "; ".join(causes[:_NAMED_AT_MOST])
+    more = len(causes) - _NAMED_AT_MOST
+    return Refusal(
+        reason=Reason(
+            code=NO_BROKER_ANSWERED,
+            message=f"no broker answered with its log directories: {listed}" + (f"; and {more} more" * (more > 0)),
+            facts={"brokers": [broker.id for broker in model.brokers]},
+        )
+    )
+
+
+def _find_cause(broker: BrokerDescription) -> str:
+    """Why a broker cannot take replicas; empty: it can."""
+    if silence := _describe_silence(broker):
+        return silence
     if _has_room(broker):
         return ""
-    is_cordoned = any(log_dir.is_cordoned for log_dir in broker.log_dirs)
+    is_cordoned = any(log_dir.is_cordoned for log_dir in broker.log_dirs or ())
     return "has only cordoned or offline log directories" if is_cordoned else "has only offline log directories"
 
 
 def _refuse_brokers(parameter: str, missing: list[int], mode: Mode) -> Refusal:
-    verb = "does" if len(missing) == 1 else "do"
-    noun = "broker" if len(missing) == 1 else "brokers"
+    verb = choose_form(len(missing), "does", "do")
+    noun = choose_form(len(missing), "broker", "brokers")
     return Refusal(
         reason=Reason(
             code="BrokersDoNotExist",
-            message=f"{parameter}: {noun} {', '.join(map(str, missing))} {verb} not exist",
+            message=f"{noun} {', '.join(map(str, missing))} {verb} not exist",
             facts={"parameter": parameter, "brokers": missing, "mode": mode.value},
         )
     )
@@ -229,7 +284,7 @@ def _check_log_dirs(model: ClusterModel, request: RebalanceRequest) -> Refusal |
     if request.mode is not Mode.REMOVE_DISKS:
         return None
     if not request.log_dirs:
-        message = "log_dirs: mode remove-disks needs at least one log directory"
+        message = "mode remove-disks needs at least one log directory"
         return Refusal(reason=Reason(code="LogDirsNotGiven", message=message, facts={"parameter": "log_dirs"}))
     for log_dir in request.log_dirs:
         index = model.index_of_broker.get(log_dir.broker)
@@ -255,7 +310,7 @@ def _refuse_log_dir(broker: int, path: str, problem: str) -> Refusal:
     return Refusal(
         reason=Reason(
             code="LogDirCannotBeRemoved",
-            message=f"log_dirs: broker {broker} {problem}",
+            message=f"broker {broker} {problem}",
             facts={"parameter": "log_dirs", "broker": broker, "logDir": path},
         )
     )
@@ -268,9 +323,14 @@ def _refuse_excluded(model: ClusterModel, is_stuck: Flags) -> Refusal:
     return Refusal(
         reason=Reason(
             code="ExcludedTopicsOnLeavingBrokers",
-            message=f"excluded_topics: {list_partitions(model, partitions)} may not move and are on the brokers "
-            f"{', '.join(map(str, brokers))} that leave",
-            facts={"topics": topics, "brokers": brokers, "partitions": len(partitions)},
+            message=f"{list_partitions(model, partitions)} may not move and are on "
+            f"{choose_form(len(brokers), 'broker', 'brokers')} {', '.join(map(str, brokers))}, which must be emptied",
+            facts={
+                "parameter": "excluded_topics",
+                "topics": topics,
+                "brokers": brokers,
+                "partitions": len(partitions),
+            },
         )
     )
 
@@ -328,17 +388,14 @@ def _list_held(model: ClusterModel, is_excluded: Flags, must_leave: Flags) -> It
     for index, broker in enumerate(model.brokers):
         if not rows_of[index]:
             continue
-        if not broker.is_registered or broker.is_fenced:
-            cause = "is fenced" if broker.is_registered else "is not registered"
-            yield _hold_broker(broker, "BrokerIsDown", cause, int(rows_of[index]))
-        elif broker.log_dirs is None:
-            cause = f"did not answer ({broker.problem})" if broker.problem else "did not answer"
-            yield _hold_broker(broker, "BrokerDidNotAnswer", cause, int(rows_of[index]))
+        if cause := _describe_silence(broker):
+            is_down = not broker.is_registered or broker.is_fenced
+            yield _hold_broker(broker, "BrokerIsDown" if is_down else "BrokerDidNotAnswer", cause, int(rows_of[index]))
 
 
 def _hold_broker(broker: BrokerDescription, code: str, cause: str, replicas: int) -> Reason:
     return Reason(
         code=code,
-        message=f"broker {broker.id} {cause}: its {replicas} replicas stay",
+        message=f"broker {broker.id} {cause}: its {format_count(replicas, 'replica stays', 'replicas stay')}",
         facts={"broker": broker.id, "replicas": replicas},
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.core.formatting import format_bytes
+from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.kafka.model.executions import ExecutionEnd
 from plimsoll.kafka.model.proposals import GoalStatus
@@ -76,7 +76,7 @@ def _list_topics(result: OptimizationResult) -> list[Action]:
     by_topic: dict[str, list[Proposal]] = defaultdict(list)
     for proposal in result.proposals:
         by_topic[proposal.topic].append(proposal)
-    ranked = sorted(by_topic.items(), key=lambda item: (-sum(p.bytes_to_move for p in item[1]), item[0]))
+    ranked = sorted(by_topic.items(), key=lambda item: (-sum(p.bytes_to_copy for p in item[1]), item[0]))
     actions = [_describe_topic(topic, proposals) for topic, proposals in ranked[:MAX_TOPICS]]
     rest = [proposal for _, proposals in ranked[MAX_TOPICS:] for proposal in proposals]
     if rest:
@@ -89,8 +89,13 @@ def _describe_topic(topic: str, proposals: list[Proposal]) -> Action:
     size = sum(proposal.bytes_to_move for proposal in proposals)
     leaders = sum(proposal.is_leader_move for proposal in proposals)
     goals = Counter(proposal.reason for proposal in proposals if proposal.reason)
-    parts = [f"{moved} replicas with {format_bytes(size)} move"] * bool(moved)
-    parts += [f"{leaders} leaders change"] * bool(leaders)
+    unknown = sum(len(proposal.added) for proposal in proposals if not proposal.is_size_known)
+    within = sum(len(proposal.log_dir_moves) for proposal in proposals)
+    parts = [describe_moves(moved, size, unknown)] * bool(moved)
+    parts += [
+        format_count(within, "replica changes its log directory", "replicas change their log directories")
+    ] * bool(within)
+    parts += [format_count(leaders, "leader changes", "leaders change")] * bool(leaders)
     why = f" for {', '.join(goal for goal, _ in goals.most_common(3))}" if goals else ""
     brokers = sorted({broker for proposal in proposals for broker in (*proposal.added, *proposal.removed)})
     return Action(
@@ -98,11 +103,31 @@ def _describe_topic(topic: str, proposals: list[Proposal]) -> Action:
         target=Ref(kind="topic", name=topic),
         reason=Reason(
             code="Rebalance",
-            message=f"{' and '.join(parts) or 'log directories change'}{why}",
-            facts={"replicas": moved, "bytes": size, "leaders": leaders, "goals": dict(goals), "brokers": brokers},
+            message=f"{' and '.join(parts)}{why}",
+            facts={
+                "replicas": moved,
+                "bytes": size,
+                "logDirMoves": within,
+                "leaders": leaders,
+                "goals": dict(goals),
+                "brokers": brokers,
+            },
         ),
         arguments={"partitions": len(proposals)},
     )
+
+
+def describe_moves(replicas: int, size: int, unknown: int) -> str:
+    """How many replicas move, with how many bytes. Sizes that are not known are not 0 bytes."""
+    amount = format_known_bytes(size, unknown, of=replicas)
+    return f"{format_count(replicas, 'replica')} with {amount} {choose_form(replicas, 'moves', 'move')}"
+
+
+def format_known_bytes(size: float, unknown: int, *, of: int) -> str:
+    """Bytes of which some are not known: unknown, or 12 MB and 3 of unknown size."""
+    if not unknown:
+        return format_bytes(size)
+    return "unknown size" if unknown >= of and not size else f"{format_bytes(size)} and {unknown} of unknown size"
 
 
 def _list_brokers(result: OptimizationResult) -> list[Action]:
@@ -118,7 +143,8 @@ def _list_brokers(result: OptimizationResult) -> list[Action]:
     after = dict(zip(result.after.broker_ids.tolist(), result.after.replica_counts.tolist(), strict=True))
     actions = []
     for broker in sorted(set(received) | set(given)):
-        message = f"it has {before[broker]} replicas and gets {received[broker]} ({format_bytes(bytes_in[broker])}), "
+        amount = format_bytes(bytes_in[broker])
+        message = f"it has {format_count(before[broker], 'replica')} and gets {received[broker]} ({amount}), "
         message += f"gives {given[broker]}, ends with {after[broker]}"
         actions.append(
             Action(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from plimsoll.core.clock import Clock
+    from plimsoll.core.errors import PlimsollError
     from plimsoll.kafka.model.proposals import Proposal
 
 CRUISE_CONTROL_GOALS = (
@@ -116,12 +117,16 @@ class SteeredExecutor:
     current: ExecutionProgress = field(default_factory=ExecutionProgress)
     executions: list[tuple[str, tuple[Proposal, ...], ExecutionOptions]] = field(default_factory=list)
     stops: list[bool] = field(default_factory=list)
+    refusal: PlimsollError | None = None
+    """What every execution is refused with."""
     _end: asyncio.Event = field(default_factory=asyncio.Event)
     _outcome: ExecutionEnd = ExecutionEnd.COMPLETED
 
     async def execute(
         self, execution_id: str, proposals: tuple[Proposal, ...], options: ExecutionOptions, *, reason: str = ""
     ) -> ExecutionOutcome:
+        if self.refusal is not None:
+            raise self.refusal
         self.executions.append((execution_id, proposals, options))
         self.current = ExecutionProgress(
             state=ExecutorState.INTER_BROKER_REPLICA_MOVEMENT, execution_id=execution_id, reason=reason, options=options

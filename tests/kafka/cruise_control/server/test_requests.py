@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.plans import Ref, Result
+from plimsoll.core.plans import Reason, Ref, Result
 from plimsoll.journal.entries import Query
 from plimsoll.kafka.cruise_control.server.authentication import User, read_users
 from plimsoll.kafka.cruise_control.server.endpoints import Role
+from plimsoll.kafka.executor.errors import ExecutionRefused
 from plimsoll.kafka.model.executions import ExecutionEnd
 from plimsoll.testing import run_virtual
 from tests.kafka.cruise_control.server.server_bench import describe_cluster, start_server
@@ -174,6 +175,36 @@ def test_an_execution_is_journalled_and_measured():
             await clock.sleep(1)
             (entry,) = await bench.journal.list_entries(Query(ref=Ref(kind="broker", name="3")))
             assert {outcome.result for outcome in entry.outcomes} == {Result.DONE}
+
+    run_virtual(story)
+
+
+def test_an_execution_that_is_refused_is_held_back_in_the_journal():
+    async def story(clock: Any) -> None:
+        async with start_server(clock, cluster=describe_cluster(brokers=4)) as bench:
+            reason = Reason(code="Paused", message="paused: maintenance")
+            bench.executor.refusal = ExecutionRefused(reason)
+            reply = await bench.client.call("POST", "add_broker", "json=true&brokerid=3&dryrun=false")
+            await clock.sleep(1)
+            assert await _get_status(bench, reply.headers["user-task-id"]) == "CompletedWithError"
+            (entry,) = await bench.journal.list_entries(Query(ref=Ref(kind="broker", name="3")))
+            assert entry.outcomes
+            assert all((outcome.result, outcome.reason) == (Result.HELD_BACK, reason) for outcome in entry.outcomes)
+
+    run_virtual(story)
+
+
+def test_nothing_is_planned_if_no_broker_answered():
+    async def story(clock: Any) -> None:
+        cluster = describe_cluster(brokers=4)
+        silent = tuple(
+            msgspec.structs.replace(broker, log_dirs=None, problem="timed out") for broker in cluster.brokers
+        )
+        async with start_server(clock, cluster=msgspec.structs.replace(cluster, brokers=silent)) as bench:
+            reply = await bench.client.call("POST", "rebalance", "json=true&dryrun=false")
+            assert reply.status == 500
+            assert "TimeoutException: no broker answered with its log directories" in reply.json["errorMessage"]
+            assert not bench.executor.executions
 
     run_virtual(story)
 

@@ -314,12 +314,11 @@ def _build_broker_state(model: ClusterModel) -> dict[str, Any]:
 
 def _build_partition_state(model: ClusterModel, wanted: Flags, *, verbose: bool) -> dict[str, Any]:
     partitions = model.partition_count
-    in_sync = np.bincount(model.partition_of[model.in_sync], minlength=partitions)
     offline = np.bincount(model.partition_of[model.offline], minlength=partitions)
     is_offline = wanted & (model.leader < 0)
     has_offline = wanted & (offline > 0)
-    is_under_replicated = wanted & (in_sync < np.diff(model.offsets))
-    is_under_min_isr = wanted & (in_sync < model.min_isr[model.topic_of])
+    is_under_replicated = wanted & model.is_under_replicated
+    is_under_min_isr = wanted & (model.in_sync_counts < model.min_isr[model.topic_of])
     state = {
         "offline": _list_partitions(model, is_offline),
         "with-offline-replicas": _list_partitions(model, has_offline),

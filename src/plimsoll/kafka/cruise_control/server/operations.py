@@ -24,6 +24,7 @@ from plimsoll.kafka.cruise_control.server.errors import (
     RequestRefused,
 )
 from plimsoll.kafka.cruise_control.server.tasks import Answer, Step
+from plimsoll.kafka.executor.journaling import record_execution
 from plimsoll.kafka.model.cluster import build_model
 from plimsoll.kafka.model.executions import ExecutionEnd, ExecutionOptions, ExecutorState
 from plimsoll.kafka.model.proposals import OptimizationResult, Refusal
@@ -31,7 +32,8 @@ from plimsoll.kafka.model.requests import Mode, RebalanceRequest
 from plimsoll.kafka.planning.goal_list import resolve_goals
 from plimsoll.kafka.planning.optimizer import optimize
 from plimsoll.kafka.planning.refusals import write_cruise_control_error
-from plimsoll.kafka.reporting.journal_plans import build_outcomes, build_plan
+from plimsoll.kafka.planning.scope import NO_BROKER_ANSWERED
+from plimsoll.kafka.reporting.journal_plans import build_plan
 from plimsoll.objects.schema.regular_expressions import compile_pattern
 
 if TYPE_CHECKING:
@@ -217,6 +219,8 @@ class Operations:
             lambda: optimize(model, request, self.dependencies.settings)
         )
         if isinstance(result, Refusal):
+            if result.reason.code == NO_BROKER_ANSWERED:
+                raise Unreachable(str(result.reason))
             raise OperationFailed(write_cruise_control_error(result))
         if self.dependencies.metrics is not None:
             self.dependencies.metrics.record_plan(result)
@@ -273,13 +277,15 @@ class Operations:
         date = self.dependencies.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         self._triggered_by = f"{reason} (Client: {task.client}, Date: {date})"
         succeeded = False
-        journal, plan = self.dependencies.journal, build_plan(result, at=self.dependencies.clock.now())
+        plan = build_plan(result, at=self.dependencies.clock.now())
+        executor = self.dependencies.executor
         try:
-            entry = await journal.append(plan) if journal is not None else None
-            outcome = await self.dependencies.executor.execute(task.id, result.proposals, options, reason=reason)
+            outcome = await record_execution(
+                self.dependencies.journal,
+                plan,
+                lambda: executor.execute(task.id, result.proposals, options, reason=reason),
+            )
             succeeded = outcome.end is ExecutionEnd.COMPLETED and not result.kept_on_leaving
-            if journal is not None and entry is not None:
-                await journal.conclude(entry.number, build_outcomes(plan, outcome))
             if succeeded and request.mode is Mode.REMOVE_BROKERS:
                 self._removed |= dict.fromkeys(request.brokers, self._read_clock_s())
         except PlimsollError as error:

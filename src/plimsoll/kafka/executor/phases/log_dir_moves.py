@@ -122,6 +122,7 @@ class LogDirMoves:
         if brake is not None:
             self._context.hold(brake)
             return
+        batch = await self._limit_bytes(batch)
         if not batch:
             return
         for task in batch:
@@ -133,6 +134,25 @@ class LogDirMoves:
             error = answer.get(sent)
             if error is not None and (error.code in _HOPELESS or task.attempts >= ATTEMPTS):
                 task.finish(TaskState.DEAD, reasons.explain_error(error.code, str(error), attempts=task.attempts))
+
+    async def _limit_bytes(self, batch: list[MovementTask]) -> list[MovementTask]:
+        """The movements that may begin within this hour. Their bytes are recorded before they are sent."""
+        context = self._context
+        free_bytes = context.count_free_bytes()
+        if free_bytes is None:
+            return batch
+        fitting: list[MovementTask] = []
+        for task in batch:
+            if not context.fits_bytes(task.proposal.size_bytes, free_bytes, is_first=not fitting):
+                context.hold_bytes()
+                break
+            free_bytes -= task.proposal.size_bytes
+            fitting.append(task)
+        if fitting:
+            started = sum(task.proposal.size_bytes for task in fitting)
+            context.started_bytes = context.started_bytes.with_actions(started, context.clock.now())
+            await context.save()
+        return fitting
 
     async def _abort(self, places: dict[int, dict[TopicPartition, _ReplicaPlace]]) -> None:
         """A move back to the directory in which the replica is cancels the move under way."""

@@ -278,7 +278,7 @@ class ReplicaMoves:
             if not slots.fits(involved):
                 continue
             if free_bytes is not None:
-                if not self._fits_bytes(task, free_bytes, is_first=not batch):
+                if not context.fits_bytes(task.proposal.bytes_to_move, free_bytes, is_first=not batch):
                     context.hold_bytes()
                     break
                 free_bytes -= task.proposal.bytes_to_move
@@ -286,12 +286,6 @@ class ReplicaMoves:
             batch.append(task)
         self._hold_waiting(waiting)
         return batch
-
-    def _fits_bytes(self, task: MovementTask, free_bytes: int, *, is_first: bool) -> bool:
-        """A partition larger than the limit moves alone, once nothing has moved for an hour."""
-        if task.proposal.bytes_to_move <= free_bytes:
-            return True
-        return is_first and self._context.started_bytes.count_last_hour(self._context.clock.now()) == 0
 
     def _list_pending(self, view: ClusterView) -> list[MovementTask]:
         pending = (task for task in self._sorted or self._tasks.tasks if task.state is TaskState.PENDING)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.cluster import MIB
 from plimsoll.kafka.model.proposals import Provision, ProvisionStatus, Refusal
@@ -21,7 +22,7 @@ from plimsoll.kafka.planning.goals.wording import (
 )
 from plimsoll.kafka.planning.loads import KIB, Metric
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import BrokerRole
+from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted
 from plimsoll.kafka.planning.search.metric_search import Means, MetricSearch
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class ReplicaCapacityGoal(Goal):
             goal=self.name,
             reason=Reason(
                 code="InsufficientCapacity",
-                message=f"{int(judged.sum())} brokers may hold {allowed} replicas, needed are {needed:.0f}: "
-                f"{missing} {'broker' if missing == 1 else 'brokers'} missing",
+                message=f"{format_count(int(judged.sum()), 'broker')} may hold {format_count(allowed, 'replica')}, "
+                f"needed are {needed:.0f}: {format_count(missing, 'broker')} missing",
                 facts={
                     "resource": "replicas",
                     "needed": needed,
@@ -72,6 +73,7 @@ class ReplicaCapacityGoal(Goal):
                     "threshold": most,
                     "brokers": missing,
                 },
+                because=explain_uncounted(self.placement.model, judged | ~_list_staying(self.placement)),
             ),
             provision=_ask_for_brokers(self.name, missing),
         )
@@ -111,10 +113,11 @@ class CapacityGoal(Goal):
         if not self.is_hard:
             return None
         judged = np.isfinite(self._limits.high)
-        others = self.placement.scope.is_known & (self.placement.scope.role != BrokerRole.LEAVING) & ~judged
+        staying = _list_staying(self.placement)
+        others = self.placement.scope.is_known & staying & ~judged
         if others.any():
             return None  # A broker without a known capacity might take all.
-        return self._compare("the cluster", self._sum_needed(judged), judged) or self._check_racks(judged)
+        return self._compare("the cluster", self._sum_needed(judged), judged, staying) or self._check_racks(judged)
 
     def _sum_needed(self, judged: Flags) -> float:
         """What the judged brokers must carry in sum: theirs, and what must leave other brokers."""
@@ -132,13 +135,16 @@ class CapacityGoal(Goal):
         everywhere = (factors >= len(placement.racks_left)) & ~placement.scope.is_fixed
         needed = float(placement.loads.of_replica[self._metric][everywhere].sum())
         for rack in placement.racks_left.tolist():
-            members = judged & (placement.model.rack_of == rack)
+            is_in_rack = placement.model.rack_of == rack
+            members = judged & is_in_rack
             name = f"rack {placement.model.rack_names[rack]}"
-            if members.any() and (refusal := self._compare(name, needed, members)) is not None:
+            staying = _list_staying(placement) & is_in_rack
+            if members.any() and (refusal := self._compare(name, needed, members, staying)) is not None:
                 return refusal
         return None
 
-    def _compare(self, place: str, needed: float, members: Flags) -> Refusal | None:
+    def _compare(self, place: str, needed: float, members: Flags, among: Flags) -> Refusal | None:
+        """A refusal if the members carry less than is needed. It names those of `among` that are down or silent."""
         allowed = float(self._limits.high[members].sum())
         if needed <= allowed or is_partial_placement(self.placement):
             return None
@@ -151,7 +157,7 @@ class CapacityGoal(Goal):
             reason=Reason(
                 code="InsufficientCapacity",
                 message=f"{place} may hold {format_value(self._metric, allowed)}, "
-                f"needs {format_value(self._metric, needed)}: {brokers} {'broker' if brokers == 1 else 'brokers'} or "
+                f"needs {format_value(self._metric, needed)}: {format_count(brokers, 'broker')} or "
                 f"{format_value(self._metric, missing)} missing",
                 facts={
                     "resource": word,
@@ -164,6 +170,7 @@ class CapacityGoal(Goal):
                     "allowedCapacity": allowed / unit,
                     "threshold": self._threshold,
                 },
+                because=explain_uncounted(self.placement.model, members | ~among),
             ),
             provision=_ask_for_brokers(self.name, brokers),
         )
@@ -181,15 +188,20 @@ class CapacityGoal(Goal):
         MetricSearch(self.placement, self._limits, budget, means=means, movable=movable).run()
 
 
+def _list_staying(placement: Placement) -> Flags:
+    """[B]: the brokers that do not leave."""
+    staying: Flags = placement.scope.role != BrokerRole.LEAVING
+    return staying
+
+
 def is_partial_placement(placement: Placement) -> bool:
     """Whether nothing at all may move, so that sums say nothing about what could be done."""
     return not placement.scope.is_repairable.any()
 
 
 def _ask_for_brokers(goal: str, brokers: int) -> Provision:
-    noun = "broker" if brokers == 1 else "brokers"
     return Provision(
         status=ProvisionStatus.UNDER_PROVISIONED,
-        recommendation=f"[{goal}] Add at least {brokers} {noun}.",
+        recommendation=f"[{goal}] Add at least {format_count(brokers, 'broker')}.",
         brokers_to_add=brokers,
     )

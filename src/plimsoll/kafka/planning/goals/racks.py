@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plimsoll.core.formatting import format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.proposals import Provision, ProvisionStatus, Refusal
 from plimsoll.kafka.planning.goals.goal import Goal
 from plimsoll.kafka.planning.placement import RackRule
-from plimsoll.kafka.planning.scope import list_partitions
+from plimsoll.kafka.planning.scope import BrokerRole, explain_uncounted, list_partitions
 from plimsoll.kafka.planning.search.relocation import find_crowded_partitions, repair_racks
 
 if TYPE_CHECKING:
@@ -37,17 +38,17 @@ class RackGoal(Goal):
             return None
         topic = model.topics[model.topic_of[int(factors.argmax())]]
         missing = most - racks
-        noun = "rack" if missing == 1 else "racks"
         return Refusal(
             goal=self.name,
             reason=Reason(
                 code="InsufficientRacks",
                 message=f"topic {topic} has replication factor {most}, racks left {racks}",
                 facts={"topic": topic, "replicationFactor": most, "racks": racks},
+                because=explain_uncounted(model, scope.is_alive | (scope.role == BrokerRole.LEAVING)),
             ),
             provision=Provision(
                 status=ProvisionStatus.UNDER_PROVISIONED,
-                recommendation=f"[{self.name}] Add at least {missing} {noun} with brokers.",
+                recommendation=f"[{self.name}] Add at least {format_count(missing, 'rack')} with brokers.",
                 brokers_to_add=missing,
             ),
         )

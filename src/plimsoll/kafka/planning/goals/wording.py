@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.core.formatting import format_bytes
+from plimsoll.core.formatting import choose_form, format_bytes, format_count
 from plimsoll.core.plans import Reason
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.loads import Metric
@@ -31,9 +31,9 @@ _NOUNS: Final = {
 def format_value(metric: Metric, value: float) -> str:
     """A value with its unit."""
     if metric is Metric.REPLICAS:
-        return f"{value:.0f} replicas"
+        return format_count(round(value), "replica")
     if metric is Metric.LEADERS:
-        return f"{value:.0f} leaders"
+        return format_count(round(value), "leader")
     if metric is Metric.CPU:
         return f"{value:.1f} %"
     return format_bytes(value) if metric is Metric.DISK else f"{format_bytes(value)}/s"
@@ -61,7 +61,7 @@ def describe_outside(placement: Placement, limits: Limits) -> Reason | None:
         "low": low if np.isfinite(low) else None,
         "high": high if np.isfinite(high) else None,
     }
-    count = f"{len(outside)} of {judged} brokers are" if len(outside) > 1 else f"1 of {judged} brokers is"
+    count = f"{len(outside)} of {format_count(judged, 'broker')} {choose_form(len(outside), 'is', 'are')}"
     return Reason(
         code="OutsideLimits",
         message=f"{count} outside: broker {broker} has {format_value(limits.metric, value)}, "
@@ -105,7 +105,8 @@ def _find_full_rack(placement: Placement, is_above: Flags) -> Reason | None:
             name = model.rack_names[rack]
             return Reason(
                 code="RackIsFull",
-                message=f"rack {name} has {len(members)} brokers and needs a replica of each of {needed} partitions",
+                message=f"rack {name} has {format_count(len(members), 'broker')} and needs a replica of each of "
+                f"{format_count(needed, 'partition')}",
                 facts={"rack": name, "brokers": len(members), "partitions": needed},
             )
     return None

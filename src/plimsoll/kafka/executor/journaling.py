@@ -1,0 +1,48 @@
+"""An execution in the journal: its plan before it begins, and what came of it, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.core.plans import Outcome, Reason, Result
+from plimsoll.kafka.executor.errors import ExecutionRefused
+from plimsoll.kafka.reporting.journal_plans import build_outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.core.plans import Plan
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.model.executions import ExecutionOutcome
+
+
+async def record_execution(
+    journal: Journal | None, plan: Plan, execute: Callable[[], Awaitable[ExecutionOutcome]]
+) -> ExecutionOutcome:
+    """Store the plan, execute it, and store its outcome, also if it was declined or refused, or failed."""
+    if journal is None:
+        return await execute()
+    entry = await journal.append(plan)
+    try:
+        outcome = await execute()
+    except (PlimsollError, asyncio.CancelledError) as error:
+        result, reason = _explain(error)
+        outcomes = tuple(Outcome(action=action, result=result, reason=reason) for action in plan.actions)
+        await journal.conclude(entry.number, outcomes)
+        raise
+    await journal.conclude(entry.number, build_outcomes(plan, outcome))
+    return outcome
+
+
+def _explain(error: BaseException) -> tuple[Result, Reason]:
+    match error:
+        case ExecutionRefused():
+            return Result.HELD_BACK, error.reason
+        case InvalidInput():
+            return Result.HELD_BACK, Reason(code="NotStarted", message=str(error))
+        case PlimsollError():
+            return Result.FAILED, Reason(code="ExecutionFailed", message=str(error))
+        case _:
+            return Result.FAILED, Reason(code="Interrupted", message="the process ended before the execution did")

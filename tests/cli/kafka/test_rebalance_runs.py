@@ -1,0 +1,131 @@
+"""`plimsoll kafka` on simulated brokers: what is refused or declined is in the journal, and silence is an error."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+
+from plimsoll.app.kafka.simulated_admin import SimulatedAdmin
+from plimsoll.cli.kafka import options, rebalancing
+from plimsoll.local.kafka.answers import NoAnswer
+from plimsoll.local.kafka.cluster import SimulatedKafka
+from plimsoll.runtime.clocks import RealClock
+from tests.cli.runner import plimsoll
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.cli.runner import CommandResult
+
+MB = 1_000_000
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> SimulatedKafka:
+    """Four brokers, of which the fourth is empty, behind every --bootstrap."""
+    cluster = SimulatedKafka(RealClock())
+    for broker in range(4):
+        dirs = {"/one": 1 << 40, "/two": 1 << 40}
+        cluster.add_broker(broker, rack=f"r{broker % 3}", bytes_per_s=1e12, log_dirs=dirs)
+    cluster.create_topic("a", [[n % 3, (n + 1) % 3, (n + 2) % 3] for n in range(6)], size_bytes=MB)
+
+    @asynccontextmanager
+    async def connect(_bootstrap: str, _command_config: str) -> AsyncIterator[SimulatedAdmin]:
+        yield SimulatedAdmin(cluster)
+
+    monkeypatch.setattr(options, "connect", connect)
+    monkeypatch.setattr(rebalancing, "connect", connect)
+    return cluster
+
+
+def rebalance(data: Path, *arguments: str) -> CommandResult:
+    return plimsoll("kafka", "rebalance", "--bootstrap", "b:1", "--data", data, *arguments)
+
+
+def add(data: Path, *arguments: str) -> CommandResult:
+    return rebalance(data, "--mode", "add-brokers", "--brokers", "3", *arguments)
+
+
+def explain(data: Path) -> str:
+    return plimsoll("why", "broker/3", "--data", data).stdout
+
+
+@pytest.mark.parametrize("command", [("status",), ("plan",), ("rebalance", "--yes")])
+def test_brokers_of_which_none_answers_are_unreachable(kafka: SimulatedKafka, tmp_path: Path, command: tuple[str, ...]):
+    kafka.reject("describe_log_dirs", NoAnswer("timed out"), times=100)
+    where = ("--data", tmp_path) if command[0] == "rebalance" else ()
+    ended = plimsoll("kafka", *command, "--bootstrap", "b:1", *where)
+    assert ended.returncode == 4
+    assert "no broker answered with its log directories: broker 0 did not answer (" in ended.stderr
+    assert not kafka.sent_targets
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_run_without_a_terminal_is_held_back_in_the_journal(tmp_path: Path):
+    ended = add(tmp_path)
+    assert ended.returncode == 2
+    assert "receive replicas: held back" in explain(tmp_path)
+    assert "nothing is moved without a confirmation" in explain(tmp_path)
+
+
+@pytest.mark.parametrize("answer", [False, typer.Abort()])
+def test_a_declined_run_is_held_back_in_the_journal(
+    kafka: SimulatedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+):
+    def confirm(*_arguments: Any, **_options: Any) -> bool:
+        if isinstance(answer, BaseException):
+            raise answer
+        return bool(answer)
+
+    monkeypatch.setattr(rebalancing, "_is_terminal", lambda: True)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    ended = add(tmp_path)
+    assert ended.returncode == 1
+    assert "the user declined; nothing was moved" in ended.stderr
+    assert "receive replicas: held back" in explain(tmp_path)
+    assert not kafka.sent_targets
+
+
+@pytest.mark.usefixtures("kafka")
+def test_a_refused_run_is_held_back_in_the_journal(tmp_path: Path):
+    plimsoll("kafka", "pause", "--reason", "rack b", "--data", tmp_path)
+    ended = add(tmp_path, "--yes")
+    assert ended.returncode == 1
+    assert "paused: rack b" in ended.stderr
+    told = explain(tmp_path)
+    assert "receive replicas: held back" in told
+    assert "paused: rack b" in told
+
+
+def test_a_run_that_fails_before_it_begins_is_failed_in_the_journal(kafka: SimulatedKafka, tmp_path: Path):
+    (tmp_path / "kafka").write_text("not a directory", encoding="utf-8")
+    ended = add(tmp_path, "--yes")
+    assert ended.returncode == 1
+    assert "receive replicas: failed" in explain(tmp_path)
+    assert not kafka.sent_targets
+
+
+def test_moves_between_log_directories_count_for_the_limit_of_unconfirmed_bytes(kafka: SimulatedKafka, tmp_path: Path):
+    arguments = ("--mode", "remove-disks", "--log-dirs", "0-/one")
+    moving = json.loads(plimsoll("kafka", "plan", "-b", "b:1", *arguments, "-o", "json").stdout)["proposals"]
+    size = sum(len(proposal["logDirMoves"]) * proposal["sizeBytes"] for proposal in moving)
+    assert size > 0
+    asked = rebalance(tmp_path, *arguments, "--max-bytes", str(size - 1))
+    assert asked.returncode == 2
+    assert "--yes" in asked.stderr
+    assert not kafka.requests["alter_replica_log_dirs"]
+
+
+def test_sizes_that_are_not_known_need_a_confirmation(kafka: SimulatedKafka, tmp_path: Path):
+    kafka.create_topic("b", [[0, 1, 2]] * 6, size_bytes=0)
+    for partition in kafka.state.topics["b"].partitions.values():
+        for log in partition.logs.values():
+            log.size = -5
+    asked = add(tmp_path, "--max-bytes", str(10**15))
+    assert asked.returncode == 2
+    assert "--yes" in asked.stderr
