@@ -61,8 +61,9 @@ test: $(VENV)/.dev
 test-scenarios: $(VENV)/.dev
 	@$(PYTEST) tests/scenarios
 
+# These tests wait more than they compute: three at a time keep two cores busy.
 test-e2e: $(VENV)/.dev
-	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
+	@$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/e2e/kafka -m '(e2e or slow) and not serial'
 	@$(PYTEST) tests/e2e/kafka || { echo 'real brokers: what failed is tried once more'; $(PYTEST) tests/e2e/kafka --last-failed; }
 	@$(PYTEST) tests/e2e -m serial
 
