@@ -14,7 +14,7 @@ from plimsoll.kafka.model.rebalances import (  # noqa: TC001 - msgspec reads ann
     RebalanceSpec,
     RebalanceState,
 )
-from plimsoll.kafka.model.requests import Mode  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.kafka.model.requests import Mode
 
 
 class OnFailure(StrEnum):
@@ -44,6 +44,8 @@ class ModeConfiguration(Value):
     mode: Mode
     settings: SettingsReference | None = None
     on_failure: OnFailure = OnFailure.HOLD
+    problem: Reason | None = None
+    """A mistake in the entry that changes what would run: no rebalance is created until it is mended."""
 
 
 class AutoRebalanceState(StrEnum):
@@ -66,6 +68,14 @@ class AutoRebalanceState(StrEnum):
         return self in {AutoRebalanceState.NONE, AutoRebalanceState.IDLE, AutoRebalanceState.READY}
 
 
+class StrimziState(StrEnum):
+    """`status.autoRebalance.state`, Strimzi's view."""
+
+    IDLE = "Idle"
+    ON_SCALE_DOWN = "RebalanceOnScaleDown"
+    ON_SCALE_UP = "RebalanceOnScaleUp"
+
+
 class AutoRebalance(Value):
     """What is stored about automatic rebalancing between two reconciles."""
 
@@ -78,11 +88,28 @@ class AutoRebalance(Value):
     """The mode of the KafkaRebalance that runs or holds; None: none was created."""
     rebalance_uid: str = ""
     """The uid of that KafkaRebalance. Empty: it was never seen, so its absence does not mean that a user deleted it."""
+    requested: tuple[int, ...] = ()
+    """The brokers that were last written to that KafkaRebalance; ascending."""
+    is_stopping: bool = False
+    """The operator annotated stop: `Stopped` is not the user's decision."""
+    has_moved: bool = False
+    """The KafkaRebalance was seen with an approved proposal: its brokers may have lost or got replicas."""
     attempts: int = 0
     """Rounds without success or progress."""
+    remaining_replicas: int | None = None
+    """Replicas that the leaving brokers held when the last round ended."""
     next_retry_time: datetime | None = None
+    state_since: datetime | None = None
+    """When `state` changed last."""
     last_transition_time: datetime | None = None
-    """When `state` changed last, in Strimzi's view."""
+    """When Strimzi's view of `state` changed last; None: automatic rebalancing was never used."""
+
+    @property
+    def strimzi_state(self) -> StrimziState:
+        """A KafkaRebalance that was created runs or holds. Everything else is Idle, with queued modes."""
+        if self.running is Mode.REMOVE_BROKERS:
+            return StrimziState.ON_SCALE_DOWN
+        return StrimziState.IDLE if self.running is None else StrimziState.ON_SCALE_UP
 
 
 class AutoRebalanceObject(Value):
@@ -118,6 +145,8 @@ class AutoRebalanceObservation(Value):
     configuration: tuple[ModeConfiguration, ...]
     """Empty: the feature is off."""
     stored: AutoRebalance
+    is_configuration_complete: bool = True
+    """Every entry could be read. Otherwise a mode that is not there is not started, and what runs is left alone."""
     added: tuple[int, ...] = ()
     """Node ids given to broker pools in this reconcile; empty if the whole cluster is new."""
     removed: tuple[int, ...] = ()
@@ -133,7 +162,13 @@ class AutoRebalanceObservation(Value):
     add_settings: SettingsLookup = SettingsLookup()
     remove_settings: SettingsLookup = SettingsLookup()
     is_executing: bool | None = None
-    """Whether the engine moves replicas; None: not asked, or it did not answer."""
+    """Whether the engine moves replicas; None: not asked, or it did not answer (`needs_executor_state`)."""
+    blocked_replicas: int | None = None
+    """Replicas that the blocked brokers hold; None: not counted."""
+    is_paused: bool = False
+    """The Kafka carries strimzi.io/pause-reconciliation."""
+    is_deleting: bool = False
+    """The Kafka is being deleted."""
 
 
 class ActionKind(StrEnum):
@@ -164,9 +199,15 @@ class AutoRebalanceAction(Value):
 
 
 class AutoRebalanceStep(Value):
-    """The outcome of one step: what to do, in this order, what to store afterwards, and what to say."""
+    """The outcome of one step: what to store first, what to do, what to store afterwards, and what to say.
+
+    Actions are carried out in order, and the first that fails ends the step: the next one depends on it.
+    """
 
     stored: AutoRebalance
+    """Stored after the last action. After CREATE, `rebalance_uid` may be set to the uid of the created object."""
+    write_ahead: AutoRebalance | None = None
+    """Stored before the first action, where a crash in between would lose what an object says that is deleted."""
     actions: tuple[AutoRebalanceAction, ...] = ()
     reasons: tuple[Reason, ...] = ()
     """Why it stands where it stands: for the journal and `why`."""

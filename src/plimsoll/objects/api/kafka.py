@@ -57,7 +57,11 @@ class AutoRebalanceStatus(Wire):
     running: str = ""
     """The mode of the KafkaRebalance that runs; empty: none."""
     rebalance_uid: str = msgspec.field(name="rebalanceUid", default="")
+    requested_brokers: tuple[int, ...] = ()
+    stopping: bool = False
+    moved: bool = False
     attempts: int = 0
+    remaining_replicas: int | None = None
     next_retry_time: Time | None = None
     last_transition_time: Time | None = None
 
