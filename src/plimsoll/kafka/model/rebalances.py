@@ -84,10 +84,30 @@ class NotEnoughWindows(Value):
     """Cruise Control has too few samples yet. Asked again later, without a session."""
 
 
+class TransientReason(StrEnum):
+    """Reasons of a refusal that ends by itself: a rebalance with such a reason is requested again without a user.
+
+    They are the reasons of conditions: what a condition says must be enough to decide, after a restart too.
+    """
+
+    CONNECTION = "CruiseControlRetriableConnectionException"
+    """No route, connection refused, or closed before an answer."""
+    TIMEOUT = "CruiseControlTimeoutException"
+    """No answer in time: the request may or may not have been accepted."""
+    EXECUTION_IN_PROGRESS = "CruiseControlExecutionInProgressException"
+    """Cannot start a new execution while there is an ongoing execution."""
+    CAPACITY_MISSING = "CruiseControlCapacityMissingException"
+    """Cruise Control does not know a broker or its capacity yet."""
+    ACCESS_MISSING = "CruiseControlAccessMissingException"
+    """A Secret, or a certificate in it, is not there yet, or Cruise Control does not accept it yet."""
+    SERVER_BUSY = "CruiseControlServerBusyException"
+    """Cruise Control has reached its servlet capacity."""
+
+
 class RebalanceRefused(Value):
     """Cruise Control cannot or will not do it.
 
-    `reason` is the class of the error, as the condition shows it. `is_transient`: it is asked again without a user.
+    `reason` is the class of the error, as the condition shows it: a `TransientReason` if it ends by itself.
     """
 
     reason: str
@@ -108,11 +128,15 @@ class RebalanceTaskStatus(StrEnum):
 
 
 class RebalanceTask(Value):
-    """A user task. `body`: the JSON of its original response; None: there is none, or it cannot be read."""
+    """A user task. `body`: the JSON of its original response; None: there is none, or it cannot be read.
+
+    `failure`: why it ended with an error, if Cruise Control says so. An execution that was stopped has none.
+    """
 
     id: str
     status: RebalanceTaskStatus
     body: dict[str, Any] | None = None
+    failure: NotEnoughWindows | RebalanceRefused | None = None
 
 
 class NoSuchTask(Value):

@@ -1,0 +1,213 @@
+"""Reports the result of a reconcile of a KafkaRebalance: Events, log and journal.
+
+The status is written by the reconciler: it is part of the work. No failed report stops the reconciler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from msgspec.structs import replace
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result, encode
+from plimsoll.journal.entries import Entry
+from plimsoll.kafka.model.rebalance_steps import CallKind
+from plimsoll.kafka.model.rebalances import RebalanceState
+from plimsoll.kafka.reporting.journal_plans import SUBSYSTEM
+from plimsoll.kube.recorder.event_objects import EventType
+from plimsoll.objects.api.kafka import KAFKA_GROUP, STRIMZI_VERSION, KafkaRebalance
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.operator.pause import DRY_RUN
+from plimsoll.operator.reporter import News, PlanRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.journal.last_plans_config_map import LastPlansWriter
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kafka.model.rebalance_steps import RebalanceCall, RebalanceOutcome
+    from plimsoll.kube.recorder import EventRecorder
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+VERBS: Final = {
+    CallKind.DRY_RUN: "request-proposal",
+    CallKind.REAL_RUN: "request-execution",
+    CallKind.STOP: "stop-execution",
+}
+"""The calls that change something at Cruise Control."""
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceResult:
+    """What a reconcile did. Without outcome, ignored, pause and problem the object is just going."""
+
+    namespace: str
+    name: str
+    uid: str
+    cluster: str
+    at: datetime
+    before: RebalanceState
+    known_warnings: frozenset[str] = frozenset()
+    """Messages of the warnings that were in the status before."""
+    calls: tuple[RebalanceCall, ...] = field(default=())
+    outcome: RebalanceOutcome | None = None
+    ignored: Reason | None = None
+    pause: Reason | None = None
+    problem: str = ""
+    """Why the reconcile ended early; it is run again."""
+    retry_after_s: float | None = None
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(kind="kafkarebalance", namespace=self.namespace, name=self.name)
+
+    @property
+    def state(self) -> RebalanceState:
+        return self.before if self.outcome is None else self.outcome.state
+
+    @property
+    def is_dry_run(self) -> bool:
+        return self.pause is not None and self.pause.code == DRY_RUN
+
+
+class RebalanceReporter:
+    """A part that is None is not reported. `namespace` holds the last plans."""
+
+    def __init__(
+        self,
+        *,
+        recorder: EventRecorder | None = None,
+        journal: Journal | None = None,
+        last_plans: LastPlansWriter | None = None,
+        namespace: str = "",
+    ) -> None:
+        self._recorder = recorder
+        self._records = PlanRecords(journal, last_plans)
+        self._namespace = namespace
+        self._log_news = News()
+        self._plan_news = News()
+        self._number = 0
+
+    async def report(self, result: RebalanceResult) -> None:
+        self._log(result)
+        await self._journal_plan(result)
+        if self._recorder is not None and not result.is_dry_run:
+            about = build_reference(result)
+            for event_type, reason, message in list_events(result):
+                self._recorder.record(about, event_type, reason=reason, message=message)
+
+    async def close(self) -> None:
+        """A clean exit: writes the last plans that wait."""
+        await self._records.flush(namespace=self._namespace)
+
+    def _log(self, result: RebalanceResult) -> None:
+        """Log the sentence; a repeated one is logged for debugging only."""
+        sentence = build_sentence(result)
+        log_event = log.info if self._log_news.is_news(str(result.ref), sentence) else log.debug
+        log_event("rebalance.done", summary=sentence)
+
+    async def _journal_plan(self, result: RebalanceResult) -> None:
+        """Write the plan to the journal and keep it as the last plan, unless it equals the previous one."""
+        if not self._records.is_wanted(dry_run=result.is_dry_run):
+            return
+        self._number += 1
+        plan, outcomes = build_journal_plan(result, number=self._number)
+        news = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
+        if not (plan.actions or plan.not_done) or not self._plan_news.is_news(str(result.ref), news):
+            await self._records.skip(namespace=self._namespace, at=result.at, dry_run=result.is_dry_run)
+            return
+        entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
+        await self._records.write(entry, namespace=self._namespace, dry_run=result.is_dry_run)
+
+
+def build_reference(result: RebalanceResult) -> ObjectReference:
+    return ObjectReference(
+        api_version=f"{KAFKA_GROUP}/{STRIMZI_VERSION}",
+        kind=KafkaRebalance.kind_name(),
+        namespace=result.namespace,
+        name=result.name,
+        uid=result.uid,
+    )
+
+
+def build_sentence(result: RebalanceResult) -> str:
+    """One sentence for the log."""
+    if result.pause is not None:
+        return f"{result.ref}: nothing is done, {result.pause}"
+    if result.ignored is not None:
+        return f"{result.ref}: ignored, {result.ignored}"
+    if result.outcome is None:
+        return f"{result.ref}: {result.problem or 'being deleted'}"
+    if result.outcome.is_released:
+        return f"{result.ref}: nothing of it runs, its deletion goes on"
+    message = f": {result.outcome.message}" if result.outcome.message else ""
+    if result.state is result.before:
+        return f"{result.ref}: still {result.state.value}{message}"
+    return f"{result.ref}: from {result.before.value} to {result.state.value}{message}"
+
+
+def list_events(result: RebalanceResult) -> Iterator[tuple[EventType, str, str]]:
+    """Type, reason and message of the Events: a new state, and warnings that are new."""
+    outcome = result.outcome
+    if outcome is None or outcome.is_released:
+        return
+    if outcome.state is not result.before:
+        is_bad = outcome.state is RebalanceState.NOT_READY
+        message = outcome.message or f"from {result.before.value} to {outcome.state.value}"
+        yield EventType.WARNING if is_bad else EventType.NORMAL, outcome.reason or outcome.state.value, message
+    for warning in outcome.warnings:
+        if str(warning) not in result.known_warnings:
+            yield EventType.WARNING, warning.code, str(warning)
+
+
+def build_journal_plan(result: RebalanceResult, *, number: int) -> tuple[Plan, tuple[Outcome, ...]]:
+    """The plan for `plimsoll why kafkarebalance/NS/NAME` and `kafka/NS/NAME`, with its outcomes."""
+    concerns = (Ref(kind="kafka", namespace=result.namespace, name=result.cluster),) if result.cluster else ()
+    actions = [_build_action(call, result, concerns) for call in result.calls if call.kind in VERBS]
+    refused = result.outcome is not None and result.outcome.state is RebalanceState.NOT_READY
+    outcomes = []
+    for number_of_action, action in enumerate(actions, start=1):
+        is_failed = refused and number_of_action == len(actions)
+        reason = _get_state_reason(result) if is_failed else None
+        outcomes.append(Outcome(action=action, result=Result.FAILED if is_failed else Result.DONE, reason=reason))
+    about = (result.ref, *concerns)
+    not_done = [NotDone(what=what, about=about, reason=reason) for what, reason in _list_reasons(result)]
+    plan = Plan(subsystem=SUBSYSTEM, snapshot=number, at=result.at, actions=tuple(actions), not_done=tuple(not_done))
+    return plan, tuple(outcomes)
+
+
+def _build_action(call: RebalanceCall, result: RebalanceResult, concerns: tuple[Ref, ...]) -> Action:
+    reason = Reason(
+        code="Rebalance", message=f"it is {result.before.value}: {call.purpose.value}", facts={"row": call.row}
+    )
+    precondition = {"state": result.before.value}
+    verb = VERBS[call.kind]
+    if not concerns:
+        return Action(verb=verb, target=result.ref, reason=reason, precondition=precondition)
+    return Action(verb=verb, target=result.ref, reason=reason, precondition=precondition, concerns=concerns)
+
+
+def _list_reasons(result: RebalanceResult) -> Iterator[tuple[str, Reason]]:
+    """Why it stands where it stands."""
+    if result.pause is not None:
+        yield "is left as it is", result.pause
+    if result.ignored is not None:
+        yield "is ignored", result.ignored
+    if result.outcome is None:
+        return
+    if result.state is RebalanceState.NOT_READY:
+        yield "is NotReady", _get_state_reason(result)
+    elif result.state is RebalanceState.PROPOSAL_READY and result.retry_after_s is None:
+        yield "waits", Reason(code="ApprovalMissing", message="the proposal waits for strimzi.io/rebalance=approve")
+    for warning in result.outcome.warnings:
+        yield "has a warning", warning
+
+
+def _get_state_reason(result: RebalanceResult) -> Reason:
+    assert result.outcome is not None
+    return Reason(code=result.outcome.reason or "NotReady", message=result.outcome.message or "it is NotReady")

@@ -1,0 +1,93 @@
+"""A KafkaRebalance and its Kafka, read for one step; the annotations that a step writes. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.kafka.model.rebalance_steps import BegunStep, KafkaSummary, ObservedRebalance
+from plimsoll.kafka.wire.rebalance_specs import read_rebalance_spec
+from plimsoll.kafka.wire.rebalance_status import read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
+
+CLUSTER_LABEL: Final = "strimzi.io/cluster"
+REBALANCE_ANNOTATION: Final = "strimzi.io/rebalance"
+AUTO_APPROVAL_ANNOTATION: Final = "strimzi.io/rebalance-auto-approval"
+TEMPLATE_ANNOTATION: Final = "strimzi.io/rebalance-template"
+PAUSE_ANNOTATION: Final = "strimzi.io/pause-reconciliation"
+AUTO_REBALANCING_FINALIZER: Final = "strimzi.io/auto-rebalancing"
+BEGUN_ANNOTATION: Final = "plimsoll.io/rebalance-step"
+"""The step that was begun, as JSON (`BegunStep`). It is there only while a step runs, and after a crash."""
+_MAX_BEGUN: Final = 1_000
+_DECODER: Final = msgspec.json.Decoder(BegunStep)
+
+
+def observe_rebalance(rebalance: KafkaRebalance, kafka: Kafka | None) -> ObservedRebalance:
+    """What a step must know about a rebalance."""
+    metadata, status = rebalance.metadata, rebalance.status
+    annotations = metadata.annotations
+    reading = read_rebalance_spec(rebalance.spec, supported_goals=_list_configured_goals(kafka))
+    state, condition, state_problem = read_state(status.conditions)
+    return ObservedRebalance(
+        name=metadata.name,
+        cluster=metadata.labels.get(CLUSTER_LABEL, "").strip(),
+        state=state,
+        reason=condition.reason,
+        message=condition.message,
+        state_problem=state_problem,
+        session_id=status.session_id,
+        has_result=bool(status.optimization_result),
+        annotation=annotations.get(REBALANCE_ANNOTATION, "").strip(),
+        begun=read_begun(annotations),
+        is_auto_approved=_is_true(annotations, AUTO_APPROVAL_ANNOTATION),
+        is_template=_is_true(annotations, TEMPLATE_ANNOTATION),
+        is_paused=_is_true(annotations, PAUSE_ANNOTATION),
+        is_deleting=metadata.deletion_timestamp is not None,
+        is_spec_changed=bool(status.conditions) and status.observed_generation != metadata.generation,
+        spec=reading.spec,
+        problems=reading.problems,
+        warnings=reading.warnings,
+    )
+
+
+def summarize_kafka(kafka: Kafka, *, selector: LabelSelector | None = None) -> KafkaSummary:
+    """What a step must know about the Kafka. `selector` None: every Kafka is the operator's."""
+    return KafkaSummary(
+        is_selected=selector is None or selector.matches(kafka.metadata.labels),
+        is_ready=any(condition.type == "Ready" and condition.status == "True" for condition in kafka.status.conditions),
+        has_cruise_control=kafka.spec.cruise_control is not None,
+    )
+
+
+def read_begun(annotations: Mapping[str, str]) -> BegunStep | None:
+    """The begun step; None: there is none, or its annotation is not one that we wrote."""
+    text = annotations.get(BEGUN_ANNOTATION, "")
+    if not text or len(text) > _MAX_BEGUN:
+        return None
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def write_begun(begun: BegunStep) -> str:
+    """The value of the annotation."""
+    return msgspec.json.encode(begun).decode()
+
+
+def _is_true(annotations: Mapping[str, str], name: str) -> bool:
+    return annotations.get(name, "").strip().lower() == "true"
+
+
+def _list_configured_goals(kafka: Kafka | None) -> tuple[str, ...]:
+    """Goals of the user's own that `spec.cruiseControl.config` names."""
+    cruise_control = None if kafka is None else kafka.spec.cruise_control
+    config = None if cruise_control is None else cruise_control.config
+    goals = config.get("goals") if isinstance(config, dict) else None
+    return tuple(goals.split(",")) if isinstance(goals, str) else ()
