@@ -35,9 +35,9 @@ from plimsoll.kafka.planning.scaling.rebalance_transitions import (
     get_asked,
     is_begun_open,
     is_left_over,
+    keep_state,
     list_warnings,
     release,
-    stay,
 )
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ class _Interpreter:
                 return self._follow(CallKind.DRY_RUN)
             case RebalanceAnnotation.STOP:
                 return conclude_stop(observed, self._kafka, self._call.row)
-        return stay(observed, self._kafka, self._call.row)
+        return keep_state(observed, self._kafka, self._call.row)
 
     # ---- stop and executor
 
@@ -449,7 +449,7 @@ class _Interpreter:
 
     def _hold(self, problem: Reason | None) -> RebalanceOutcome:
         """Nothing changes; it is tried again soon."""
-        held = stay(self._observed, self._kafka, self._call.row)
+        held = keep_state(self._observed, self._kafka, self._call.row)
         warnings = held.warnings if problem is None else (*held.warnings, problem)
         return replace(held, warnings=warnings, keeps_begun=is_begun_open(self._observed), retry_after_s=POLL_S)
 

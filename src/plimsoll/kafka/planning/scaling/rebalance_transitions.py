@@ -167,7 +167,7 @@ def list_warnings(observed: ObservedRebalance, kafka: KafkaSummary) -> tuple[Rea
     return tuple(warnings)
 
 
-def stay(observed: ObservedRebalance, kafka: KafkaSummary, row: str) -> RebalanceOutcome:
+def keep_state(observed: ObservedRebalance, kafka: KafkaSummary, row: str) -> RebalanceOutcome:
     """The state as it is."""
     return RebalanceOutcome(
         row=row,
@@ -254,9 +254,9 @@ def _hold_until_ready(observed: ObservedRebalance, kafka: KafkaSummary) -> Rebal
             return None
         case RebalanceState.STOPPED:
             # A user stopped it: it must not start again by itself when the Kafka is Ready again.
-            return stay(observed, kafka, Row.KAFKA_NOT_READY)
+            return keep_state(observed, kafka, Row.KAFKA_NOT_READY)
         case RebalanceState.NOT_READY if not is_renewing(observed.reason, observed.message):
-            return stay(observed, kafka, Row.KAFKA_NOT_READY)
+            return keep_state(observed, kafka, Row.KAFKA_NOT_READY)
     return _block(observed, Row.KAFKA_NOT_READY, KAFKA_NOT_READY, "Kafka cluster is not Ready")
 
 
@@ -279,7 +279,7 @@ def _decide_by_state(observed: ObservedRebalance, kafka: KafkaSummary) -> Rebala
         case RebalanceState.STOPPED | RebalanceState.READY:
             if trigger is RebalanceAnnotation.REFRESH:
                 return _request_proposal(Row.DONE_REFRESH)
-            return stay(observed, kafka, Row.DONE_NONE)
+            return keep_state(observed, kafka, Row.DONE_NONE)
 
 
 def _decide_unpaused(observed: ObservedRebalance) -> RebalanceCall:
@@ -320,7 +320,7 @@ def _decide_proposal_ready(
             return _request_proposal(Row.READY_REFRESH)
         case RebalanceAnnotation.STOP:
             return conclude_stop(observed, kafka, Row.READY_STOP)
-    return stay(observed, kafka, Row.READY_NONE)
+    return keep_state(observed, kafka, Row.READY_NONE)
 
 
 def _decide_rebalancing(observed: ObservedRebalance, trigger: RebalanceAnnotation | None) -> RebalanceStep:
@@ -346,7 +346,7 @@ def _decide_not_ready(
 ) -> RebalanceStep:
     is_refreshed = trigger is RebalanceAnnotation.REFRESH
     if not is_refreshed and not is_renewing(observed.reason, observed.message):
-        return stay(observed, kafka, Row.NOT_READY_NONE)
+        return keep_state(observed, kafka, Row.NOT_READY_NONE)
     row = Row.NOT_READY_REFRESH if is_refreshed else Row.NOT_READY_RENEWED
     if _may_have_requested(observed):
         return RebalanceCall(kind=CallKind.FIND_EXECUTION, purpose=CallPurpose.RENEW, row=row)
