@@ -22,11 +22,9 @@ from plimsoll.kafka.planning.scaling.rebalance_answers import find_step_to_begin
 from plimsoll.kafka.planning.scaling.rebalance_transitions import decide_call
 from plimsoll.kafka.reporting.rebalance_reporter import RebalanceResult
 from plimsoll.kafka.wire.load_config_map import build_load_data
+from plimsoll.kafka.wire.names import AUTO_REBALANCING_FINALIZER, CLUSTER_LABEL, REBALANCE_ANNOTATION
 from plimsoll.kafka.wire.rebalance_objects import (
-    AUTO_REBALANCING_FINALIZER,
     BEGUN_ANNOTATION,
-    CLUSTER_LABEL,
-    REBALANCE_ANNOTATION,
     observe_rebalance,
     read_begun,
     summarize_kafka,

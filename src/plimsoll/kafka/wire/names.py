@@ -30,7 +30,6 @@ PAUSE_ANNOTATION: Final = "strimzi.io/pause-reconciliation"
 SKIP_SCALE_DOWN_CHECK_ANNOTATION: Final = "strimzi.io/skip-broker-scaledown-check"
 NEXT_NODE_IDS_ANNOTATION: Final = "strimzi.io/next-node-ids"
 REMOVE_NODE_IDS_ANNOTATION: Final = "strimzi.io/remove-node-ids"
-INTERNAL_CLUSTER_SECURITY_ANNOTATION: Final = "strimzi.io/internal-cluster-security"
 
 AUTO_REBALANCING_FINALIZER: Final = "strimzi.io/auto-rebalancing"
 """On automatic KafkaRebalances. An object of their name without it belongs to a user."""
@@ -41,11 +40,6 @@ BROKER_ROLE: Final = "broker"
 CONTROLLER_ROLE: Final = "controller"
 VIRTUAL_POOL: Final = "kafka"
 """The pool of a Kafka without node pools (`spec.kafka.replicas`)."""
-CRUISE_CONTROL_PORT: Final = 9090
-CRUISE_CONTROL_USER: Final = "rebalance-operator"
-CRUISE_CONTROL_PASSWORD_KEY: Final = "rebalance-operator.password"  # noqa: S105 - the key of a Secret's data
-CLUSTER_CA_KEY: Final = "ca.crt"
-BOOTSTRAP_PORT: Final = 9091
 
 
 def build_auto_rebalance_name(cluster: str, mode: Mode) -> str:
@@ -86,24 +80,3 @@ def read_node_id(pod_name: str, cluster: str, pool: str) -> int | None:
     node_id = read_whole_number(digits)
     # `c-p-03` is not the name of a pod of node 3.
     return node_id if node_id is not None and str(node_id) == digits else None
-
-
-def build_cruise_control_service_name(cluster: str) -> str:
-    return f"{cluster}-cruise-control"
-
-
-def build_cruise_control_host(namespace: str, cluster: str) -> str:
-    return f"{build_cruise_control_service_name(cluster)}.{namespace}.svc"
-
-
-def build_cruise_control_secret_name(cluster: str) -> str:
-    """The Secret with the passwords of Cruise Control's REST API."""
-    return f"{cluster}-cruise-control-api"
-
-
-def build_cluster_ca_secret_name(cluster: str) -> str:
-    return f"{cluster}-cluster-ca-cert"
-
-
-def build_bootstrap_host(namespace: str, cluster: str) -> str:
-    return f"{cluster}-kafka-bootstrap.{namespace}.svc"

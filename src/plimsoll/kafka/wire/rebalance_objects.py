@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.kafka.model.rebalance_steps import BegunStep, KafkaSummary, ObservedRebalance
+from plimsoll.kafka.wire.names import (
+    AUTO_APPROVAL_ANNOTATION,
+    CLUSTER_LABEL,
+    PAUSE_ANNOTATION,
+    REBALANCE_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+)
 from plimsoll.kafka.wire.rebalance_specs import read_rebalance_spec
 from plimsoll.kafka.wire.rebalance_status import read_state
 
@@ -16,12 +23,6 @@ if TYPE_CHECKING:
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.objects.api.kafka import Kafka, KafkaRebalance
 
-CLUSTER_LABEL: Final = "strimzi.io/cluster"
-REBALANCE_ANNOTATION: Final = "strimzi.io/rebalance"
-AUTO_APPROVAL_ANNOTATION: Final = "strimzi.io/rebalance-auto-approval"
-TEMPLATE_ANNOTATION: Final = "strimzi.io/rebalance-template"
-PAUSE_ANNOTATION: Final = "strimzi.io/pause-reconciliation"
-AUTO_REBALANCING_FINALIZER: Final = "strimzi.io/auto-rebalancing"
 BEGUN_ANNOTATION: Final = "plimsoll.io/rebalance-step"
 """The step that was begun, as JSON (`BegunStep`). It is there only while a step runs, and after a crash."""
 _MAX_BEGUN: Final = 1_000
