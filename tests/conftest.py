@@ -11,6 +11,7 @@ import structlog
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.effort import IS_LONG
+from tests.golden.reviewed_sentences import ReviewedSentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,16 @@ def _default_log() -> Iterator[None]:
     """Undo what a command under test configured: a later test that captures the log would miss its levels."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def reviewed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReviewedSentences]:
+    """Compare sentences with the golden file: `reviewed(message)`."""
+    sentences = ReviewedSentences(request.node.nodeid, str(tmp_path))
+    failed_before = request.session.testsfailed
+    yield sentences
+    if request.session.testsfailed == failed_before:
+        sentences.finish()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,17 +1,15 @@
 """The wording of Plimsoll's own sentences, in one golden file.
 
-Other tests assert reason codes and facts. Here the sentences of a fixed set of results are compared with
-`sentences.json`: log lines, Events, reasons in the journal, and messages of ProvisioningRequests. Numbers are replaced
-by `#`. After a deliberate rewording run the test with `PLIMSOLL_UPDATE_GOLDEN=1` and review the difference.
+Other tests assert reason codes and facts, and pass sentences to the fixture `reviewed`. Here the sentences of a fixed
+set of results are compared with `sentences.json`: log lines, Events, reasons in the journal, and messages of
+ProvisioningRequests. Numbers are replaced by `#`. After a deliberate rewording run the test with
+`PLIMSOLL_UPDATE_GOLDEN=1` and review the difference.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +33,8 @@ from plimsoll.nodes.requests.status import ConditionReason, Intent
 from plimsoll.nodes.requests.status_updates import StatusUpdates
 from plimsoll.simulation.files.scenario_reader import read_scenario
 from plimsoll.simulation.runner import run_scenario
+from tests.architecture.source_tree import REPOSITORY
+from tests.golden.reviewed_sentences import BY_TEST, is_updating, read_golden, write_golden
 from tests.nodes.planning.builders import NOON
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-GOLDEN = Path(__file__).parent / "sentences.json"
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = REPOSITORY / "tests" / "scenarios"
 STORIES = (
     "c01-stock-out.yaml",
     "c02-quota.yaml",
@@ -96,9 +95,20 @@ Sentence = tuple[str, str, str]
 def test_sentences_are_as_reviewed(monkeypatch: pytest.MonkeyPatch) -> None:
     loops = [*_built_loops(), *_scenario_loops(monkeypatch)]
     found = _collect(sentence for loop in loops for sentence in _sentences_of(loop))
-    if os.environ.get("PLIMSOLL_UPDATE_GOLDEN"):
-        GOLDEN.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
-    assert found == json.loads(GOLDEN.read_text())
+    if is_updating():
+        write_golden(found | {BY_TEST: read_golden().get(BY_TEST, {})})
+    assert found == {place: sentences for place, sentences in read_golden().items() if place != BY_TEST}
+
+
+def test_every_test_with_sentences_exists() -> None:
+    gone = [test for test in read_golden()[BY_TEST] if not _find_test(test)]
+    assert not gone, "remove from tests/golden/sentences.json"
+
+
+def _find_test(test: str) -> bool:
+    path, *names = test.split("[", maxsplit=1)[0].split("::")
+    file = REPOSITORY / path
+    return file.exists() and f"def {names[-1]}(" in file.read_text(encoding="utf-8")
 
 
 def _collect(sentences: Iterator[Sentence]) -> dict[str, dict[str, list[str]]]:

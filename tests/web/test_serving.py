@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.web.serving import CannotListen, bind_socket, check_address, parse_address
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 @pytest.mark.parametrize(
@@ -17,9 +22,10 @@ def test_an_address_is_host_and_port(address: str, parsed: tuple[str, int]):
 
 
 @pytest.mark.parametrize("address", ["", "8085x", "localhost", "localhost:", ":65536", "a:-1"])
-def test_any_other_address_is_refused(address: str):
-    with pytest.raises(InvalidInput, match="is not HOST:PORT"):
+def test_any_other_address_is_refused(address: str, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as refused:
         parse_address(address)
+    reviewed(str(refused.value))
 
 
 def test_an_address_in_use_is_refused_with_advice():

@@ -40,16 +40,16 @@ class VirtualClock:
             raise ValueError(f"start {start} has no time zone")
         self._source = source
         self._start = start.astimezone(UTC)
-        self._told_ns, self._told = 0, self._start
+        self._last_ns, self._last = 0, self._start
 
     def now(self) -> datetime:
         # Time does not advance while a virtual loop is busy, so the same moment is read many times.
         elapsed_ns = self._source.get_elapsed_ns()
-        if elapsed_ns != self._told_ns:
+        if elapsed_ns != self._last_ns:
             # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
-            self._told = self._start + timedelta(microseconds=elapsed_ns // 1_000)
-            self._told_ns = elapsed_ns
-        return self._told
+            self._last = self._start + timedelta(microseconds=elapsed_ns // 1_000)
+            self._last_ns = elapsed_ns
+        return self._last
 
     def monotonic_s(self) -> float:
         return self._source.time()

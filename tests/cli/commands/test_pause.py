@@ -24,6 +24,8 @@ from tests.nodes.reporting.loop_results import later, loop_result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 
@@ -54,13 +56,14 @@ def configure(*words: str) -> CommandResult:
 # ---- pause and resume
 
 
-def test_a_pause_with_its_reason_and_its_end(world: EmbeddedApi):
+def test_a_pause_with_its_reason_and_its_end(world: EmbeddedApi, reviewed: ReviewedSentences):
     ended = plimsoll("pause", "--reason", "maintenance, Ada")
-    assert (ended.returncode, ended.stdout) == (0, "paused in kube-system: maintenance, Ada\n")
+    assert ended.returncode == 0
+    reviewed(ended.stdout)
     notes = world.ask("GET", f"{MAPS}/plimsoll")["metadata"]["annotations"]
     assert notes == {"plimsoll.io/paused": "maintenance, Ada"}
-    assert plimsoll("resume").stdout == "no longer paused in kube-system (it was: maintenance, Ada)\n"
-    assert plimsoll("resume").stdout == "was not paused in kube-system\n"
+    reviewed(plimsoll("resume").stdout)
+    reviewed(plimsoll("resume").stdout)
 
 
 def test_programs_are_told_what_was_before(world: EmbeddedApi):
@@ -205,10 +208,10 @@ def test_flags_are_written_and_the_difference_is_shown(world: EmbeddedApi):
     assert configure("--show").stdout == text
 
 
-def test_when_a_change_counts_is_told(world: EmbeddedApi):
-    assert "no autoscaler writes its status in kube-system" in configure("--max-cpu=200").stderr
+def test_when_a_change_counts_is_told(world: EmbeddedApi, reviewed: ReviewedSentences):
+    reviewed(configure("--max-cpu=200").stderr)
     status_is_written(world, max_cpu=10)
-    assert "the autoscaler applies it in its next loop" in configure("--max-cpu=20").stderr
+    reviewed(configure("--max-cpu=20").stderr)
     assert configure("--max-cpu=20").stderr == ""
 
 
@@ -219,14 +222,14 @@ def test_a_misspelt_flag_with_its_value_is_what_is_wrong(world: EmbeddedApi):
     assert "plimsoll run nodes" not in ended.stderr
 
 
-def test_unset_and_nothing_changed(world: EmbeddedApi):
+def test_unset_and_nothing_changed(world: EmbeddedApi, reviewed: ReviewedSentences):
     configure("--max-cpu=4", "--max-memory=8")
     told = json.loads(configure("--unset", "max-cpu", "-o", "json").stdout)
     assert told["changed"] == [{"flag": "max-cpu", "before": 4, "after": None}]
     assert told["options"] == {"max-memory": 8}
     assert configure("--max-memory=8").stdout == "nothing changed\n"
     assert configure("--unset", "max-memory").returncode == 0
-    assert configure("--show").stdout == "no flags are configured\n"
+    reviewed(configure("--show").stdout)
 
 
 def test_every_mistake_is_told_at_once_and_nothing_is_written(world: EmbeddedApi):
@@ -254,7 +257,7 @@ def test_a_flag_without_effect_is_warned_about(world: EmbeddedApi):
     assert "warning: --estimator has no effect" in configure("--estimator=binpacking").stderr
 
 
-def test_no_flag_at_all_is_told(world: EmbeddedApi):
+def test_no_flag_at_all_is_told(world: EmbeddedApi, reviewed: ReviewedSentences):
     ended = configure()
     assert ended.returncode == 2
-    assert "no flag is given" in ended.stderr
+    reviewed(ended.stderr)

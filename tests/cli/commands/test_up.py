@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -12,6 +13,9 @@ from plimsoll.app.up import UpStatus
 from plimsoll.cli.commands.up import format_first_screen
 from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from tests.cli.runner import plimsoll
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> UpStatus:
@@ -70,10 +74,10 @@ def test_options_that_make_no_sense(arguments: list[str]):
 
 
 @pytest.mark.parametrize("data", ["", "."])
-def test_keys_are_not_strewn_among_other_files(data: str):
+def test_keys_are_not_strewn_among_other_files(data: str, reviewed: ReviewedSentences):
     ended = plimsoll("up", "--data", data)
     assert ended.returncode == 2
-    assert "must name a directory of its own" in ended.stderr
+    reviewed(ended.stderr)
 
 
 def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path):

@@ -11,6 +11,8 @@ from tests.cli.runner import plimsoll
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -126,10 +128,10 @@ def test_a_definition_that_is_not_valid_is_refused_as_such():
     assert len(ended.stdout.splitlines()) == 1
 
 
-def test_a_kind_that_nobody_knows_asks_for_its_definition():
+def test_a_kind_that_nobody_knows_asks_for_its_definition(reviewed: ReviewedSentences):
     ended = validate(gadget(low=1))
     assert ended.returncode == 1
-    assert "give its CustomResourceDefinition with -f" in ended.stdout
+    reviewed(ended.stdout)
 
 
 @pytest.mark.parametrize(("missing", "path"), [("apiVersion", "apiVersion"), ("kind", "kind")])
@@ -177,10 +179,10 @@ def test_an_update_of_an_object_that_is_not_in_the_old_file_is_told(tmp_path: Pa
     assert ended.stderr == "warning: Pod/team/p is not in the --old file; validated as a creation\n"
 
 
-def test_an_old_file_that_has_nothing_to_do_with_it_is_a_mistake(tmp_path: Path):
+def test_an_old_file_that_has_nothing_to_do_with_it_is_a_mistake(tmp_path: Path, reviewed: ReviewedSentences):
     ended = validate(POD, arguments=("--old", stored_in(tmp_path, {**POD, "metadata": {"name": "other"}})))
     assert ended.returncode == 2
-    assert "has none of the objects" in ended.stderr
+    reviewed(ended.stderr)
 
 
 def service(**spec: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.app.node_autoscaling import NodeAutoscalingSettings
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 RUNNING = {"max-cpu": 1000, "node-autoprovisioning": True, "address": ":8085", "dry-run": False}
 
@@ -39,11 +40,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
         yield options
 
 
-def test_a_dry_run_reads_the_options_of_the_running_autoscaler(started: list[dict[str, Any]]):
+def test_a_dry_run_reads_the_options_of_the_running_autoscaler(
+    started: list[dict[str, Any]], reviewed: ReviewedSentences
+):
     ended = plimsoll("run", "nodes", "--dry-run", "--once", "--max-cpu=20", "-s", "https://127.0.0.1:1")
     assert ended.returncode == 0, ended.stderr
     assert started == [{"max-cpu": "20", "node-autoprovisioning": True, "dry-run": "true"}]
-    assert "the options are those of the running autoscaler" in ended.stderr
+    reviewed(ended.stderr)
 
 
 def test_an_autoscaler_that_acts_has_the_options_it_is_given(started: list[dict[str, Any]]):

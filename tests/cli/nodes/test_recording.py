@@ -24,6 +24,8 @@ from tests.nodes.recording.test_anonymising import ABOUT, SECRET, cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -90,12 +92,12 @@ def test_what_is_no_recording_is_exit_2_with_the_file(tmp_path: Path, content: b
     assert str(path) in ended.stderr
 
 
-def test_a_recording_without_a_plan_is_told(file: Path):
+def test_a_recording_without_a_plan_is_told(file: Path, reviewed: ReviewedSentences):
     recording = read_recording(file.read_bytes())
     file.write_bytes(write_recording(replace_parts(recording, snapshot=recording.get_part("snapshot"))))
     ended = plimsoll("replay", file)
     assert ended.returncode == 2
-    assert "the recording has no policy; it holds snapshot" in ended.stderr
+    reviewed(ended.stderr)
 
 
 def replace_parts(recording: Any, **parts: Any) -> Any:
@@ -154,22 +156,22 @@ def test_that_it_was_seen_in_a_dry_run_is_not_part_of_the_policy(seen: dict[str,
     assert "dry-run" not in read_recording(path.read_bytes()).get_part("policy")["flags"]
 
 
-def test_a_cluster_that_cannot_be_seen_is_exit_3(seen: dict[str, Any], tmp_path: Path):
+def test_a_cluster_that_cannot_be_seen_is_exit_3(seen: dict[str, Any], tmp_path: Path, reviewed: ReviewedSentences):
     blind = Reason(code="CannotSee", message="the provider does not answer")
     seen["turn"] = replace(LoopResult(number=1, at=NOON, policy=policy()), ended_early=blind)
     path, ended = recorded(tmp_path)
     assert ended.returncode == 3
-    assert "the provider does not answer" in ended.stderr
+    reviewed(ended.stderr)
     assert not path.exists()
 
 
-def test_a_file_that_cannot_be_written_is_exit_2(seen: dict[str, Any], tmp_path: Path):
+def test_a_file_that_cannot_be_written_is_exit_2(seen: dict[str, Any], tmp_path: Path, reviewed: ReviewedSentences):
     ended = plimsoll("record", "--out", tmp_path / "no" / "such" / "folder")
     assert ended.returncode == 2
-    assert "cannot be written" in ended.stderr
+    reviewed(ended.stderr)
 
 
-def test_a_flag_nobody_knows_is_exit_2(seen: dict[str, Any], tmp_path: Path):
+def test_a_flag_nobody_knows_is_exit_2(seen: dict[str, Any], tmp_path: Path, reviewed: ReviewedSentences):
     _, ended = recorded(tmp_path, "--max-cpux=3")
     assert ended.returncode == 2
-    assert "did you mean max-cpu?" in ended.stderr
+    reviewed(ended.stderr)

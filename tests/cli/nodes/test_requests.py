@@ -15,6 +15,8 @@ from tests.kube.embedded_api import EmbeddedApi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/namespaces/default/provisioningrequests"
 NOON = "2026-01-01T12:00:00Z"
 
@@ -89,10 +91,10 @@ def test_the_list_has_all_of_them_with_nodes_and_cost(world: EmbeddedApi):
     ]
 
 
-def test_no_requests_is_an_answer(world: EmbeddedApi):
+def test_no_requests_is_an_answer(world: EmbeddedApi, reviewed: ReviewedSentences):
     ended = plimsoll("requests", "list")
     assert ended.returncode == 0
-    assert "-A lists all namespaces" in ended.stdout
+    reviewed(ended.stdout)
     assert plimsoll("requests", "list", "-o", "json").stdout == "[]\n"
 
 

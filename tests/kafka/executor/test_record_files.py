@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 PLAN = RecordedPlan(
     execution_id="e1",
     cluster_id="c",
@@ -139,12 +141,13 @@ def test_a_second_process_is_kept_out(store: FileExecutionStore, directory: Path
 
 
 def test_a_file_beyond_all_bounds_is_not_read(
-    store: FileExecutionStore, directory: Path, monkeypatch: pytest.MonkeyPatch
+    store: FileExecutionStore, directory: Path, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
 ):
     write(store)
     monkeypatch.setattr(record_stores, "LARGEST_FILE_BYTES", 100)
-    with pytest.raises(RecordUnusable, match="has more than 100 bytes"):
+    with pytest.raises(RecordUnusable) as refused:
         asyncio.run(store.read())
+    reviewed(str(refused.value))
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path):

@@ -20,6 +20,8 @@ from tests.simulation.builders import group, outcome, template
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 ZONE = "topology.kubernetes.io/zone"
 DO_NOT = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
 
@@ -121,13 +123,16 @@ def test_what_cannot_be_simulated_or_read_is_refused_with_its_place(profile: dic
     assert told in str(refused.value)
 
 
-def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path):
-    with pytest.raises(InvalidInput, match="is Deployment of apps/v1"):
+def test_a_file_of_another_kind_and_a_missing_one(tmp_path: Path, reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as refused:
         read_profiles(b"{apiVersion: apps/v1, kind: Deployment}", source="file")
-    with pytest.raises(InvalidInput, match="there is another profile of default-scheduler"):
+    reviewed(str(refused.value))
+    with pytest.raises(InvalidInput) as refused:
         read_profiles(written({}, {"schedulerName": "default-scheduler"}), source="file")
-    with pytest.raises(InvalidInput, match=r"scheduler-config-file: .* cannot be read"):
+    reviewed(str(refused.value))
+    with pytest.raises(InvalidInput) as refused:
         load_profiles(str(tmp_path / "none.yaml"), path="scheduler-config-file")
+    reviewed(str(refused.value))
     assert load_profiles("", path="scheduler-config-file") == ()
 
 

@@ -109,6 +109,11 @@ def told(plan: ScaleUpPlan) -> str:
     return "; ".join(str(reason) for unschedulable in plan.unschedulable for reason in unschedulable.reasons)
 
 
+def reason_codes(plan: ScaleUpPlan) -> list[str]:
+    """Why pods stay unschedulable, without the sentences."""
+    return [reason.code for unschedulable in plan.unschedulable for reason in unschedulable.reasons]
+
+
 def on_new_nodes(plan: ScaleUpPlan) -> dict[str, list[int]]:
     """Key to how many of its pods each new node gets that has any, the fullest first."""
     found: dict[str, list[int]] = {}

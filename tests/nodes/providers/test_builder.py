@@ -16,6 +16,8 @@ from tests.e2e.externalgrpc.memory_clouds import MemoryCloud
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -53,15 +55,17 @@ def test_the_simulated_provider_goes_by_three_names(name: str):
     assert RecordedConnections().provider(cloud_provider=name).name == "simulated"
 
 
-def test_an_external_provider_needs_its_file():
-    with pytest.raises(InvalidInput, match="cloud-config: must be given"):
+def test_an_external_provider_needs_its_file(reviewed: ReviewedSentences):
+    with pytest.raises(InvalidInput) as refused:
         RecordedConnections().provider(cloud_provider="externalgrpc")
+    reviewed(str(refused.value))
 
 
-def test_a_file_of_an_external_provider_that_cannot_be_used_is_named(tmp_path: Path):
+def test_a_file_of_an_external_provider_that_cannot_be_used_is_named(tmp_path: Path, reviewed: ReviewedSentences):
     file = tmp_path / "cloud.yaml"
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput) as refused:
         RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
+    reviewed(str(refused.value))
     file.write_text("address: nowhere")
     with pytest.raises(InvalidInput, match=r"cloud-config.address: must be host:port"):
         RecordedConnections().provider(cloud_provider="externalgrpc", cloud_config=str(file))
@@ -84,10 +88,11 @@ def test_a_cloud_config_is_the_kubeconfig_of_the_management_cluster(tmp_path: Pa
     assert made.servers == ["https://management:6443"]
 
 
-def test_an_authoritative_cloud_config_does_not_fall_back_to_the_kubeconfig():
+def test_an_authoritative_cloud_config_does_not_fall_back_to_the_kubeconfig(reviewed: ReviewedSentences):
     flags = {"cloud_provider": "clusterapi", "clusterapi_cloud_config_authoritative": True}
-    with pytest.raises(InvalidInput, match="cloud-config: must be given: this does not run in a cluster"):
+    with pytest.raises(InvalidInput) as refused:
         RecordedConnections().provider(**flags)
+    reviewed(str(refused.value))
     operation = read_options({"cloud-provider": "clusterapi"}).operation
     assert find_management_access(operation, environment={}, clock=RealClock()) is None
 

@@ -13,6 +13,8 @@ from tests.e2e.externalgrpc.authorities import CertificateAuthority
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 
 def test_an_address_is_all_it_takes():
     found = parse_configuration({"address": "localhost:8086"})
@@ -53,11 +55,12 @@ def test_mistakes_name_their_field(document: dict[str, Any], path: str):
     assert caught.value.path == path
 
 
-def test_a_key_of_somebody_else_is_refused(tmp_path: Path):
+def test_a_key_of_somebody_else_is_refused(tmp_path: Path, reviewed: ReviewedSentences):
     authority = CertificateAuthority(tmp_path, "authority")
     mixed = {**authority.files("one"), "key": authority.files("two")["key"]}
-    with pytest.raises(InvalidInput, match="does not belong to the certificate"):
+    with pytest.raises(InvalidInput) as refused:
         parse_configuration({"address": "h:1", **mixed})
+    reviewed(str(refused.value))
 
 
 def test_a_file_that_is_no_map_is_refused(tmp_path: Path):

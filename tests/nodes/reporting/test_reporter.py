@@ -22,6 +22,8 @@ from tests.nodes.reporting.loop_results import loop_result, option, scale_up, sc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 GREW = scaled_up_loop(scale_up(option("g"), waiting("p")), pending=(waiting("p"),))
 
@@ -55,7 +57,7 @@ def office() -> Iterator[ReporterHarness]:
         yield ReporterHarness(world)
 
 
-def test_a_turn_is_told_everywhere(office: ReporterHarness):
+def test_a_turn_is_told_everywhere(office: ReporterHarness, reviewed: ReviewedSentences):
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
 
@@ -65,7 +67,7 @@ def test_a_turn_is_told_everywhere(office: ReporterHarness):
     assert office.teller.metrics.collect_samples()["scaled_up_nodes_total"] == 1
     assert office.teller.last is GREW
     (entry,) = office.world.do(office.journal.list_entries(Query(ref=Ref.parse("pod/default/p"))))
-    assert "waits for new nodes" in entry.plan.format_lines()[1]
+    reviewed(entry.plan.format_lines()[1])
     uids = {event["involvedObject"].get("uid") for event in office.events() if event["reason"] == "ScaledUpGroup"}
     assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
 

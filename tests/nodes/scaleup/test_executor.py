@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,9 @@ from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
 from tests.local.apiserver.builders import START
 from tests.narrowing import instance_of
 from tests.nodes.providers.simulated_clusters import ProviderCluster
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 WHY = Reason(code="Test", message="for a test")
 SIZE: dict[str, str | int | float] = {"cpu": "2", "memory": "8Gi", "pods": "110"}
@@ -104,10 +107,10 @@ def test_a_group_is_made_with_the_labels_of_its_profile_and_then_grown():
         assert template.metadata.labels["team"] == "red"
 
 
-def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off():
+def test_what_is_not_sold_is_not_made_and_its_kind_is_backed_off(reviewed: ReviewedSentences):
     with ScaleUpCluster() as world:
         (done,) = world.grow(growth(offer("nap-huge-1", exists=False, machine_type="huge"), 0, 1))
-        assert "not sold here" in done.failure.message
+        reviewed(done.failure.message)
         assert world.calls() == []
         assert list(world.state.assess_health(START).creation_backoffs) == [("huge", "", "")]
 
@@ -128,11 +131,11 @@ def test_a_group_that_is_not_what_was_planned_is_deleted_again_unused(planned: d
         assert [call for call, *_ in world.calls()] == ["Create", "Delete"]
 
 
-def test_a_taint_that_the_plan_did_not_know_makes_the_group_useless():
+def test_a_taint_that_the_plan_did_not_know_makes_the_group_useless(reviewed: ReviewedSentences):
     with ScaleUpCluster() as world:
         tainted = GroupProfile(taints=(Taint(key="dedicated", value="red", effect="NoSchedule"),), hash="t")
         (done,) = world.grow(growth(offer("nap-small-1", exists=False, profile=tainted), 0, 1))
-        assert "its nodes have taint dedicated:NoSchedule" in done.failure.message
+        reviewed(done.failure.message)
 
 
 def test_instances_that_failed_are_deleted_and_targets_lowered_to_what_is_there():

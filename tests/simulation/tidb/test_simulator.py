@@ -17,6 +17,7 @@ from tests.simulation.tidb.builders import SMALL, curve, run_of, scaled, setting
 
 if TYPE_CHECKING:
     from plimsoll.simulation.tidb.simulator import SimulationInput
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 QUIET = Load(tikv_cores=2, tidb_cores=2)
 BUSY = Load(tikv_cores=10.8, tidb_cores=7)
@@ -129,9 +130,10 @@ def test_hot_keys_are_no_matter_of_tidb() -> None:
 # ---- what cannot be played
 
 
-def test_a_curve_without_time_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="lasts no time"):
+def test_a_curve_without_time_is_refused(reviewed: ReviewedSentences) -> None:
+    with pytest.raises(InvalidInput) as refused:
         played(run_of(curve((0, QUIET)), tikv=scaled()))
+    reviewed(str(refused.value))
 
 
 def test_far_too_many_passes_are_refused() -> None:

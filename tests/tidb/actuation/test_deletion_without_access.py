@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.kube.transport import Request, Transport
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 PATH = f"{TIDB}/namespaces/team/tidbclusterautoscalers"
 HOME = "/api/v1/namespaces/prod"
@@ -90,13 +91,13 @@ def test_who_asks_for_it_is_let_go_and_nothing_there_is_touched(world: Inaccessi
 
 @pytest.mark.parametrize("status", [403, 500])
 def test_a_namespace_that_cannot_be_read_is_waited_for(
-    world: InaccessibleCluster, status: int, monkeypatch: pytest.MonkeyPatch
+    world: InaccessibleCluster, status: int, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
 ) -> None:
     blind = HiddenNamespaceTransport(world.server.transport(), status)
     monkeypatch.setattr(world, "_transport", lambda: blind)
     world.pass_by(60)
     assert not world.is_gone
-    assert "cannot be read" in world.told()
+    reviewed(world.told())
     blind.status = 0
     world.pass_by(300)
     assert (world.is_gone, world.clusters) == (True, ["db"])

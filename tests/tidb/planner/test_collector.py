@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from plimsoll.tidb.prometheus.cpu import read_queries
 from plimsoll.web.client import Response
 from tests.tidb.pd.fake_pd import GIB
 from tests.tidb.planner.fake_monitoring import NOW, PROMETHEUS, MonitoredCluster, in_virtual_time
+
+if TYPE_CHECKING:
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def gaps(found: CollectedSnapshot) -> dict[str, str]:
@@ -51,13 +55,13 @@ def test_an_address_that_names_no_pod_is_unmatched(address: str) -> None:
     assert parse_pod_address(address) is None
 
 
-def test_an_unmatched_store_is_there_without_metrics() -> None:
+def test_an_unmatched_store_is_there_without_metrics(reviewed: ReviewedSentences) -> None:
     world = MonitoredCluster()
     world.pd.add_store("10.0.0.7:20160")
     found = world.collected()
     (seen,) = found.snapshot.instances
     assert (seen.name, seen.base, seen.cpu_used_seconds) == ("10.0.0.7:20160", False, None)
-    assert "names no pod" in gaps(found)["10.0.0.7:20160"]
+    reviewed(gaps(found)["10.0.0.7:20160"])
 
 
 def test_leaving_stores_and_tiflash_are_listed_and_nobody_misses_their_metrics() -> None:
@@ -85,14 +89,16 @@ def test_a_tidb_server_is_there_while_it_holds_its_key() -> None:
     assert (seen["db-tidb-0"].store_id, seen["db-tidb-0"].engine, seen["db-tidb-0"].base) == (None, "", True)
 
 
-def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unless_it_is_a_base_pod() -> None:
+def test_a_tidb_server_that_does_not_tell_its_labels_makes_the_list_unusable_unless_it_is_a_base_pod(
+    reviewed: ReviewedSentences,
+) -> None:
     world = MonitoredCluster().add(0.5, component="tidb").add_group("compute", 0.5, component="tidb")
     del world.pd.keys["/topology/tidb/db-tidb-0.db-tidb-peer.prod.svc:4000/info"]
     assert set(world.seen(Component.TIDB)) == {"db-tidb-0", "auto-compute-tidb-0"}
     del world.pd.keys["/topology/tidb/auto-compute-tidb-0.auto-compute-tidb-peer.prod.svc:4000/info"]
     found = in_virtual_time(world.collector().collect(Component.TIDB, at=NOW))
     assert isinstance(found, CannotCollect)
-    assert "group is unknown" in found.detail
+    reviewed(found.detail)
 
 
 @pytest.mark.parametrize(
@@ -295,13 +301,13 @@ def test_samples_from_the_future_are_missing_data(ahead_s: float, quality: str) 
 
 
 @pytest.mark.parametrize("kind", ["used", "quota", "measured"])
-def test_an_answer_for_another_time_is_missing_data(kind: str) -> None:
+def test_an_answer_for_another_time_is_missing_data(kind: str, reviewed: ReviewedSentences) -> None:
     """As a cache in front of Prometheus gives it."""
     world = MonitoredCluster().add(0.1)
     world.prometheus.evaluated_s[kind] = NOW.timestamp() - 60
     found = world.collected()
     assert gaps(found)
-    assert "for another time than the one asked for" in found.problems[0]
+    reviewed(found.problems[0])
 
 
 @pytest.mark.parametrize(

@@ -74,17 +74,17 @@ def simulate(
     stopwatch = _Stopwatch(source, prints_steps=timing, patience_s=patience_s)
     scenario = read_scenario(read_file(source), source=source)
     with SlowNotice(f"simulating {source}", is_silent=timing or patience_s == math.inf):
-        story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
+        result = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
-    for warning in story.warnings:
+    for warning in result.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if output is ScenarioOutput.TABLE:
-        echo_parts(_format_story(story))
+        echo_parts(_format_result(result))
     else:
-        echo_value(story.outcome, Output(output.value))
-    if story.failed:
-        failures = "\n".join(f"  {failed_expectation}" for failed_expectation in story.failed)
-        raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{failures}")
+        echo_value(result.outcome, Output(output.value))
+    if result.failed:
+        failures = "\n".join(f"  {failed_expectation}" for failed_expectation in result.failed)
+        raise ExpectationsFailed(f"{len(result.failed)} of {result.expectations} expectations failed:\n{failures}")
 
 
 class _Stopwatch:
@@ -116,9 +116,9 @@ class _Stopwatch:
             typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
 
 
-def _format_story(story: ScenarioResult) -> Iterator[str | Table]:
+def _format_result(result: ScenarioResult) -> Iterator[str | Table]:
     """A summary for people; `-o json` has everything."""
-    outcome: dict[str, Any] = story.outcome
+    outcome: dict[str, Any] = result.outcome
     yield Table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
@@ -150,5 +150,5 @@ def _format_story(story: ScenarioResult) -> Iterator[str | Table]:
             for call in outcome["providerCalls"]
         ],
     )
-    held = story.expectations - len(story.failed)
-    yield f"{held} of {story.expectations} expectations held"
+    held = result.expectations - len(result.failed)
+    yield f"{held} of {result.expectations} expectations held"

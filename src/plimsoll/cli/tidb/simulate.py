@@ -190,12 +190,12 @@ class _Patience:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._told_s = time.monotonic()
+        self._printed_s = time.monotonic()
 
     def report(self, part: float) -> None:
         now_s = time.monotonic()
-        if now_s - self._told_s >= _PATIENCE_S:
-            self._told_s = now_s
+        if now_s - self._printed_s >= _PATIENCE_S:
+            self._printed_s = now_s
             typer.echo(f"{self._title}: {part:.0%} simulated", err=True)
 
 

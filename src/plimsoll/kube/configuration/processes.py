@@ -112,13 +112,13 @@ class _Conversation(asyncio.SubprocessProtocol):
         self._flooded: asyncio.Future[None] = loop.create_future()
         self._stdout = bytearray()
         self._held_stderr = b""
-        self._is_heard = False
+        self._forwards_stderr = False
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._held_stderr += data
-            if self._is_heard or len(self._held_stderr) > _STDERR_HELD_BYTES:
-                self._let_be_heard()
+            if self._forwards_stderr or len(self._held_stderr) > _STDERR_HELD_BYTES:
+                self._forward_stderr()
         elif len(self._stdout) + len(data) <= MOST_OUTPUT_BYTES:
             self._stdout += data
         elif not self._flooded.done():
@@ -132,13 +132,13 @@ class _Conversation(asyncio.SubprocessProtocol):
         if not self._closed.done():
             self._closed.set_result(None)
 
-    def _let_be_heard(self) -> None:
-        self._is_heard = True
+    def _forward_stderr(self) -> None:
+        self._forwards_stderr = True
         held, self._held_stderr = self._held_stderr, b""
         _forward_output(held)
 
     async def wait_for_outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
-        patience = asyncio.get_running_loop().call_later(_STDERR_HELD_S, self._let_be_heard)
+        patience = asyncio.get_running_loop().call_later(_STDERR_HELD_S, self._forward_stderr)
         try:
             await _wait_for_first(self.exited, self._flooded, within_s=timeout_s)
         finally:
@@ -151,7 +151,7 @@ class _Conversation(asyncio.SubprocessProtocol):
         if exit_code is None:
             return Killed(reason=f"it did not end within {timeout_s:g} s", stderr=self._held_stderr)
         if exit_code == 0:
-            self._let_be_heard()
+            self._forward_stderr()
         return Finished(exit_code=exit_code, stdout=bytes(self._stdout), stderr=self._held_stderr)
 
 

@@ -26,14 +26,14 @@ class ServerWarnings:
     """Remembers the logged texts; at most a thousand, so that a server cannot fill our memory."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def log_warnings(self, call: Request, reply: Response) -> None:
         if "warning" not in reply.headers:
             return
         for text in parse_warnings(reply):
-            if text not in self._told and len(self._told) < _MOST_TEXTS:
-                self._told.add(text)
+            if text not in self._logged and len(self._logged) < _MOST_TEXTS:
+                self._logged.add(text)
                 log.warning("client.server_warned", text=text, method=call.method, path=call.path)
 
 

@@ -52,7 +52,7 @@ def build_conditions(pod: Pod, facts: PodFacts, now: datetime) -> list[dict[str,
         SCHEDULED: ConditionContent(status=True),
     }
     generation = pod.metadata.generation
-    return [_write_condition(type_, says, known.get(type_), now, generation) for type_, says in contents.items()]
+    return [_write_condition(type_, content, known.get(type_), now, generation) for type_, content in contents.items()]
 
 
 def is_up_to_date(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
@@ -106,9 +106,9 @@ def _build_ready(pod: Pod, containers: ConditionContent, known: Mapping[str, Pod
 
 
 def _write_condition(
-    type_: str, says: ConditionContent, before: PodCondition | None, now: datetime, generation: int
+    type_: str, content: ConditionContent, before: PodCondition | None, now: datetime, generation: int
 ) -> dict[str, Any]:
-    status = "True" if says.status else "False"
+    status = "True" if content.status else "False"
     stayed = before is not None and before.status == status
     since = before.last_transition_time if before is not None and stayed else None
     written: dict[str, Any] = {
@@ -118,8 +118,8 @@ def _write_condition(
     }
     if generation:
         written["observedGeneration"] = generation
-    if says.reason:
-        written["reason"] = says.reason
-    if says.message:
-        written["message"] = says.message
+    if content.reason:
+        written["reason"] = content.reason
+    if content.message:
+        written["message"] = content.message
     return written

@@ -55,7 +55,7 @@ class PodController:
         self._admitted = AdmittedPods()
         self._addresses = AddressPools(settings.pod_addresses)
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
-        self._told: dict[str, str] = {}
+        self._written: dict[str, str] = {}
         self._events = (
             PodEvents(component.recorder, component.client.calls.get_resource(Pod)) if settings.tells_events else None
         )
@@ -104,7 +104,7 @@ class PodController:
             case Deleted(last=node):
                 self._admitted.remove_node(node.metadata.name)
                 self._addresses.close(node.spec.pod_cidr)
-        self._told.clear()
+        self._written.clear()
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
 
     def _get_key_if_bound(self, pod: Pod) -> Key | None:
@@ -125,7 +125,7 @@ class PodController:
                 return Done()
             case Booting(until=until):
                 return self._requeue_at(until)
-        if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
+        if self._written and self._written.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
             # The echo of our own report: the plan would be the same again.
             return Done()
         plan = self._plan(pod, node)
@@ -185,7 +185,7 @@ class PodController:
         if plan.until is not None:
             return self._requeue_at(plan.until)
         if plan.phase == "Running" and self._is_endless(pod):
-            self._told[pod.metadata.uid] = written.metadata.resource_version
+            self._written[pod.metadata.uid] = written.metadata.resource_version
         return Done()
 
     def _is_endless(self, pod: Pod) -> bool:
@@ -209,7 +209,7 @@ class PodController:
 
     def _release(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
-        self._told.pop(pod.metadata.uid, None)
+        self._written.pop(pod.metadata.uid, None)
         self._admitted.remove(pod.metadata.uid)
         self._addresses.release(pod.metadata.uid)
 

@@ -65,7 +65,7 @@ class RequestLister:
         self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
         self._memory = PodCache()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def _custom(self) -> tuple[Informer[Any], ...]:
@@ -114,10 +114,10 @@ class RequestLister:
         """The objects of a kind. A kind that is not served any more has none, although the cache still holds them."""
         name = informer.resource
         if not _is_unknown(informer):
-            self._told.discard(name)
+            self._reported.discard(name)
             return informer.cache.list()
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             log.warning("requests.not_served", resource=name, problem="its CustomResourceDefinition is not installed")
         return ()
 

@@ -183,7 +183,7 @@ class IgnoredParametersLog:
     """Logs parameters that cannot be read and are ignored, once per request and problem (docs/design/nodes.md 3.2)."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[str, ...]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}
 
     def log_new(self, requests: Iterable[RequestView]) -> None:
         """Log the problems that were not logged before."""
@@ -193,8 +193,8 @@ class IgnoredParametersLog:
             if request_view.parameters.problems
         }
         for uid, request in odd.items():
-            if self._told.get(uid) != request.parameters.problems:
+            if self._reported.get(uid) != request.parameters.problems:
                 log.error(
                     "request.parameters_ignored", request=request.name, problems=list(request.parameters.problems)
                 )
-        self._told = {uid: request_view.parameters.problems for uid, request_view in odd.items()}
+        self._reported = {uid: request_view.parameters.problems for uid, request_view in odd.items()}

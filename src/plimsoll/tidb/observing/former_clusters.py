@@ -64,8 +64,8 @@ def _join_results(own: ComponentResult | None, former: ComponentResult) -> Compo
     theirs = former.clusters.keys() - own.clusters.keys() - own.decision.status.keys()
     status = {key: entry for key, entry in own.status.items() if key not in theirs}
     message = "it was created for a cluster that the autoscaler no longer names, and is removed"
-    untold = sorted(key for key in former.clusters if not _is_told(former, key))
-    notes = [Held(key=key, reason=make_reason(ReasonCode.NOT_MANAGED, message)) for key in untold]
+    unreported = sorted(key for key in former.clusters if not _is_reported(former, key))
+    notes = [Held(key=key, reason=make_reason(ReasonCode.NOT_MANAGED, message)) for key in unreported]
     decided = replace(
         own.decision,
         acts=(*own.decision.acts, *former.decision.acts),
@@ -81,5 +81,5 @@ def _join_results(own: ComponentResult | None, former: ComponentResult) -> Compo
     )
 
 
-def _is_told(former: ComponentResult, key: str) -> bool:
+def _is_reported(former: ComponentResult, key: str) -> bool:
     return any((held.key, held.reason.code) == (key, ReasonCode.NOT_MANAGED) for held in former.decision.held)

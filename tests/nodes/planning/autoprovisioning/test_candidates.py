@@ -12,6 +12,7 @@ from plimsoll.nodes.planning.problem.options import ScaleUpOptions
 from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint
 from plimsoll.objects.api.nodes import Taint
 from plimsoll.scheduling import ClusterView, Fits, check_node
+from tests.golden.reviewed_sentences import ReviewedSentences
 from tests.nodes.planning.builders import amounts, group, machine, nap, node, pending, pod, policy, snapshot, standard
 
 TYPES = tuple(standard(cores) for cores in (1, 2, 4, 8, 16))
@@ -135,11 +136,13 @@ def test_system_labels_and_labels_of_the_type_choose_candidates():
     ],
     ids=str,
 )
-def test_labels_are_never_made_up(affinity: Any):
+def test_labels_are_never_made_up(affinity: Any, reviewed: ReviewedSentences):
     entry = pending("p", pod(affinity=affinity))
     found = offered(entry)
     assert found.options == ()
-    assert "no label is made up" in found.impossible["default/p"].message
+    impossible = found.impossible["default/p"]
+    assert impossible.code == "NoGroupCanBeMade"
+    reviewed(impossible.message)
 
 
 def test_affinity_to_one_value_is_a_selector_and_the_first_term_that_can_be_met_counts():
@@ -157,8 +160,10 @@ def test_who_forbids_what_others_ask_for_gets_a_group_of_its_own():
     assert any(takes(offer, not_red) for offer in found.options)
 
 
-def test_a_pod_that_names_its_node_gets_none():
-    assert "names its node" in offered(pending("p", pod(node_name="n1"))).impossible["default/p"].message
+def test_a_pod_that_names_its_node_gets_none(reviewed: ReviewedSentences):
+    impossible = offered(pending("p", pod(node_name="n1"))).impossible["default/p"]
+    assert impossible.code == "NoGroupCanBeMade"
+    reviewed(impossible.message)
 
 
 # ---- taints

@@ -10,12 +10,13 @@ from plimsoll.nodes.model.scale_up_plan import Result
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.builders import daemon_set, policy
 from tests.nodes.planning.plan_checks import problems
-from tests.nodes.planning.scale_up_clusters import group, left, machine, told, waiting, world
+from tests.nodes.planning.scale_up_clusters import group, left, machine, reason_codes, told, waiting, world
 from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 
@@ -27,10 +28,11 @@ def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     return plan
 
 
-def test_nothing_is_offered():
+def test_nothing_is_offered(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 2)))
     assert plan.result is Result.NO_OPTIONS
-    assert "no node group can be scaled up and no machine type may be used" in told(plan)
+    assert reason_codes(plan) == ["NoNodeGroups"]
+    reviewed(told(plan))
 
 
 def test_nothing_is_pending():
@@ -75,10 +77,11 @@ def test_the_group_is_not_offered(more: dict[str, Any], words: str):
     assert words in told(planned(world(waiting("web", 1), groups=[group("g", **more)])))
 
 
-def test_the_group_is_full_after_this_plan():
+def test_the_group_is_full_after_this_plan(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 12), groups=[group("g", cpu=4, most=2)]))
     assert left(plan) == {"web": 4}
-    assert "max size reached (g)" in told(plan)
+    assert reason_codes(plan) == ["MaxSizeReached"]
+    reviewed(told(plan))
 
 
 @pytest.mark.parametrize(
@@ -95,18 +98,20 @@ def test_limits_are_named_with_what_this_plan_uses_of_them(options: dict[str, An
     assert words in told(plan)
 
 
-def test_the_cap_on_new_groups_is_named():
+def test_the_cap_on_new_groups_is_named(reviewed: ReviewedSentences):
     pending = [waiting(color, 1, nodeSelector={"color": color}) for color in ("red", "blue")]
     options = {"node_autoprovisioning": True, "max_autoprovisioned_node_group_count": 1}
     plan = planned(world(*pending, machine_types=(machine("m4", 4),)), **options)
     assert plan.scheduled == 1
-    assert "no more node groups may be created" in told(plan)
+    assert reason_codes(plan) == ["MaxAutoprovisionedNodeGroupCount"]
+    reviewed(told(plan))
 
 
-def test_a_bundle_says_how_many_of_its_pods_would_fit():
+def test_a_bundle_says_how_many_of_its_pods_would_fit(reviewed: ReviewedSentences):
     plan = planned(world(waiting("whole", 24, bundle="default/r"), groups=[group("g", cpu=7, most=2)]))
     assert "14 of 24 pods fit" in told(plan)
-    assert "max size reached (g)" in told(plan)
+    assert reason_codes(plan) == ["NotAllFit", "MaxSizeReached"]
+    reviewed(told(plan))
 
 
 def test_each_pod_set_of_a_refused_bundle_says_so():
@@ -118,14 +123,15 @@ def test_each_pod_set_of_a_refused_bundle_says_so():
     assert "2 of 3 pods fit" in "; ".join(map(str, mine.reasons))
 
 
-def test_a_zone_that_holds_the_others_back_is_named():
+def test_a_zone_that_holds_the_others_back_is_named(reviewed: ReviewedSentences):
     groups = [group("a", zone="a"), group("b", zone="b", most=2, target=1, cpu=1)]
     full = node("full", zone="b", cpu="100m")
     snapshot = world(waiting("web", 6, **spread({"app": "web"})), nodes=[full], groups=groups)
     plan = planned(snapshot)
     assert left(plan) == {"web": 3}
     assert "3 pods cannot be spread" in told(plan)
-    assert "b can take no more and holds the others back" in told(plan)
+    assert reason_codes(plan) == ["SpreadHeld", "MaxSizeReached"]
+    reviewed(told(plan))
     assert ZONE in told(plan)
 
 

@@ -22,6 +22,7 @@ from tests.nodes.planning.scale_up_clusters import (
     left,
     on_existing,
     on_new_nodes,
+    reason_codes,
     running,
     told,
     waiting,
@@ -32,6 +33,7 @@ from tests.scheduling.builders import HOSTNAME, ZONE, claim, csi_node, node, req
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 BIG = group("big", cpu=16, most=10)
 THREE_ZONES = tuple(group(f"g-{zone}", zone=zone) for zone in ("a", "b", "c"))
@@ -121,12 +123,13 @@ class TestApartOnNodes:
 
 
 class TestApartOverZones:
-    def test_one_in_each_zone_and_no_more(self):
+    def test_one_in_each_zone_and_no_more(self, reviewed: ReviewedSentences):
         snapshot = world(apart("db", 5, key=ZONE), groups=THREE_ZONES)
         plan = planned(snapshot)
         assert by_zone(plan, snapshot, "db") == {"a": 1, "b": 1, "c": 1}
         assert left(plan) == {"db": 2}
-        assert "avoid each other" in told(plan)
+        assert reason_codes(plan) == ["OnePerDomain"]
+        reviewed(told(plan))
 
     def test_one_pod_goes_to_the_cheapest_zone(self):
         groups = [group("dear", zone="a", price=0.9), group("cheap", zone="b", price=0.3)]
@@ -203,15 +206,21 @@ class TestSpreadOverZones:
         )
         assert by_zone(planned(snapshot), snapshot, "web") in ({"b": 2, "c": 1}, {"b": 1, "c": 2})
 
-    @pytest.mark.parametrize("frozen", [{"most": 1, "target": 1}, {"not_usable": "in backoff until 12:05"}])
-    def test_a_zone_that_cannot_grow_holds_the_others(self, frozen: dict[str, Any]):
+    @pytest.mark.parametrize(
+        ("frozen", "code"),
+        [({"most": 1, "target": 1}, "MaxSizeReached"), ({"not_usable": "in backoff until 12:05"}, "InBackoff")],
+    )
+    def test_a_zone_that_cannot_grow_holds_the_others(
+        self, frozen: dict[str, Any], code: str, reviewed: ReviewedSentences
+    ):
         groups = [*THREE_ZONES[:2], group("g-c", zone="c", **frozen)]
         full = node("full", zone="c", cpu="100m")
         snapshot = world(waiting("web", 6, **spread({"app": "web"})), nodes=[full], groups=groups)
         plan = planned(snapshot)
         assert by_zone(plan, snapshot, "web") == {"a": 1, "b": 1}
         assert left(plan) == {"web": 4}
-        assert "c can take no more" in told(plan)
+        assert reason_codes(plan) == ["SpreadHeld", code]
+        reviewed(told(plan))
 
     def test_a_zone_that_runs_out_on_the_way_holds_the_others(self):
         """A node stands in it, so it counts, and cannot be left closed."""
@@ -305,10 +314,11 @@ class TestCompany:
         plan = planned(world(together("ring", 6, "ring", HOSTNAME), groups=[group("g", cpu=4), BIG]))
         assert on_new_nodes(plan) == {"ring": [6]}
 
-    def test_more_than_a_node_takes_is_said(self):
+    def test_more_than_a_node_takes_is_said(self, reviewed: ReviewedSentences):
         plan = planned(world(together("ring", 6, "ring", HOSTNAME), groups=[group("g", cpu=4)]))
         assert on_new_nodes(plan) == {"ring": [4]}
-        assert "no node takes more than 4" in told(plan)
+        assert reason_codes(plan) == ["NoCompany"]
+        reviewed(told(plan))
 
 
 class TestSymmetry:
@@ -399,7 +409,9 @@ class TestVerifier:
         assert on_new_nodes(plan)["db"] == [1, 1, 1]
         assert left(plan) == {}
 
-    def test_what_is_refuted_whatever_is_done_is_left_out_and_said(self, monkeypatch: pytest.MonkeyPatch):
+    def test_what_is_refuted_whatever_is_done_is_left_out_and_said(
+        self, monkeypatch: pytest.MonkeyPatch, reviewed: ReviewedSentences
+    ):
         def never(snapshot: Snapshot, plan: ScaleUpPlan) -> Any:
             found = verify(snapshot, self.wrong().plan)
             return found if any("default/db" in p.pods for g in plan.scale_ups for p in g.patterns) else ()
@@ -408,7 +420,8 @@ class TestVerifier:
         plan = plan_scale_up(self.SNAPSHOT, COST)
         assert plan.verification_failures == 1
         assert left(plan) == {"db": 3}
-        assert "failed when it was checked" in told(plan)
+        assert reason_codes(plan) == ["VerificationFailed"]
+        reviewed(told(plan))
         assert plan.scheduled == 2
 
     def test_too_much_on_a_node_is_refuted(self):

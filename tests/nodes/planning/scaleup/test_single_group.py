@@ -13,12 +13,13 @@ from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.scaleup.single_group import AWAITS_A_LATER_LOOP
 from tests.nodes.planning.builders import policy
 from tests.nodes.planning.plan_checks import placed, problems
-from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, told, waiting, world
+from tests.nodes.planning.scale_up_clusters import added, group, left, on_existing, reason_codes, told, waiting, world
 from tests.scheduling.builders import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 
 def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
@@ -99,12 +100,13 @@ def test_each_group_is_estimated_as_pod_by_pod(
 # ---- who waits
 
 
-def test_who_another_group_may_help_waits_for_a_later_loop():
+def test_who_another_group_may_help_waits_for_a_later_loop(reviewed: ReviewedSentences):
     plan = planned(world(waiting("web", 12), groups=[group("a", cpu=4, most=2), group("b", cpu=4, most=1)]))
     assert added(plan) == {"a": 2}
     assert left(plan) == {"web": 4}
     assert codes(plan) == {AWAITS_A_LATER_LOOP}
-    assert told(plan) == "one group is scaled up at a time; a later loop iteration may help (b)"
+    assert reason_codes(plan) == ["AwaitsLaterLoop"]
+    reviewed(told(plan))
 
 
 def test_who_needs_another_group_waits_for_a_later_loop():

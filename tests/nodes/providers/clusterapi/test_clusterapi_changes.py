@@ -19,6 +19,8 @@ from tests.nodes.providers.clusterapi.capi_objects import MARK, bounds, collecti
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.golden.reviewed_sentences import ReviewedSentences
+
 READY_S = BOOT_S + 5
 
 
@@ -141,11 +143,11 @@ def test_a_failed_machine_is_removed_by_the_id_it_was_listed_under():
         assert (world.replicas(), len(world.nodes()), len(world.machines())) == (1, 1, 1)
 
 
-def test_removal_below_the_minimum_is_refused_and_marks_nothing():
+def test_removal_below_the_minimum_is_refused_and_marks_nothing(reviewed: ReviewedSentences):
     with started(3, least=2) as world:
         nodes = [world.node(name) for name in world.nodes()]
         group = world.refreshed()
-        assert "keeps at least 2" in refusal(world.do(group.delete_nodes(nodes[:2])))
+        reviewed(refusal(world.do(group.delete_nodes(nodes[:2]))))
         assert (world.replicas(), world.marked(MARK)) == (3, [])
         assert world.do(group.delete_nodes(nodes[:1])) == Done()
         refusal(world.do(group.delete_nodes(nodes[1:2])))
@@ -153,14 +155,14 @@ def test_removal_below_the_minimum_is_refused_and_marks_nothing():
         assert world.replicas() == 1
 
 
-def test_a_node_of_another_group_is_refused_and_marks_nothing():
+def test_a_node_of_another_group_is_refused_and_marks_nothing(reviewed: ReviewedSentences):
     with started(2) as world:
         world.deployment("other", replicas=1)
         world.after(READY_S)
         other = next(name for name in world.nodes() if "other" in name)
         mine = next(name for name in world.nodes() if "md" in name)
         outcome = world.do(world.refreshed().delete_nodes([world.node(mine), world.node(other)]))
-        assert "is not one of node group" in refusal(outcome)
+        reviewed(refusal(outcome))
         assert (world.replicas(), world.marked(MARK)) == (2, [])
 
 

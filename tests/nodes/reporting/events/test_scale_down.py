@@ -4,6 +4,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.model.results import CleanedNode, DeletedGroup, EvictedPod, RemovalResult
 from plimsoll.nodes.reporting.events.emitter import build_events
+from tests.golden.reviewed_sentences import ReviewedSentences
 from tests.nodes.reporting.loop_results import (
     STOCKOUT,
     ended,
@@ -65,13 +66,13 @@ def test_a_removal_that_failed_is_a_warning_on_the_node_and_on_the_pods_that_sta
     assert {event.type for event in build_events(one)} == {EventType.WARNING}
 
 
-def test_a_removal_that_was_overtaken_is_no_warning():
+def test_a_removal_that_was_overtaken_is_no_warning(reviewed: ReviewedSentences):
     why = Reason(code="NeededAgain", message="pods came")
     one = loop_result(scale_down=scale_down(finished=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=why),)))
 
     (event,) = build_events(one)
     assert event.type is EventType.NORMAL
-    assert event.message == "removal of the node was called off: pods came"
+    reviewed(event.message)
 
 
 def test_groups_of_auto_provisioning_that_go_n31():

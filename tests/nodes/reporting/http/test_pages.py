@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.loop_result import LoopResult
     from plimsoll.operator.profiler import Profiler
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 HERE = "127.0.0.1"
 THERE = "10.0.0.7"
@@ -280,10 +281,10 @@ def test_explaining_a_request_that_has_its_room(site: PagesHarness):
     assert "podSets" not in shown
 
 
-def test_explaining_requests_of_others_and_requests_that_are_not_there(site: PagesHarness):
+def test_explaining_requests_of_others_and_requests_that_are_not_there(site: PagesHarness, reviewed: ReviewedSentences):
     site.turn = loop_result(requests=RequestsPart(known=frozenset({"default/foreign"})))
 
-    assert "not handled here" in site.json("/explain?request=default/foreign")["setAside"]
+    reviewed(site.json("/explain?request=default/foreign")["setAside"])
     assert site.get("/explain?request=default/unheard-of")[0] == 404
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plimsoll.nodes.loop_result import LoopResult
+    from tests.golden.reviewed_sentences import ReviewedSentences
 
 PAUSED = Reason(code="Paused", message="paused: change freeze")
 
@@ -42,13 +43,10 @@ def why(directory: Path, loop: LoopResult, thing: str) -> list[str]:
     return ended.stdout.splitlines()[2:]
 
 
-def test_a_paused_autoscaler_answers_that_it_is_held_back(tmp_path: Path):
+def test_a_paused_autoscaler_answers_that_it_is_held_back(tmp_path: Path, reviewed: ReviewedSentences):
     grown = scale_up(option("g", size=1), waiting("p"))
     part = ScaleUpPart(plan=planned(grown), results=(scale_up_result(grown, held_back=PAUSED),))
-    assert why(tmp_path, loop_result(waiting("p"), scale_up=part), "pod/p") == [
-        "  waits for new nodes",
-        "    held back: paused: change freeze; g would grow from 1 to 2",
-    ]
+    reviewed(*why(tmp_path, loop_result(waiting("p"), scale_up=part), "pod/p"))
 
 
 def test_a_scale_up_that_failed_is_the_answer_too(tmp_path: Path):
@@ -58,17 +56,15 @@ def test_a_scale_up_that_failed_is_the_answer_too(tmp_path: Path):
     assert reason.startswith("    the scale-up failed: ")
 
 
-def test_pods_are_found_by_the_workload_that_owns_them(tmp_path: Path):
+def test_pods_are_found_by_the_workload_that_owns_them(tmp_path: Path, reviewed: ReviewedSentences):
     reason = group_reason("Unschedulable", "Insufficient cpu", "g")
     loop = unschedulable_loop(*replicas("web", 3), waiting("alone"), reasons=(reason,))
-    assert why(tmp_path, loop, "rs/web") == [
-        "  3 of its pods stay unschedulable",
-        "    no node can be added for it",
-        "      Insufficient cpu (g)",
-    ]
+    reviewed(*why(tmp_path, loop, "rs/web"))
 
 
-def test_a_label_that_no_node_carries_yet_and_a_zone_that_cannot_be_had_are_announced(tmp_path: Path):
+def test_a_label_that_no_node_carries_yet_and_a_zone_that_cannot_be_had_are_announced(
+    tmp_path: Path, reviewed: ReviewedSentences
+):
     causes = (
         Reason(code="NewNodeLabel", message="no node carries team=red yet"),
         Reason(code="ZoneNotAvailable", message="zone c cannot be had"),
@@ -77,9 +73,4 @@ def test_a_label_that_no_node_carries_yet_and_a_zone_that_cannot_be_had_are_anno
     plain = scale_up(option("g", size=1), waiting("p"))
     grown = replace(plain, reason=structs.replace(plain.reason, because=causes))
     part = ScaleUpPart(plan=planned(grown), results=(scale_up_result(grown),))
-    assert why(tmp_path, loop_result(waiting("p"), scale_up=part), "pod/p") == [
-        "  waits for new nodes",
-        "    nodes were requested: {g 1->2 (max: 10)}",
-        "      no node carries team=red yet",
-        "      zone c cannot be had",
-    ]
+    reviewed(*why(tmp_path, loop_result(waiting("p"), scale_up=part), "pod/p"))

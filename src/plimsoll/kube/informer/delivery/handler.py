@@ -79,10 +79,8 @@ class HandlerRunner(Generic[V]):
     @property
     def pending(self) -> int:
         """The number of objects whose changes the handler has not received yet."""
-        being_told = 1 if self._current_changes else 0
-        return (
-            being_told + len(self._pending.known) + len(self._in_delivery) + sum(map(len, self._initial_names.values()))
-        )
+        current = 1 if self._current_changes else 0
+        return current + len(self._pending.known) + len(self._in_delivery) + sum(map(len, self._initial_names.values()))
 
     @property
     def handled(self) -> int:

@@ -21,12 +21,12 @@ class IdleTimeout:
         self._longest_s = longest_s
         self._limit = asyncio.timeout(None)
         self._loop = asyncio.get_running_loop()
-        self._heard_s = 0.0
+        self._last_received_s = 0.0
         self._alarm: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
         await self._limit.__aenter__()
-        self._heard_s = self._loop.time()
+        self._last_received_s = self._loop.time()
         self._set_alarm()
         return self
 
@@ -38,7 +38,7 @@ class IdleTimeout:
         await self._limit.__aexit__(kind, error, trace)
 
     def reset(self) -> None:
-        self._heard_s = self._loop.time()
+        self._last_received_s = self._loop.time()
 
     def set_limit(self, longest_s: float) -> None:
         """Change the limit."""
@@ -48,10 +48,10 @@ class IdleTimeout:
         self._set_alarm()
 
     def _set_alarm(self) -> None:
-        self._alarm = self._loop.call_at(self._heard_s + self._longest_s, self._on_timeout)
+        self._alarm = self._loop.call_at(self._last_received_s + self._longest_s, self._on_timeout)
 
     def _on_timeout(self) -> None:
-        if self._heard_s + self._longest_s > self._loop.time():
+        if self._last_received_s + self._longest_s > self._loop.time():
             self._set_alarm()
         else:
             self._limit.reschedule(self._loop.time())

@@ -47,18 +47,18 @@ def resolve_acting_user(user: User, headers: Mapping[str, str], authorizer: Auth
     # Impersonation is rare: all headers are checked at once.
     if _PREFIX not in " ".join(headers):
         return user
-    wish = _read_impersonation_request(headers)
-    if not wish.user:
-        if wish.uid or wish.groups or wish.extra:
+    requested = _read_impersonation_request(headers)
+    if not requested.user:
+        if requested.uid or requested.groups or requested.extra:
             raise status_errors.bad_request("requested uid, groups or extra without impersonating a user")
         return user
-    for attributes in _list_attributes(user, wish):
+    for attributes in _list_attributes(user, requested):
         if authorizer is None:
             raise forbidden(attributes)
         decision = authorizer.decide(attributes)
         if not decision.allowed:
             raise forbidden(attributes, decision)
-    return User(name=wish.user, uid=wish.uid, groups=_resolve_groups(wish), extra=wish.extra)
+    return User(name=requested.user, uid=requested.uid, groups=_resolve_groups(requested), extra=requested.extra)
 
 
 def _read_impersonation_request(headers: Mapping[str, str]) -> _ImpersonationRequest:
@@ -79,32 +79,32 @@ def _split_values(header: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in header.split(",") if value.strip())
 
 
-def _list_attributes(user: User, wish: _ImpersonationRequest) -> Iterator[Attributes]:
+def _list_attributes(user: User, requested: _ImpersonationRequest) -> Iterator[Attributes]:
     """What the caller must be allowed to do, in the order in which Kubernetes asks."""
-    account = wish.service_account
+    account = requested.service_account
     if account is not None:
         namespace, name = account
         yield Attributes(user=user, verb="impersonate", resource="serviceaccounts", namespace=namespace, name=name)
     else:
-        yield Attributes(user=user, verb="impersonate", resource="users", name=wish.user)
-    for group in wish.groups:
+        yield Attributes(user=user, verb="impersonate", resource="users", name=requested.user)
+    for group in requested.groups:
         yield Attributes(user=user, verb="impersonate", resource="groups", name=group)
-    for key, values in wish.extra.items():
+    for key, values in requested.extra.items():
         for value in values:
             yield Attributes(
                 user=user, verb="impersonate", group=_GROUP, resource="userextras", subresource=key, name=value
             )
-    if wish.uid:
-        yield Attributes(user=user, verb="impersonate", group=_GROUP, resource="uids", name=wish.uid)
+    if requested.uid:
+        yield Attributes(user=user, verb="impersonate", group=_GROUP, resource="uids", name=requested.uid)
 
 
-def _resolve_groups(wish: _ImpersonationRequest) -> tuple[str, ...]:
+def _resolve_groups(requested: _ImpersonationRequest) -> tuple[str, ...]:
     """The groups that were asked for, or those every ServiceAccount has; and whether one is authenticated at all."""
-    groups = wish.groups
-    account = wish.service_account
+    groups = requested.groups
+    account = requested.service_account
     if account is not None and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
-    if wish.user == _ANONYMOUS:
+    if requested.user == _ANONYMOUS:
         return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups

@@ -35,12 +35,12 @@ def read_yaml(text: str) -> YamlRead:
             if len(duplicates) < _MOST_DUPLICATES and len(text) <= _LONGEST_REPAIRED:
                 without = _blank_first_entry(text, line=error.line, column=error.column)
             if without is None:
-                raise UnreadableDocument(_as_go_says(error.problem)) from error
+                raise UnreadableDocument(_format_as_go(error.problem)) from error
             text = without
             duplicates.append((error.line, error.key))
             continue
         except UnreadableDocument as error:
-            raise UnreadableDocument(_as_go_says(error.problem)) from error
+            raise UnreadableDocument(_format_as_go(error.problem)) from error
         return YamlRead(value, tuple(duplicates))
 
 
@@ -88,7 +88,7 @@ def _find_first_entry(text: str, *, line: int, column: int) -> tuple[int, int] |
     return None
 
 
-def _as_go_says(problem: str) -> str:
+def _format_as_go(problem: str) -> str:
     """Without the column and libyaml's context; Go counts the lines of its parser's complaints from zero."""
     place, _, rest = problem.partition(": ")
     if not place.startswith("line "):

@@ -29,20 +29,20 @@ _IMBALANCE: Final = 2
 def advance(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> PdState:
     """The state at `now`."""
     due = min(_MOST_STEPS, int(max(0.0, (now - state.as_of).total_seconds()) * speed + 1e-9))
-    board = _RegionCounts(state, now=now)
+    counts = _RegionCounts(state, now=now)
     taken = 0
-    while taken < due and board.step():
+    while taken < due and counts.step():
         taken += 1
     # What has nothing to do does not save up time for later.
     as_of = add_seconds(state.as_of, taken / speed) if taken == due else now
-    return _mark_tombstones(board.build_state(), as_of=max(as_of, state.as_of))
+    return _mark_tombstones(counts.build_state(), as_of=max(as_of, state.as_of))
 
 
 def compute_seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
     """How long until nothing moves any more, if nothing else happens. 0: it has settled."""
-    board = _RegionCounts(state, now=now)
+    counts = _RegionCounts(state, now=now)
     steps = 0
-    while steps < _MOST_STEPS and board.step():
+    while steps < _MOST_STEPS and counts.step():
         steps += 1
     return steps / speed
 

@@ -302,8 +302,8 @@ class VisibleLabels:
 
     @classmethod
     def from_keys(cls, forms: Iterable[SchedulingKey]) -> VisibleLabels:
-        meeting = [spec_form for spec_form in forms if spec_form.has_pod_constraints]
-        return cls(frozenset().union(*(spec_form.label_keys for spec_form in meeting)), bool(meeting))
+        constrained = [spec_form for spec_form in forms if spec_form.has_pod_constraints]
+        return cls(frozenset().union(*(spec_form.label_keys for spec_form in constrained)), bool(constrained))
 
     @classmethod
     def from_view(cls, view: ClusterView) -> VisibleLabels:

@@ -81,8 +81,8 @@ def _read_loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | 
     """The loads, if at least half of the instances have metrics and these hold half of the known quota."""
     known = tuple(instance.load for instance in instances if instance.load is not None)
     quota = sum((cpu_load.quota_cores for cpu_load in known), Fraction(0))
-    quota_told = sum((instance.quota_cores for instance in instances if instance.quota_cores is not None), Fraction(0))
-    if not known or 2 * len(known) < len(instances) or 2 * quota < quota_told:
+    known_quota = sum((instance.quota_cores for instance in instances if instance.quota_cores is not None), Fraction(0))
+    if not known or 2 * len(known) < len(instances) or 2 * quota < known_quota:
         detail = f"{len(known)} of {len(instances)} instances have metrics, {round_fact(quota)} cores in total"
         return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
     used = sum((cpu_load.used_cores for cpu_load in known), Fraction(0))

@@ -61,8 +61,8 @@ def describe_unfinished_for_fewer(group: ObservedGroup, *, is_tikv: bool) -> str
     if is_tikv and group.registered is not None and (group.present or 0) > group.registered:
         return f"{group.registered} of {group.present} stores are Up"
     if group.running is None:
-        is_told = group.registered is not None and not count_missing_instances(group)
-        return "" if is_told else describe_unfinished(group, is_tikv=is_tikv)
+        is_reported = group.registered is not None and not count_missing_instances(group)
+        return "" if is_reported else describe_unfinished(group, is_tikv=is_tikv)
     return ""
 
 

@@ -127,13 +127,13 @@ class ReplicaSetController:
         if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
             return Again(after_s=self._compute_settling_s(key))
-        is_told = await self._update_status(replica_set, pods, error)
+        is_reported = await self._update_status(replica_set, pods, error)
         if error is not None:
             raise error
         wait_s = compute_next_look_s(replica_set, pods, self._clock.now())
         if wait_s is not None:
             return Again(after_s=wait_s)
-        if is_told and len(pods) == len(active):
+        if is_reported and len(pods) == len(active):
             self._settled[key] = _Settled(found, active)
         return Done()
 
