@@ -67,7 +67,7 @@ def test_conditions_of_others_are_not_its_to_set(package: ModuleType, reviewed: 
         return Handled(conditions=(build_condition("CapacityRevoked", "True", "X", "", at=START),))
 
     made = registered(package, answer, condition_types=("CapacityRevoked",))
-    reviewed(made.answer(a_request(), SNAPSHOT, START))
+    reviewed(str(made.answer(a_request(), SNAPSHOT, START)))
 
 
 def test_what_a_handler_raises_is_an_answer(package: ModuleType, reviewed: ReviewedSentences):
@@ -75,7 +75,7 @@ def test_what_a_handler_raises_is_an_answer(package: ModuleType, reviewed: Revie
         raise ZeroDivisionError("by zero")
 
     made = registered(package, answer)
-    reviewed(made.answer(a_request(), SNAPSHOT, START))
+    reviewed(str(made.answer(a_request(), SNAPSHOT, START)))
 
 
 def test_what_a_handler_must_not_return_is_one_too(package: ModuleType, reviewed: ReviewedSentences):
