@@ -120,3 +120,15 @@ def test_refusals_name_the_flag_and_not_the_parameter_of_the_server(dump: Path, 
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"refused: {flag}: ")
     assert "_" not in refused.stderr
+
+
+def test_a_broker_that_another_client_still_empties_may_not_be_switched_off(tmp_path: Path):
+    described = json.loads(write_dump(describe_cluster(brokers=4, hosting=3, racks=4)))
+    partition = described["topics"][0]["partitions"][0]
+    partition["replicas"], partition["removing"] = [*partition["replicas"], 3], [3]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps(described), encoding="utf-8")
+    ended = plan(file, "--mode", "remove-brokers", "--brokers", "3")
+    assert ended.returncode == 1
+    assert "broker 3 keeps 1 replica: do not switch it off" in ended.stderr
+    assert "a reassignment is under way" in ended.stdout

@@ -122,6 +122,7 @@ def generate_cluster(
         bytes_out=None if rates is None else rates * 2.0,
         min_isr=np.ones(topics, dtype=np.int64),
         reassigning=np.zeros(partitions, dtype=np.bool_),
+        removing=np.zeros(partitions * rf, dtype=np.bool_),
         rate_source="prometheus" if has_rates else "",
     )
 

@@ -42,9 +42,9 @@ def descriptions(draw: st.DrawFn, *, has_trouble: bool = True) -> ClusterDescrip
                 rate = st.sampled_from([0.0, 1e3, 1e5, 1e6])
                 fields = {"bytes_in_per_s": draw(rate), "bytes_out_per_s": draw(rate)}
             if has_trouble:
-                fields |= draw(
-                    st.sampled_from([{}] * 12 + [{"leader": -1}, {"adding": (ids[0],)}, {"offline": (replicas[-1],)}])
-                )
+                troubles = [{"leader": -1}, {"adding": (ids[0],)}, {"offline": (replicas[-1],)}]
+                troubles += [{"removing": (replicas[0],)}, {"removing": (replicas[-1],), "adding": (replicas[0],)}]
+                fields |= draw(st.sampled_from([{}] * 12 + troubles))
             size = draw(st.sampled_from([0, 1, 10**6, 5 * 10**6, 2 * 10**7]))
             partitions.append(describe_partition(number, replicas, size=size, **fields))
         topics.append(TopicDescription(name=f"t{name}", partitions=tuple(partitions)))

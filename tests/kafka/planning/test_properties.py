@@ -46,7 +46,9 @@ class Plan:
     @cached_property
     def held(self) -> set[str]:
         """Partitions that may not change."""
-        reasons = [reason for reason in self.result.held if reason.code != "NoOtherLeader"]
+        reasons = [
+            reason for reason in self.result.held if reason.code not in {"NoOtherLeader", "ReassignmentUnderWay"}
+        ]
         return {name for reason in reasons for name in reason.facts.get("partitions", ())}
 
 
@@ -61,7 +63,7 @@ def draw_plan(data: st.DataObject, mode: Mode) -> Plan:
     assume(isinstance(result, OptimizationResult))
     assert isinstance(result, OptimizationResult)
     event("moves" if result.bounds.moves else "no moves")
-    return Plan(description, model, request, result)
+    return Plan(description, result.before, request, result)
 
 
 def check_replicas(plan: Plan) -> None:

@@ -75,6 +75,8 @@ class ClusterModel:
     """[T]."""
     reassigning: Flags
     """[P]: whether a reassignment is under way."""
+    removing: Flags
+    """[N]: the replicas that a reassignment under way removes."""
     cluster_id: str = ""
     controller: int = -1
     rate_source: str = ""
@@ -163,6 +165,32 @@ class ClusterModel:
         indexes = self.broker_of[self.offsets[partition] : self.offsets[partition + 1]]
         return tuple(self.broker_ids[indexes].tolist())
 
+    @property
+    def departing_counts(self) -> Ints:
+        """[B]: the replicas that reassignments under way take away."""
+        return np.bincount(self.broker_of[self.removing], minlength=len(self.brokers)).astype(np.int64)
+
+    def complete_reassignments(self) -> ClusterModel:
+        """The same cluster after the reassignments under way: on their targets, led by the first if the leader goes."""
+        if not self.removing.any():
+            return self
+        stays = ~self.removing
+        counts = np.bincount(self.partition_of[stays], minlength=self.partition_count)
+        offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        broker_of = self.broker_of[stays]
+        loses_leader = np.zeros(self.partition_count, dtype=np.bool_)
+        loses_leader[self.partition_of[self.removing & self.is_leader]] = True
+        return dataclasses.replace(
+            self,
+            offsets=offsets,
+            broker_of=broker_of,
+            leader=np.where(loses_leader, broker_of[offsets[:-1]], self.leader),
+            in_sync=self.in_sync[stays],
+            offline=self.offline[stays],
+            log_dir=self.log_dir[stays],
+            removing=np.zeros(len(broker_of), dtype=np.bool_),
+        )
+
     def replace_assignment(self, broker_of: Ints, leader: Ints, rows: Ints | None = None) -> ClusterModel:
         """The same cluster with its replicas and leaders elsewhere. Moved replicas are in sync and online there.
 
@@ -175,6 +203,7 @@ class ClusterModel:
             broker_of=broker_of[rows],
             leader=leader,
             in_sync=(self.in_sync | moved)[rows],
+            removing=self.removing[rows],
             offline=(self.offline & ~moved)[rows],
             log_dir=np.where(moved, NONE, self.log_dir)[rows],
         )
@@ -220,6 +249,7 @@ def build_model(description: ClusterDescription) -> ClusterModel:
         bytes_out=rates[1],
         min_isr=np.array([max(1, topic.min_isr) for topic in topics], dtype=np.int64),
         reassigning=np.array(table.reassigning, dtype=np.bool_),
+        removing=np.array(table.removing, dtype=np.bool_),
         cluster_id=description.cluster_id,
         controller=description.controller,
         rate_source=description.rate_source,
@@ -247,6 +277,7 @@ class _ReplicaTable:
         self.bytes_in: list[float] = []
         self.bytes_out: list[float] = []
         self.reassigning: list[bool] = []
+        self.removing: list[bool] = []
 
     def append(self, partition: PartitionDescription) -> None:
         replicas, isr, offline = partition.replicas, partition.isr, partition.offline
@@ -267,6 +298,9 @@ class _ReplicaTable:
         self.broker_of += replicas
         self.in_sync += [broker in isr for broker in replicas]
         self.offline += [broker in offline for broker in replicas]
+        # Without a target nothing is known of its end.
+        removing = () if set(replicas) <= set(partition.removing) else partition.removing
+        self.removing += [broker in removing for broker in replicas]
         dirs_of = self._dirs_of
         self.log_dir += [
             NONE if (log := logs.get(broker)) is None else dirs_of[broker].get(log.log_dir, NONE) for broker in replicas

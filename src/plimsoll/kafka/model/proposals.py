@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -151,6 +152,7 @@ class OptimizationResult:
 
     request: RebalanceRequest
     before: ClusterModel
+    """With the reassignments under way completed: a plan begins at their targets."""
     after: ClusterModel
     proposals: tuple[Proposal, ...]
     goals: tuple[GoalResult, ...]
@@ -162,14 +164,17 @@ class OptimizationResult:
     held: tuple[Reason, ...] = ()
     """What could not be moved, and why: replicas on brokers that do not answer, foreign reassignments."""
     budgets: tuple[tuple[str, int], ...] = ()
+    departing: tuple[tuple[int, int], ...] = ()
+    """Replicas that reassignments under way take away, by broker. They are still there, and not in `before`."""
 
     @property
     def kept_on_leaving(self) -> dict[int, int]:
         """Replicas that stay on brokers which shall be removed, by broker: they may not be switched off yet."""
         if self.request.mode is not Mode.REMOVE_BROKERS:
             return {}
-        counts = dict(zip(self.after.broker_ids.tolist(), self.after.replica_counts.tolist(), strict=True))
-        return {broker: counts[broker] for broker in self.request.brokers if counts.get(broker)}
+        counts = Counter(dict(zip(self.after.broker_ids.tolist(), self.after.replica_counts.tolist(), strict=True)))
+        counts.update(dict(self.departing))
+        return {broker: counts[broker] for broker in self.request.brokers if counts[broker]}
 
     @property
     def data_to_move_mb(self) -> int:

@@ -6,6 +6,7 @@ what it needs within the limits of those before it. A hard goal that does not ho
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,7 +53,20 @@ _ROUNDS = 3
 def optimize(
     model: ClusterModel, request: RebalanceRequest, settings: AnalyzerSettings
 ) -> OptimizationResult | Refusal:
-    """Proposals that bring a cluster nearer to the goals of a request. Equal input gives equal proposals."""
+    """Proposals that bring a cluster nearer to the goals of a request. Equal input gives equal proposals.
+
+    A partition that is being reassigned is planned from the target: the executor moves it after that has ended.
+    """
+    departing = tuple(
+        (broker.id, int(count)) for broker, count in zip(model.brokers, model.departing_counts, strict=True)
+    )
+    result = _optimize(model.complete_reassignments(), request, settings)
+    return result if isinstance(result, Refusal) else dataclasses.replace(result, departing=departing)
+
+
+def _optimize(
+    model: ClusterModel, request: RebalanceRequest, settings: AnalyzerSettings
+) -> OptimizationResult | Refusal:
     names = resolve_goals(request, settings)
     if isinstance(names, Refusal):
         return names

@@ -88,7 +88,10 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
     is_known = np.array([_is_known(broker) for broker in brokers], dtype=np.bool_)
     is_leaving = role == BrokerRole.LEAVING
     is_excluded = excluded[model.topic_of]
-    is_fixed = is_excluded | model.reassigning | (model.leader == NONE)
+    is_fixed = is_excluded | (model.leader == NONE)
+    within_brokers = request.rebalance_disk or request.mode is Mode.REMOVE_DISKS
+    if within_brokers:
+        is_fixed |= model.reassigning  # Brokers choose the log directories of replicas that they receive.
     must_leave = _list_must_leave(model, request, is_leaving) & ~is_fixed[model.partition_of]
     is_stuck = is_leaving[model.broker_of] & is_excluded[model.partition_of]
     if is_stuck.any():
@@ -125,7 +128,7 @@ def build_scope(model: ClusterModel, request: RebalanceRequest) -> Scope | Refus
         leadership_is_movable=leadership_is_movable,
         is_fixed=is_fixed,
         excluded_topics=tuple(topic for topic, flag in zip(model.topics, excluded, strict=True) if flag),
-        held=tuple(_list_held(model, is_excluded, must_leave)),
+        held=tuple(_list_held(model, is_excluded, must_leave, within_brokers=within_brokers)),
         relief=request.mode is Mode.FULL if request.relief is None else request.relief,
     )
 
@@ -370,13 +373,17 @@ def _flag_partitions(model: ClusterModel, rows: Flags) -> Flags:
     return flags
 
 
-def _list_held(model: ClusterModel, is_excluded: Flags, must_leave: Flags) -> Iterator[Reason]:
-    """What stays although nothing in the request says so. Excluded topics are in the request."""
+def _list_held(model: ClusterModel, is_excluded: Flags, must_leave: Flags, *, within_brokers: bool) -> Iterator[Reason]:
+    """What stays or waits although nothing in the request says so. Excluded topics are in the request."""
     if len(partitions := np.flatnonzero(model.reassigning & ~is_excluded)):
+        later = "" if within_brokers else "; what this plan moves of it begins at its target, after it has ended"
         yield Reason(
             code="ReassignmentUnderWay",
-            message=f"{list_partitions(model, partitions)}: a reassignment is under way",
-            facts={"partitions": [str(model.name_partition(int(index))) for index in partitions]},
+            message=f"{list_partitions(model, partitions)}: a reassignment is under way{later}",
+            facts={
+                "partitions": [str(model.name_partition(int(index))) for index in partitions],
+                "movesLater": not within_brokers,
+            },
         )
     if len(partitions := np.flatnonzero((model.leader == NONE) & ~model.reassigning & ~is_excluded)):
         yield Reason(

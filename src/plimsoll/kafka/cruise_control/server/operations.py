@@ -461,6 +461,7 @@ def _identify(model: ClusterModel) -> tuple[object, ...]:
         model.in_sync,
         model.offline,
         model.reassigning,
+        model.removing,
     )
     return (brokers, model.topics, *(column.tobytes() for column in columns))
 
