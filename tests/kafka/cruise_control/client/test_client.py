@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 
 import pytest
@@ -171,3 +172,42 @@ def test_an_answer_of_another_cluster_is_not_a_proposal():
         web = ScriptedClient(build_response("remove-broker-dryrun-verbose"))
         answer = run_virtual(CruiseControlClient(BASE, web=web).request_rebalance(asked, is_dry_run=True))
         assert isinstance(answer, expected)
+
+
+def build_tasks(*requests: tuple[str, str, str]) -> Response:
+    """An answer with tasks: id, start, and request."""
+    tasks = [
+        {"UserTaskId": task_id, "StartMs": start, "RequestURL": request, "Status": "InExecution"}
+        for task_id, start, request in requests
+    ]
+    return Response(status=200, body=json.dumps({"userTasks": tasks, "version": 1}).encode())
+
+
+REAL = "POST /kafkacruisecontrol/add_broker?brokerid=3%2C4&json=true&dryrun=false&verbose=true"
+REAL += "&skip_hard_goal_check=false"
+
+
+def test_the_newest_execution_with_the_same_request_is_found():
+    web = ScriptedClient(
+        build_tasks(
+            ("a", "1000", REAL),
+            ("b", "3000", REAL),
+            ("c", "2000", REAL),
+            ("d", "9000", REAL.replace("dryrun=false", "dryrun=true")),
+            ("e", "9000", REAL.replace("3%2C4", "3%2C4%2C5")),
+            ("f", "9000", REAL.replace("add_broker", "remove_broker")),
+            ("g", "9000", f"{REAL}&goals=RackAwareGoal"),
+            ("h", "not a time", REAL),
+        )
+    )
+    spec = RebalanceSpec(mode=Mode.ADD_BROKERS, brokers=(3, 4))
+    found = run_virtual(lambda _: CruiseControlClient(BASE, web=web).find_execution(spec))
+    assert found == RebalanceTask(id="b", status=RebalanceTaskStatus.IN_EXECUTION)
+    assert [request.url for request in web.requests] == [f"{BASE}/user_tasks?json=true"]
+
+
+def test_without_an_execution_of_that_request_there_is_none():
+    web = ScriptedClient(build_tasks(("a", "1", REAL)), build_response("user-tasks"))
+    client = CruiseControlClient(BASE, web=web)
+    for _ in range(2):
+        assert run_virtual(lambda _: client.find_execution(RebalanceSpec())) == NoSuchTask()

@@ -11,6 +11,7 @@ import re
 import uuid
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -62,6 +63,7 @@ _TRANSIENT_STATUSES: Final = frozenset(
 )
 """Statuses of proxies whose server is away."""
 _LONGEST_MESSAGE: Final = 1_000
+_LONGEST_TIME: Final = 20
 _EXCEPTION: Final = re.compile(r"(?:^|[\s'])(?:[a-z_][\w]*\.)+([A-Z]\w*(?:Exception|Error))\b")
 _TITLE: Final = re.compile(r"<title>\s*([^<]{1,200}?)\s*</title>", re.IGNORECASE)
 _UNUSED_KEYS: Final = frozenset({"proposals"})
@@ -135,6 +137,29 @@ def is_session_id(text: str) -> bool:
 
 def read_task_answer(answer: Response | RequestFailed, session_id: str) -> RebalanceTaskAnswer:
     """The answer to a question about one user task."""
+    tasks = _read_tasks(answer)
+    if not isinstance(tasks, list):
+        return tasks
+    found = [task for task in tasks if task.get("UserTaskId") == session_id]
+    if found:
+        assert isinstance(answer, Response)
+        return _read_task(found[0], answer)
+    return NoSuchTask() if not tasks else _refuse_tasks(answer)
+
+
+def find_task(answer: Response | RequestFailed, endpoint: str, query: list[tuple[str, str]]) -> RebalanceTaskAnswer:
+    """The newest user task of exactly this request, in the answer to a question about all of them."""
+    tasks = _read_tasks(answer)
+    if not isinstance(tasks, list):
+        return tasks
+    found = [task for task in tasks if _is_request(task, endpoint, query)]
+    if not found:
+        return NoSuchTask()
+    assert isinstance(answer, Response)
+    return _read_task(max(found, key=_read_start_ms), answer)
+
+
+def _read_tasks(answer: Response | RequestFailed) -> list[dict[str, Any]] | ServerBusy | RebalanceRefused:
     if isinstance(answer, RequestFailed):
         return refuse_failure(answer)
     if answer.status != HTTPStatus.OK:
@@ -145,10 +170,26 @@ def read_task_answer(answer: Response | RequestFailed, session_id: str) -> Rebal
     tasks = content.get("userTasks")
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         return _refuse("answers without a list of user tasks", answer)
-    found = [task for task in tasks if task.get("UserTaskId") == session_id]
-    if found:
-        return _read_task(found[0], answer)
-    return _refuse("answers about other user tasks", answer, is_transient=True) if tasks else NoSuchTask()
+    return tasks
+
+
+def _refuse_tasks(answer: Response | RequestFailed) -> RebalanceRefused:
+    assert isinstance(answer, Response)
+    return _refuse("answers about other user tasks", answer, is_transient=True)
+
+
+def _is_request(task: dict[str, Any], endpoint: str, query: list[tuple[str, str]]) -> bool:
+    """Whether a task was created by a POST with these parameters, in any order."""
+    method, _, url = str(task.get("RequestURL", "")).partition(" ")
+    parts = urlsplit(url)
+    is_endpoint = method == "POST" and parts.path.rpartition("/")[2] == endpoint
+    return is_endpoint and sorted(parse_qsl(parts.query, keep_blank_values=True)) == sorted(query)
+
+
+def _read_start_ms(task: dict[str, Any]) -> int:
+    """When a task started; 0: unknown."""
+    text = str(task.get("StartMs", ""))
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_TIME else 0
 
 
 def _read_task(task: dict[str, Any], answer: Response) -> RebalanceTask | RebalanceRefused:

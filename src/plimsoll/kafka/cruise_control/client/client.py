@@ -69,6 +69,11 @@ class CruiseControlClient:
             return answers.read_task_answer(await self._send("GET", "user_tasks", query), session_id)
         return found
 
+    async def find_execution(self, spec: RebalanceSpec) -> RebalanceTaskAnswer:
+        """The newest real run with exactly this request."""
+        answer = await self._send("GET", "user_tasks", [("json", "true")])
+        return answers.find_task(answer, _ENDPOINTS[spec.mode], build_query(spec, is_dry_run=False))
+
     async def stop_execution(self) -> RebalanceRefused | None:
         return answers.read_stop_answer(await self._send("POST", "stop_proposal_execution", [("json", "true")]))
 

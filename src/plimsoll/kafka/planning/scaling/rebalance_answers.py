@@ -59,6 +59,16 @@ IN_PROGRESS: Final = frozenset(
     }
 )
 """The states of the executor in which progress can be computed."""
+_TRANSIENT_TEXTS: Final = {
+    "Cannot start a new execution": TransientReason.EXECUTION_IN_PROGRESS,
+    "reached the servlet capacity": TransientReason.SERVER_BUSY,
+    "BrokerCapacityResolutionException": TransientReason.CAPACITY_MISSING,
+    "NullPointerException": TransientReason.CAPACITY_MISSING,
+    "TimeoutException": TransientReason.TIMEOUT,
+    "NoSuchResourceException": TransientReason.ACCESS_MISSING,
+    "InvalidResourceException": TransientReason.ACCESS_MISSING,
+}
+"""Texts of transient refusals, and the reason that a condition gets."""
 _LOADS: Final = ("loadBeforeOptimization", "loadAfterOptimization")
 _IS_RUNNING: Final = frozenset({RebalanceTaskStatus.ACTIVE, RebalanceTaskStatus.IN_EXECUTION})
 
@@ -456,11 +466,15 @@ class _Interpreter:
 
 def normalize_refusal(refused: RebalanceRefused) -> RebalanceRefused:
     """The same refusal, transient if and only if its reason says so: the reason is all that a condition keeps."""
-    is_known = refused.reason in {transient.value for transient in TransientReason}
-    if refused.is_transient and not is_known:
-        message = f"{refused.reason}: {refused.message}"
-        return RebalanceRefused(reason=TransientReason.CONNECTION, message=message, is_transient=True)
-    return replace(refused, is_transient=is_known)
+    if refused.reason in {transient.value for transient in TransientReason}:
+        return replace(refused, is_transient=True)
+    if not refused.is_transient:
+        return refused
+    for text, reason in _TRANSIENT_TEXTS.items():
+        if text in refused.message or text == refused.reason:
+            return replace(refused, reason=reason)
+    message = f"{refused.reason}: {refused.message}"
+    return RebalanceRefused(reason=TransientReason.CONNECTION, message=message, is_transient=True)
 
 
 def _explain(answer: Answer) -> Reason:
