@@ -58,7 +58,6 @@ ATTEMPTS: Final = 5
 """How often a write is tried again after other writes came first."""
 MAX_CALLS: Final = 10
 """More calls than any step needs: the limit ends a step that would go round in circles."""
-OVERTAKEN: Final = "Overtaken"
 
 
 async def _allow_all() -> ActionGuard:
