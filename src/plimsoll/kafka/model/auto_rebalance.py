@@ -128,6 +128,8 @@ class AutoRebalanceObject(Value):
     """The message of the state's condition."""
     is_transient: bool = False
     """NotReady for a reason that the rebalance reconciler retries by itself."""
+    has_session: bool = False
+    """Its status has a session: NotReady or paused, it may still be executed."""
 
 
 class SettingsLookup(Value):
@@ -162,7 +164,10 @@ class AutoRebalanceObservation(Value):
     add_settings: SettingsLookup = SettingsLookup()
     remove_settings: SettingsLookup = SettingsLookup()
     is_executing: bool | None = None
-    """Whether the engine moves replicas; None: not asked, or it did not answer (`needs_executor_state`)."""
+    """Whether the engine moves replicas for an automatic rebalance; False too if its task is known to be another's.
+
+    None: not asked (`needs_executor_state`), or it did not answer.
+    """
     blocked_replicas: int | None = None
     """Replicas that the blocked brokers hold; None: not counted."""
     is_paused: bool = False

@@ -17,6 +17,7 @@ from plimsoll.kafka.planning.scaling.ending import (
     MODES,
     handle_deletions,
     is_active,
+    may_execute,
     recover_missing,
     release_all,
     take_down,
@@ -67,11 +68,14 @@ def needs_executor_state(
     """Whether the step has to know if the engine moves replicas (`is_executing`). It is not asked otherwise."""
     objects = {Mode.ADD_BROKERS: add_rebalance, Mode.REMOVE_BROKERS: remove_rebalance}
     for rebalance in objects.values():
-        if rebalance is not None and rebalance.is_ours:
-            if rebalance.is_deleting and rebalance.state is RebalanceState.REBALANCING:
-                return True
-            if rebalance.state is RebalanceState.RECONCILIATION_PAUSED:
-                return True
+        # What runs and is not deleted is stopped by an annotation, and its state says when it has stopped.
+        if (
+            rebalance is not None
+            and rebalance.is_ours
+            and may_execute(rebalance)
+            and (rebalance.is_deleting or rebalance.state is not RebalanceState.REBALANCING)
+        ):
+            return True
     if stored.running is None or stored.state is not AutoRebalanceState.REBALANCING:
         return False
     running = objects.get(stored.running)

@@ -39,14 +39,33 @@ def take_down(builder: StepBuilder, mode: Mode, reason: Reason) -> bool:
     rebalance = builder.get_rebalance(mode)
     if rebalance is None:
         return True
-    if rebalance.state is RebalanceState.RECONCILIATION_PAUSED and builder.seen.is_executing is not False:
+    is_paused = rebalance.state is RebalanceState.RECONCILIATION_PAUSED
+    if is_paused and may_execute(rebalance) and builder.seen.is_executing is not False:
         builder.warn(reasons.build_rebalance_paused(mode))
         return False
-    if is_active(rebalance):
-        builder.stop(mode, rebalance, reason)
+    if not has_ended(builder, mode, rebalance, reason):
         return False
     builder.delete(mode, reason)
     return True
+
+
+def has_ended(builder: StepBuilder, mode: Mode, rebalance: AutoRebalanceObject, reason: Reason) -> bool:
+    """Whether a rebalance may be deleted. Otherwise it is stopped."""
+    if is_active(rebalance):
+        builder.stop(mode, rebalance, reason)
+        return False
+    if may_execute(rebalance) and builder.seen.is_executing:
+        builder.stop_execution(mode)
+        builder.wait(EXECUTOR_WAIT_S)
+        return False
+    return True
+
+
+def may_execute(rebalance: AutoRebalanceObject) -> bool:
+    """Whether the engine may move replicas for it. A failed one keeps its session, and so does a paused one."""
+    if rebalance.state is RebalanceState.REBALANCING:
+        return True
+    return rebalance.has_session and rebalance.state in {RebalanceState.NOT_READY, RebalanceState.RECONCILIATION_PAUSED}
 
 
 # ---- the feature is off, or the Kafka goes
@@ -188,5 +207,10 @@ def list_moved_back(builder: StepBuilder) -> tuple[int, ...]:
 
 
 def _is_moving(builder: StepBuilder, rebalance: AutoRebalanceObject) -> bool:
-    """What could not be asked is taken for moving: the finalizer is dropped only when the engine is idle."""
-    return rebalance.state is RebalanceState.REBALANCING and builder.seen.is_executing is not False
+    """Whether the finalizer has to stay. What could not be asked is taken for moving while the state says so."""
+    is_executing = builder.seen.is_executing
+    return (
+        is_executing is not False
+        if rebalance.state is RebalanceState.REBALANCING
+        else (may_execute(rebalance) and is_executing is True)
+    )

@@ -8,7 +8,7 @@ from plimsoll.kafka.model.auto_rebalance import AutoRebalanceState
 from plimsoll.kafka.model.rebalances import RebalanceAnnotation, RebalanceState
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling import reasons
-from plimsoll.kafka.planning.scaling.ending import is_active, is_refresh_pending, list_moved_back
+from plimsoll.kafka.planning.scaling.ending import has_ended, is_active, is_refresh_pending, list_moved_back
 from plimsoll.kafka.planning.scaling.retrying import compute_retry_time, hold_stopped, retry_failed
 from plimsoll.kafka.planning.scaling.starting import start_next
 
@@ -48,13 +48,12 @@ def _end(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     if withdrawn:
         is_queued = bool(frozenset(withdrawn) & frozenset(builder.queue))
         reason = reasons.build_withdrawn(withdrawn, is_queued=is_queued)
-    if is_active(rebalance):
-        if withdrawn:
-            builder.stop(_MODE, rebalance, reason)
-        else:
-            # The last movements end by themselves; the brokers are shown until then.
-            builder.update(remove_brokers=requested)
-            builder.explain(reasons.build_running(_MODE, rebalance))
+    if is_active(rebalance) and not withdrawn:
+        # The last movements end by themselves; the brokers are shown until then.
+        builder.update(remove_brokers=requested)
+        builder.explain(reasons.build_running(_MODE, rebalance))
+        return
+    if not has_ended(builder, _MODE, rebalance, reason):
         return
     builder.prepare_deletion(AutoRebalanceState.READY)
     builder.delete(_MODE, reason)

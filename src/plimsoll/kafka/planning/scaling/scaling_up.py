@@ -8,7 +8,7 @@ from plimsoll.kafka.model.auto_rebalance import AutoRebalanceState, OnFailure
 from plimsoll.kafka.model.rebalances import RebalanceAnnotation, RebalanceState
 from plimsoll.kafka.model.requests import Mode
 from plimsoll.kafka.planning.scaling import reasons
-from plimsoll.kafka.planning.scaling.ending import is_active, is_refresh_pending
+from plimsoll.kafka.planning.scaling.ending import has_ended, is_refresh_pending
 from plimsoll.kafka.planning.scaling.retrying import hold_failed, hold_stopped, retry_failed
 from plimsoll.kafka.planning.scaling.starting import PODS_WAIT_S
 from plimsoll.kafka.planning.scaling.step_builder import SETTINGS_WAIT_S
@@ -52,8 +52,7 @@ def _can_remove(builder: StepBuilder) -> bool:
 def _give_way(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     """Removal goes first (D10): stop, wait until it has stopped, delete, create the removal. The queue stays."""
     blocked = builder.blocked
-    if is_active(rebalance):
-        builder.stop(_MODE, rebalance, reasons.build_preempted(blocked, builder.queue))
+    if not has_ended(builder, _MODE, rebalance, reasons.build_preempted(blocked, builder.queue)):
         return
     if rebalance.state is RebalanceState.READY:
         builder.dequeue(rebalance.brokers)
@@ -65,9 +64,7 @@ def _give_way(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
 def _end_unneeded(builder: StepBuilder, rebalance: AutoRebalanceObject) -> None:
     """The new brokers are no longer asked for."""
     reason = reasons.build_scaled_back(rebalance.brokers)
-    if is_active(rebalance):
-        builder.stop(_MODE, rebalance, reason)
-    else:
+    if has_ended(builder, _MODE, rebalance, reason):
         builder.delete(_MODE, reason)
         builder.end_operation(AutoRebalanceState.NONE)
 
