@@ -39,7 +39,7 @@ class SharedCluster(NodeWorld):
         spec = {
             "holderIdentity": holder,
             "leaseDurationSeconds": 15,
-            "renewTime": MicroTime.of(self.run.clock.now()).text(),
+            "renewTime": MicroTime.of(self.run.clock.now()).to_text(),
         }
         body = {"metadata": {"name": name, "namespace": "kube-system"}, "spec": spec}
         found = self.run_now(self.client.get_json(LEASES))["items"]

@@ -1,13 +1,14 @@
 """Every function begins with a verb of `verbs.txt`: `build_snapshot`, `is_ready`, `to_json`.
 
-Properties, special methods and the functions below have other names for a reason. `other_function_names.txt` lists the
-functions that still have to be renamed; the list only shrinks.
+Properties, special methods and the functions below have other names for a reason. `other_function_names.txt` lists
+single functions that have the names of an outside API; the list only shrinks.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -21,8 +22,12 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 CLI: Final = "plimsoll/cli/"
 HERE: Final = Path(__file__).parent
 VERBS: Final = frozenset((HERE / "verbs.txt").read_text(encoding="utf-8").split())
-REMAINING: Final = frozenset((HERE / "other_function_names.txt").read_text(encoding="utf-8").splitlines())
-MOST_REMAINING: Final = 89
+REMAINING: Final = frozenset(
+    line
+    for line in (HERE / "other_function_names.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+)
+MOST_REMAINING: Final = 7
 PROPERTIES: Final = frozenset({"property", "cached_property", "setter", "overload"})
 # Names that others give: the clocks of Python and asyncio, mappings, and Cluster Autoscaler's CloudProvider and
 # NodeGroup.
@@ -107,6 +112,7 @@ def has_given_name(function: Function, path: str) -> bool:
     )
 
 
+@cache
 def find_other_names() -> set[str]:
     files = {file.relative_to(SOURCE).as_posix(): file for file in sorted(SOURCE.rglob("*.py"))}
     trees = {
@@ -129,6 +135,7 @@ def test_functions_begin_with_a_verb():
 
 def test_the_list_of_other_names_only_shrinks():
     assert len(REMAINING) <= MOST_REMAINING
+    assert sorted(REMAINING - find_other_names()) == []
 
 
 def test_the_verbs_are_sorted():

@@ -75,7 +75,7 @@ def list_fields() -> tuple[Field, ...]:
 
 
 def get_resource(kind: str) -> Resource:
-    resource = OUR_KINDS.by_name(kind)
+    resource = OUR_KINDS.find_by_name(kind)
     assert resource is not None, kind
     return resource
 

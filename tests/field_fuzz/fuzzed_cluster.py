@@ -87,7 +87,7 @@ _OPTIONS: Final = {
     "scale-down-delay-after-add": "30s",
     "ok-total-unready-count": 1000,
 }
-_CLOUD_PATH: Final = get_resource("clouds").path("", THE_CLOUD)
+_CLOUD_PATH: Final = get_resource("clouds").build_path("", THE_CLOUD)
 _CALM: Final = {"example.com/calm": "true"}
 
 
@@ -216,21 +216,23 @@ class FuzzedCluster(World):
         resource = get_resource(fuzzed.plural)
         if fuzzed.name:
             name = fuzzed.name
-            problems = _check(*self._send("PATCH", resource.path(NAMESPACE, name), fuzzed.body)) if fuzzed.body else []
+            problems = (
+                _check(*self._send("PATCH", resource.build_path(NAMESPACE, name), fuzzed.body)) if fuzzed.body else []
+            )
         else:
-            status, answer = self._send("POST", resource.path(NAMESPACE), fuzzed.body)
+            status, answer = self._send("POST", resource.build_path(NAMESPACE), fuzzed.body)
             problems = _check(status, answer)
             if status != HTTPStatus.CREATED:
                 return problems
             name = answer["metadata"]["name"]
             self._objects.append(fuzzed._replace(name=name))
         if fuzzed.status is not None:
-            path = f"{resource.path(NAMESPACE, name)}/status"
+            path = f"{resource.build_path(NAMESPACE, name)}/status"
             problems += _check(*self._send("PATCH", path, {"status": fuzzed.status}))
         return problems
 
     def _delete(self, fuzzed: FuzzedObject) -> list[str]:
-        path = get_resource(fuzzed.plural).path(NAMESPACE, fuzzed.name)
+        path = get_resource(fuzzed.plural).build_path(NAMESPACE, fuzzed.name)
         query = (("gracePeriodSeconds", "0"),) if self._chance.random() < 0.5 else ()
         return _check(*self._send("DELETE", path, None, query=query))
 

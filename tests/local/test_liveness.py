@@ -36,13 +36,13 @@ class LeaseCluster(LocalClusterHarness):
 def test_a_lease_that_was_there_counts_from_its_own_time_but_not_from_the_future():
     with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
-        assert world.liveness.get_last_heard_s("n1") is None
+        assert world.liveness.get_last_heartbeat_s("n1") is None
         world.lease("2025-12-31T23:59:30.000000Z")
-        assert world.liveness.get_last_heard_s("n1") == now_s - 30
+        assert world.liveness.get_last_heartbeat_s("n1") == now_s - 30
     with LeaseCluster() as world:
         now_s = world.run.clock.monotonic_s()
         world.lease("2027-01-01T00:00:00.000000Z")
-        assert world.liveness.get_last_heard_s("n1") == now_s
+        assert world.liveness.get_last_heartbeat_s("n1") == now_s
 
 
 def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
@@ -51,7 +51,7 @@ def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)
         world.change({"renewTime": "2020-01-01T00:00:00.000000Z"})
-        assert world.liveness.get_last_heard_s("n1") == now_s + 10
+        assert world.liveness.get_last_heartbeat_s("n1") == now_s + 10
         assert not world.liveness.is_steady("n1")
         assert world.told == ["n1", "n1"]
 
@@ -62,7 +62,7 @@ def test_a_change_without_renewal_is_no_heartbeat():
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)
         world.change({"leaseDurationSeconds": 77})
-        assert world.liveness.get_last_heard_s("n1") == now_s
+        assert world.liveness.get_last_heartbeat_s("n1") == now_s
         assert world.told == ["n1"]
 
 
@@ -71,7 +71,7 @@ def test_a_lease_that_is_gone_says_nothing():
         world.lease("2026-01-01T00:00:00.000000Z")
         world.ask("DELETE", f"{LEASES}/n1")
         world.run.settle()
-        assert world.liveness.get_last_heard_s("n1") is None
+        assert world.liveness.get_last_heartbeat_s("n1") is None
 
 
 class ReportedLeaseCluster(LeaseCluster):
@@ -92,7 +92,7 @@ def test_a_node_of_this_process_lives_however_late_its_lease_is():
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(500)
         assert world.known.is_steady("n1")
-        assert world.known.get_last_heard_s("n1") == world.run.clock.monotonic_s()
+        assert world.known.get_last_heartbeat_s("n1") == world.run.clock.monotonic_s()
         assert world.heard == ["n1"]  # of the lease nothing new can be learnt
 
 
@@ -105,7 +105,7 @@ def test_one_that_fell_silent_was_last_heard_of_then():
         silent_s = world.run.clock.monotonic_s()
         world.run.advance_by(100)
         assert not world.known.is_steady("n1")
-        assert world.known.get_last_heard_s("n1") == silent_s
+        assert world.known.get_last_heartbeat_s("n1") == silent_s
 
 
 def test_of_a_node_of_another_process_its_lease_tells():
@@ -114,6 +114,6 @@ def test_of_a_node_of_another_process_its_lease_tells():
         world.lease("2026-01-01T00:00:00.000000Z")
         world.run.advance_by(10)
         world.change({"renewTime": "2026-01-01T00:00:10.000000Z"})
-        assert world.known.get_last_heard_s("n1") == now_s + 10
+        assert world.known.get_last_heartbeat_s("n1") == now_s + 10
         assert not world.known.is_steady("n1")
         assert world.heard == ["n1", "n1"]

@@ -63,7 +63,7 @@ async def _moment(world: World, at_s: int) -> StateSample:
     pods = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in await listed("/api/v1/pods")}
     assert world.cluster is not None
     assert world.cluster.tidb is not None
-    state = world.cluster.tidb.pds.state(BASE)
+    state = world.cluster.tidb.pds.get_state(BASE)
     stores = state.stores if state is not None else ()
     return StateSample(
         at_s=at_s,

@@ -111,7 +111,7 @@ class PlannerRouter:
 
     def _route(self, path: str) -> tuple[Key | None, str]:
         """The cluster that a path names, and the rest of the path."""
-        bases = self._tidb.topology.bases()
+        bases = self._tidb.topology.list_bases()
         if path in {PLANNING_PATH, HEALTH}:
             return (bases[0] if len(bases) == 1 else None), path
         namespace, _, rest = path.removeprefix("/").partition("/")

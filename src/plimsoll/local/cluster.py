@@ -116,7 +116,7 @@ class LocalCluster:
         self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
         self._parts = [*self._build_controller_services(), *self._build_node_services(), *self._build_cloud_services()]
         if self.tidb is not None:
-            self._parts += self.tidb.services()
+            self._parts += self.tidb.build_services()
         if settings.schedules:
             self._parts.append(self.scheduler.build_service())
 

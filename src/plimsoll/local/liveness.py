@@ -34,7 +34,7 @@ NODE_LEASES: Final = "kube-node-lease"
 class Liveness(Protocol):
     """What is known about nodes being alive."""
 
-    def get_last_heard_s(self, node_name: str) -> float | None:
+    def get_last_heartbeat_s(self, node_name: str) -> float | None:
         """When the node was last heard of, on the clock that only goes on; None if never."""
         ...
 
@@ -80,7 +80,7 @@ class LeaseLiveness:
     def from_informers(cls, informers: SharedInformerFactory, *, clock: Clock) -> LeaseLiveness:
         return cls(informers.get_informer(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
 
-    def get_last_heard_s(self, node_name: str) -> float | None:
+    def get_last_heartbeat_s(self, node_name: str) -> float | None:
         known = self._renewals.get(node_name)
         return None if known is None else known.renewed_s
 
@@ -135,7 +135,7 @@ class ReportedLiveness:
         self._last_s: dict[str, float] = {}
         self._callbacks: list[OnChange] = []
 
-    def get_last_heard_s(self, node_name: str) -> float | None:
+    def get_last_heartbeat_s(self, node_name: str) -> float | None:
         return self._clock.monotonic_s() if node_name in self._alive else self._last_s.get(node_name)
 
     async def ask(self, node_name: str, client: Client) -> None:
@@ -183,8 +183,8 @@ class CombinedLiveness:
         self._reported = reported
         self._leases = leases
 
-    def get_last_heard_s(self, node_name: str) -> float | None:
-        heard = (self._reported.get_last_heard_s(node_name), self._leases.get_last_heard_s(node_name))
+    def get_last_heartbeat_s(self, node_name: str) -> float | None:
+        heard = (self._reported.get_last_heartbeat_s(node_name), self._leases.get_last_heartbeat_s(node_name))
         return max((item for item in heard if item is not None), default=None)
 
     async def ask(self, node_name: str, client: Client) -> None:

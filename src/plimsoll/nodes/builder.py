@@ -22,7 +22,7 @@ from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.taints import SoftTaints
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
-from plimsoll.nodes.loop_timer import LoopTimer, health_timeouts
+from plimsoll.nodes.loop_timer import LoopTimer, build_health_timeouts
 from plimsoll.nodes.observing.listers import ClusterListers
 from plimsoll.nodes.observing.other_autoscalers import OtherAutoscalers
 from plimsoll.nodes.observing.scheduler_profile_pods import SchedulerProfilePods
@@ -116,7 +116,7 @@ class NodeAutoscaler:
             journal=dependencies.journal,
             last_plans=None if dependencies.stepped else LastPlansWriter(dependencies.client, LAST_PLANS_MAP),
         )
-        self.health = Health(health_timeouts(policy.operation))
+        self.health = Health(build_health_timeouts(policy.operation))
         self._cleaner = TaintCleaner(self._writer, dependencies.provider, clock=dependencies.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(

@@ -49,7 +49,7 @@ ReportProgress = Callable[["datetime"], Awaitable[None]]
 """Receives the start of the loop iteration that is under way."""
 
 
-def health_timeouts(operation: Operation) -> HealthTimeouts:
+def build_health_timeouts(operation: Operation) -> HealthTimeouts:
     return HealthTimeouts(
         inactivity_s=operation.max_inactivity_s,
         failing_s=operation.max_failing_time_s,
@@ -105,7 +105,7 @@ class LoopTimer:
             reporting.cancel()
             await asyncio.wait((reporting,))
         self._requests_wait = any(result.requests.waiting.values())
-        self._health.timeouts = health_timeouts(result.policy.operation)
+        self._health.timeouts = build_health_timeouts(result.policy.operation)
         self._health.on_loop_finished(self._clock.monotonic_s(), is_success=result.is_success)
         return result
 

@@ -93,7 +93,7 @@ async def check_lease(
     except NotFound:
         return Finding(check=check, level=Level.OK, message=f"no other autoscaler: there is no {where}")
     spec = lease.spec
-    details = {"holder": spec.holder_identity, "renewTime": spec.renew_time.text() if spec.renew_time else None}
+    details = {"holder": spec.holder_identity, "renewTime": spec.renew_time.to_text() if spec.renew_time else None}
     if not spec.holder_identity or spec.renew_time is None:
         return Finding(check=check, level=Level.OK, message=f"{where} is not held", details=details)
     if not is_held(lease, now):

@@ -56,16 +56,16 @@ class Kinds:
     def extend(self, resources: Iterable[Resource]) -> Self:
         return type(self)((*self._resources, *resources))
 
-    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+    def find_by_kind(self, api_version: str, kind: str) -> Resource | None:
         return self._by_kind.get((api_version, kind))
 
-    def by_plural(self, api_version: str, plural: str) -> Resource | None:
+    def find_by_plural(self, api_version: str, plural: str) -> Resource | None:
         return self._by_plural.get((api_version, plural))
 
-    def by_struct(self, struct: type[WireObject]) -> Resource | None:
+    def find_by_struct(self, struct: type[WireObject]) -> Resource | None:
         return self._by_struct.get(struct)
 
-    def by_name(self, name: str) -> Resource | None:
+    def find_by_name(self, name: str) -> Resource | None:
         """Find a resource by a name that kubectl accepts: `po`, `pod`, `Pods`, `deployments.apps`, `deploy.v1.apps`."""
         return self._by_name.get(name.lower())
 
@@ -77,9 +77,9 @@ def _build_resources(group_version: str, *rows: tuple[type[WireObject], str, boo
         yield Resource(
             group=group,
             version=version,
-            kind=struct.kind_name(),
+            kind=struct.get_kind_name(),
             plural=plural,
-            singular=struct.kind_name().lower(),
+            singular=struct.get_kind_name().lower(),
             namespaced=namespaced,
             struct=struct,
             short_names=tuple(word for word in extras.split() if not word.startswith("+")),

@@ -86,7 +86,7 @@ class ManifestValidator:
         if version not in served:
             message = f"{manifest.kind} is not served in version {version!r}; there is {', '.join(served)}"
             return ValidationResult(complaints=(Complaint(field="apiVersion", reason="NotFound", message=message),))
-        judged = definition.version(version)
+        judged = definition.get_version(version)
         if old is None:
             admission = judged.admit_create(manifest.body, field_validation="Warn")
         else:

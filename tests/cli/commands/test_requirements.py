@@ -52,7 +52,7 @@ def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Requiremen
         if permission.group in needs.builtin_groups:
             version = f"{permission.group}/v1" if permission.group else "v1"
             is_review = f"{version} {permission.resource}" in REVIEWS
-            assert is_review or KINDS.by_plural(version, permission.resource) is not None, permission
+            assert is_review or KINDS.find_by_plural(version, permission.resource) is not None, permission
 
 
 @every_controller

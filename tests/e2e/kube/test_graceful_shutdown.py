@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio
 async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
     access: Access, client: Client, namespace: str
 ):
-    resource = KINDS.by_struct(ConfigMap)
+    resource = KINDS.find_by_struct(ConfigMap)
     assert resource is not None
     async with proxied(access) as (proxy, through):
         async with connected(through) as ours:

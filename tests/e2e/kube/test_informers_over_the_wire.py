@@ -109,7 +109,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
 ):
     async with defined_gauges(client) as gauges:
         raw = {**gauge("odd", "high"), "apiVersion": gauges.api_version, "kind": gauges.kind}
-        await client.call(client.calls.build_post(gauges.path(namespace), msgspec.json.encode(raw), {}))
+        await client.call(client.calls.build_post(gauges.build_path(namespace), msgspec.json.encode(raw), {}))
         await client.create(gauges, gauge("good"), namespace=namespace)
         informer = informer_of(client, gauges, namespace, settings)
         heard: list[Any] = []

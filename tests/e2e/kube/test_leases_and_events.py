@@ -158,6 +158,6 @@ async def test_events_that_wait_are_written_before_the_end(client: Client, names
 
 
 def resource_of(struct: type[WireObject]) -> Resource:
-    found = KINDS.by_struct(struct)
+    found = KINDS.find_by_struct(struct)
     assert found is not None
     return found

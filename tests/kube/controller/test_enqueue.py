@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def kind(name: str) -> Resource:
-    found = KINDS.by_name(name)
+    found = KINDS.find_by_name(name)
     assert found is not None
     return found
 

@@ -16,7 +16,7 @@ def hold_lease(
     holder: str = "cluster-autoscaler-7d4b9",
     renewed_s_ago: float = 3,
 ) -> None:
-    renewed_at = MicroTime.of(cluster.clock.now() - timedelta(seconds=renewed_s_ago)).text()
+    renewed_at = MicroTime.of(cluster.clock.now() - timedelta(seconds=renewed_s_ago)).to_text()
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed_at}
     body = {"metadata": {"name": name}, "spec": spec}
     cluster.made("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", body)

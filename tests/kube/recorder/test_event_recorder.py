@@ -118,7 +118,7 @@ def test_similar_ones_are_combined_and_tell_the_last_message(desk: RecorderHarne
 
 
 def test_an_object_without_a_namespace_has_its_events_in_default(desk: RecorderHarness):
-    resource = KINDS.by_struct(Node)
+    resource = KINDS.find_by_struct(Node)
     assert resource is not None
     desk.tell(about=build_reference(resource, Node(metadata=ObjectMeta(name="n1", uid="n"))))
     desk.world.run.settle()

@@ -26,7 +26,7 @@ class KubeletCluster(LocalClusterHarness):
     ) -> None:
         self._told = told
         self._writes = writes
-        self._settings = KubeletSettings(**{"tells_events": False, **settings})
+        self._settings = KubeletSettings(**{"emits_events": False, **settings})
         super().__init__(self._kubelet, through=through)
         self.liveness: ReportedLiveness
 

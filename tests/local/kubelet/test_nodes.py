@@ -183,15 +183,15 @@ def test_told_heartbeats_say_when_a_node_was_last_heard_of():
         world.node()
         world.run.advance_by(100)
         assert world.liveness.is_steady("n1")
-        assert world.liveness.get_last_heard_s("n1") == world.run.clock.monotonic_s()
+        assert world.liveness.get_last_heartbeat_s("n1") == world.run.clock.monotonic_s()
         world.annotate_node(silent="true")
         then = world.run.clock.monotonic_s()
         world.run.advance_by(100)
         assert not world.liveness.is_steady("n1")
-        assert world.liveness.get_last_heard_s("n1") == then
+        assert world.liveness.get_last_heartbeat_s("n1") == then
         world.ask("DELETE", "/api/v1/nodes/n1")
         world.run.settle()
-        assert world.liveness.get_last_heard_s("n1") is None
+        assert world.liveness.get_last_heartbeat_s("n1") is None
 
 
 def test_written_heartbeats_are_told_as_well_where_somebody_listens():

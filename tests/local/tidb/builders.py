@@ -82,7 +82,7 @@ class LocalTidbCluster(CrashingLocalCluster):
             *build_garbage_collector_services(components),
             Service(name="kubelet", run=kubelet.pods.controller.run),
             scheduler.build_service(),
-            *self.tidb.services(),
+            *self.tidb.build_services(),
         ]
 
     def connect(self, manager: str) -> Client:

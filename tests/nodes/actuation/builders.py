@@ -69,7 +69,7 @@ def removal(node: str, *, group: str = "g", is_empty: bool = False, goes_whole: 
 def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: float = 0.0) -> list[Service]:
     """A kubelet for the pods, the cloud, and the controller of disruption budgets."""
     parts = Components(lambda _: connect(), clock=clock, entropy=SeededEntropy("cluster"))
-    settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, tells_events=False, resync_s=0.0)
+    settings = KubeletSettings(selector="", start_s=0.0, stop_s=stop_s, emits_events=False, resync_s=0.0)
     told = ReportedLiveness(clock=clock)
     kubelet = Kubelet(parts.build_component("kubelet", manager=KUBELET), settings=settings, liveness=told)
     clouds = build_controllers(parts.build_component("cloud"), CloudSettings(nodes_come_ready=True))

@@ -12,7 +12,7 @@ from msgspec import structs
 from plimsoll.kube.informer.events import Deleted, Updated
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.loop_result import LoopResult
-from plimsoll.nodes.loop_timer import LoopTimer, health_timeouts
+from plimsoll.nodes.loop_timer import LoopTimer, build_health_timeouts
 from plimsoll.nodes.requests.model import RequestsPart
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeCondition, NodeStatus
@@ -82,7 +82,7 @@ def find_starts(
                 listers.handlers[handler](build_change(clock.now()))
 
         autoscaler = SlowAutoscaler(clock, change_cluster, waiting)
-        health = Health(health_timeouts(Policy().operation))
+        health = Health(build_health_timeouts(Policy().operation))
         timer = LoopTimer(autoscaler, listers, health, clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(timer.run())
         await clock.sleep(3 * (LOOP_S + SCAN_S))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.objects.protobuf.decoding import MAGIC
-from plimsoll.objects.protobuf.messages import message
+from plimsoll.objects.protobuf.messages import find_message
 
 
 def varint(value: int) -> bytes:
@@ -31,7 +31,7 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
 
 def encoded(name: str, value: dict[str, Any]) -> bytes:
     """A message from its JSON names; only plain messages, texts, numbers, flags, lists and maps of texts."""
-    types = message(name)
+    types = find_message(name)
     assert types is not None
     numbers = {field_type.name: number for number, field_type in types.items()}
     out = b""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.protobuf.decoding import decode_body
-from plimsoll.objects.protobuf.messages import message
+from plimsoll.objects.protobuf.messages import find_message
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures/kubernetes/kubectl"
 # What the server answers with instead of what was sent.
@@ -70,7 +70,7 @@ def test_every_type_of_the_table_is_in_the_table() -> None:
         if name in seen or name in scalars:
             continue
         seen.add(name)
-        types = message(name)
+        types = find_message(name)
         assert types is not None, name
         pending += [field_type.type for field_type in types.values()]
     assert len(seen) > 100

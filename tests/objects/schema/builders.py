@@ -46,7 +46,7 @@ def a_definition(schema: Json | None = None, **changes: Any) -> Json:
 def a_version(spec: Json, *, status: Json | None = None, **changes: Any) -> CompiledVersion:
     """A compiled version whose `spec` has the given schema."""
     properties = {"spec": spec} if status is None else {"spec": spec, "status": status}
-    return compile_definition(a_definition(an_object(**properties), **changes)).version("v1")
+    return compile_definition(a_definition(an_object(**properties), **changes)).get_version("v1")
 
 
 def a_thing(spec: Any = None, **changes: Any) -> Json:

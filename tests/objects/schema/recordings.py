@@ -74,7 +74,7 @@ class Store:
 
     def _answer_resource(self, request: Json, found: re.Match[str]) -> Answer:
         definition = self.compiled[found["group"], found["plural"]]
-        version = definition.version(found["version"])
+        version = definition.get_version(found["version"])
         key = (found["plural"], found["name"] or "")
         validation = request["query"].get("fieldValidation", "Warn")
         if request["method"] == "GET":
@@ -91,7 +91,7 @@ class Store:
             subresource: Literal["status"] | None = "status" if found["subresource"] == "status" else None
             admission = version.admit_update(body, old, subresource=subresource, field_validation=validation)
         if admission.bad_request is not None:
-            return Answer(status=400, body=admission.status() or {})
+            return Answer(status=400, body=admission.build_status() or {})
         if admission.errors:
             return Answer(status=422, body=admission.object, errors=list(admission.errors))
         self.objects[found["plural"], admission.object["metadata"]["name"]] = admission.object

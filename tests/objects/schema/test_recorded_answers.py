@@ -86,7 +86,7 @@ def test_every_recorded_line_is_covered_or_left_out_with_a_reason():
 def _create_cel_object(store: Store) -> None:
     spec = {"im": "x", "im2": "x", "list": ["a1"], "rat": "0123456789"}
     body = {"apiVersion": "ex.com/v1", "kind": "Cel", "metadata": {"name": "a", "namespace": "crd"}, "spec": spec}
-    admission = store.compiled["ex.com", "cels"].version("v1").admit_create(body)
+    admission = store.compiled["ex.com", "cels"].get_version("v1").admit_create(body)
     assert admission.admitted
     store.objects["cels", "a"] = admission.object
 

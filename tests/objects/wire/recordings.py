@@ -30,9 +30,9 @@ def objects() -> dict[str, dict[str, Any]]:
         if not isinstance(answer, dict):
             continue
         api_version, kind = answer.get("apiVersion", ""), answer.get("kind", "")
-        if KINDS.by_kind(api_version, kind):
+        if KINDS.find_by_kind(api_version, kind):
             found[name] = answer
-        elif KINDS.by_kind(api_version, kind.removesuffix("List")):
+        elif KINDS.find_by_kind(api_version, kind.removesuffix("List")):
             kinds = {"apiVersion": api_version, "kind": kind.removesuffix("List")}
             found |= {f"{name}[{index}]": {**kinds, **item} for index, item in enumerate(answer["items"])}
     return found

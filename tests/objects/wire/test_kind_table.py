@@ -43,26 +43,26 @@ def test_the_table_says_what_a_real_server_says(resource: Resource):
     ],
 )
 def test_a_kind_is_found_by_the_names_kubectl_takes(name: str, struct: type[WireObject]):
-    found = KINDS.by_name(name)
+    found = KINDS.find_by_name(name)
     assert found
     assert found.struct is struct
 
 
 @pytest.mark.parametrize("name", ["", ".", "podz", "pods.apps", "deployments.v2.apps"])
 def test_an_unknown_name_finds_nothing(name: str):
-    assert KINDS.by_name(name) is None
+    assert KINDS.find_by_name(name) is None
 
 
 def test_lookups_by_kind_plural_and_struct_agree():
     for kind in KINDS:
-        assert KINDS.by_kind(kind.api_version, kind.kind) is kind
-        assert KINDS.by_plural(kind.api_version, kind.plural) is kind
-        assert KINDS.by_struct(kind.struct) is kind
+        assert KINDS.find_by_kind(kind.api_version, kind.kind) is kind
+        assert KINDS.find_by_plural(kind.api_version, kind.plural) is kind
+        assert KINDS.find_by_struct(kind.struct) is kind
 
 
 def test_the_same_kind_in_another_version_is_not_found():
-    assert KINDS.by_kind("apps/v1beta1", "Deployment") is None
-    assert KINDS.by_kind("v1", "Deployment") is None
+    assert KINDS.find_by_kind("apps/v1beta1", "Deployment") is None
+    assert KINDS.find_by_kind("v1", "Deployment") is None
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_the_same_kind_in_another_version_is_not_found():
     ],
 )
 def test_a_path_is_where_the_server_has_the_object(kind: str, namespace: str, name: str, path: str):
-    resource = KINDS.by_name(kind)
+    resource = KINDS.find_by_name(kind)
     assert resource
-    assert resource.path(namespace, name) == path
+    assert resource.build_path(namespace, name) == path
 
 
 class Kafka(WireObject):
@@ -97,8 +97,8 @@ def test_custom_kinds_join_without_changing_the_table():
         short_names=("k", "po"),
     )
     extended = KINDS.extend([kafka])
-    assert extended.by_name("k") is kafka
-    assert extended.by_name("po") is not kafka, "a short name that is taken stays with its first owner"
-    assert KINDS.by_name("k") is None
+    assert extended.find_by_name("k") is kafka
+    assert extended.find_by_name("po") is not kafka, "a short name that is taken stays with its first owner"
+    assert KINDS.find_by_name("k") is None
     assert len(extended) == len(KINDS) + 1
     assert kafka.list_kind == "KafkaList"

@@ -40,7 +40,7 @@ def places(value: Any) -> list[tuple[dict[str, Any], str]]:
 @settings(max_examples=150, deadline=None)
 def test_null_anywhere_in_a_real_object_is_like_deletion(name: str, chance: Any, times: int):
     value = copy.deepcopy(RECORDED[name])
-    resource = KINDS.by_kind(value["apiVersion"], value["kind"])
+    resource = KINDS.find_by_kind(value["apiVersion"], value["kind"])
     assert resource
     for _ in range(times):
         holder, key = chance.choice(places(value))

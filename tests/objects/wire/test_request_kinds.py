@@ -33,7 +33,7 @@ def test_the_table_says_what_the_definition_says(resource: Any):
 
 @pytest.mark.parametrize("name", ["provreq", "provreqs", "provisioningrequests.autoscaling.x-k8s.io"])
 def test_requests_are_found_by_their_short_names(name: str):
-    found = OUR_KINDS.by_name(name)
+    found = OUR_KINDS.find_by_name(name)
     assert found is not None
     assert found.kind == "ProvisioningRequest"
 

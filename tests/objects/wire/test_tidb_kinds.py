@@ -59,7 +59,7 @@ STATUS = {
 
 
 def version(kind: str) -> Any:
-    return compile_definition(DEFINITIONS[kind]).version("v1alpha1")
+    return compile_definition(DEFINITIONS[kind]).get_version("v1alpha1")
 
 
 @pytest.mark.parametrize("resource", TIDB_RESOURCES, ids=lambda kind: kind.kind)
@@ -78,7 +78,7 @@ def test_the_table_says_what_the_definition_says(resource: Any):
 
 @pytest.mark.parametrize(("name", "kind"), [("ta", "TidbClusterAutoScaler"), ("tc", "TidbCluster")])
 def test_they_are_found_by_their_short_names(name: str, kind: str):
-    found = OUR_KINDS.by_name(name)
+    found = OUR_KINDS.find_by_name(name)
     assert found is not None
     assert found.kind == kind
 

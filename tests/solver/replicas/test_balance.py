@@ -39,7 +39,7 @@ def test_k38_relief_comes_near_the_least_moves_and_bytes(change: str, racks: int
     assert solution.moves <= 1.001 * solution.least_moves
     assert solution.moved_bytes <= 1.01 * solution.least_bytes
     assert solution.windows.count_is_inside(counts).all()
-    assert solution.windows.bytes_are_inside(held).all()
+    assert solution.windows.are_bytes_inside(held).all()
     assert count_rack_violations(problem, solution) == 0
 
 
@@ -61,7 +61,7 @@ def test_k38_strict_moves_exactly_the_least(change: str, racks: int, seed: int):
     assert count_rack_violations(problem, solution) == 0
     if change == "add":
         new = problem.state == BrokerState.NEW
-        assert solution.windows.bytes_are_inside(held)[new].all()
+        assert solution.windows.are_bytes_inside(held)[new].all()
         assert new[solution.broker_of[moved]].all()
     else:
         assert (problem.state[problem.broker_of[moved]] == BrokerState.LEAVING).all()

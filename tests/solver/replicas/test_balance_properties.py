@@ -124,7 +124,7 @@ def test_a_plan_applied_and_asked_again_is_no_worse(problem: ReplicaProblem):
     assert find_count_violation(again, second.broker_of) <= find_count_violation(again, first.broker_of)
     sizes = np.repeat(problem.size, np.diff(problem.offsets))
     held = np.bincount(first.broker_of, sizes, minlength=len(problem.rack_of)).astype(np.float64)
-    if find_count_violation(again, first.broker_of) == 0 and second.windows.bytes_are_inside(held).all():
+    if find_count_violation(again, first.broker_of) == 0 and second.windows.are_bytes_inside(held).all():
         assert second.moves == 0
 
 

@@ -90,12 +90,12 @@ def test_whatever_blocks_a_removal_both_numbers_are_told(world: AutoscaledCluste
 class TestTooLittleKnown:
     def test_our_own_planner_was_reached_all_the_same(self) -> None:
         found = instance_of(NoAnswer, read_answer(InProcessResponse(status=500, body=BLIND), Component.TIKV))
-        assert (found.code, found.is_told_by_planner) == ("InsufficientMetrics", True)
+        assert (found.code, found.is_from_planner) == ("InsufficientMetrics", True)
 
     @pytest.mark.parametrize("body", [BLIND, b"boom"], ids=["too little", "boom"])
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
         found = instance_of(NoAnswer, read_answer(Response(status=500, body=body), Component.TIKV))
-        assert not found.is_told_by_planner
+        assert not found.is_from_planner
 
     def test_the_conditions_say_so(self, world: AutoscaledCluster) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")

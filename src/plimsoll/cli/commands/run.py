@@ -94,7 +94,7 @@ def kubelet(
     log_to_stderr()
     parse_label_selector(selector)
     settings = KubeletSettings(
-        selector=selector, boot_s=boot_seconds, start_s=start_seconds, stop_s=stop_seconds, tells_events=events
+        selector=selector, boot_s=boot_seconds, start_s=start_seconds, stop_s=stop_seconds, emits_events=events
     )
     clock = RealClock()
     access = Connection(kubeconfig=kubeconfig, context=context, server=server).build_access(clock=clock)

@@ -263,7 +263,7 @@ def _get_resource() -> Resource:
     from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
     from plimsoll.objects.custom_kinds import OUR_KINDS
 
-    found = OUR_KINDS.by_struct(ProvisioningRequest)
+    found = OUR_KINDS.find_by_struct(ProvisioningRequest)
     assert found is not None, "it is one of our kinds"
     return found
 

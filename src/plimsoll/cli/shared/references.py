@@ -71,4 +71,4 @@ def _is_namespace(written: str) -> bool:
     from plimsoll.objects.registry import KINDS
 
     is_like_kind = difflib.get_close_matches(written.lower(), _KINDS, n=1, cutoff=_LIKE_KIND)
-    return KINDS.by_name(written) is None and not is_like_kind and written == written.lower()
+    return KINDS.find_by_name(written) is None and not is_like_kind and written == written.lower()

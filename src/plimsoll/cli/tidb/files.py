@@ -155,7 +155,7 @@ def find_rule_complaints(manifest: Manifest, world: AutoscalerFiles) -> tuple[Co
 
 
 def is_tidb_kind(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoScaler]) -> bool:
-    return (manifest.group, manifest.kind) == (TIDB_GROUP, struct.kind_name())
+    return (manifest.group, manifest.kind) == (TIDB_GROUP, struct.get_kind_name())
 
 
 def _get_annotations(body: dict[str, Any]) -> dict[str, str]:

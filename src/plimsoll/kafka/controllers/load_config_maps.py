@@ -83,13 +83,13 @@ async def _patch(client: Client, owner: ObjectMeta, found: ConfigMap, data: Mapp
 
 
 def _is_rebalance(reference: OwnerReference, owner: ObjectMeta) -> bool:
-    return reference.kind == KafkaRebalance.kind_name() and reference.name == owner.name
+    return reference.kind == KafkaRebalance.get_kind_name() and reference.name == owner.name
 
 
 def _build_owner(owner: ObjectMeta) -> dict[str, Any]:
     return {
         "apiVersion": _API_VERSION,
-        "kind": KafkaRebalance.kind_name(),
+        "kind": KafkaRebalance.get_kind_name(),
         "name": owner.name,
         "uid": owner.uid,
         "controller": True,

@@ -48,7 +48,7 @@ def find_bounds(
             ),
         )
         slack = windows.byte_slack
-        inside = windows.bytes_are_inside(placement.load[Metric.DISK])
+        inside = windows.are_bytes_inside(placement.load[Metric.DISK])
         low, high = windows.low_bytes - slack, windows.high_bytes + slack
         least_bytes = max(least_bytes, _sum_groups(groups, load, low, high, inside))
     return Bounds(

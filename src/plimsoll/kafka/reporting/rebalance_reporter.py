@@ -128,7 +128,7 @@ class RebalanceReporter:
 def build_reference(result: RebalanceResult) -> ObjectReference:
     return ObjectReference(
         api_version=f"{KAFKA_GROUP}/{STRIMZI_VERSION}",
-        kind=KafkaRebalance.kind_name(),
+        kind=KafkaRebalance.get_kind_name(),
         namespace=result.namespace,
         name=result.name,
         uid=result.uid,

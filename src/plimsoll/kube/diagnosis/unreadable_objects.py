@@ -58,7 +58,7 @@ def _list_targets(requirements: Iterable[Requirements], namespaces: Namespaces) 
     for need in requirements:
         for permission in need.permissions:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
-            resource = KINDS.by_plural(version, permission.resource)
+            resource = KINDS.find_by_plural(version, permission.resource)
             if resource is not None and "list" in permission.verbs and not permission.names:
                 for namespace in permission.list_namespaces(namespaces):
                     yield ListTarget(resource=resource, namespace=namespace)

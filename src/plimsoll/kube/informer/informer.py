@@ -155,7 +155,7 @@ class Informer(Generic[V]):
         # Of the cache: the controller may have worked on a changed copy, without the node for instance.
         spec = getattr(view, "spec", None)
         bad = BadObject(
-            kind=found.kind_name(),
+            kind=found.get_kind_name(),
             problem=problem,
             namespace=metadata.namespace,
             name=metadata.name,
@@ -212,18 +212,18 @@ class Informer(Generic[V]):
         if not self.has_synced:
             return math.inf
         progress = self._lister_watcher.progress
-        return self._clock.monotonic_s() - min(progress.heard_s, progress.suspect_since_s)
+        return self._clock.monotonic_s() - min(progress.last_received_s, progress.suspect_since_s)
 
     @property
     def status(self) -> InformerStatus:
         progress = self._lister_watcher.progress
-        silent_s = self._clock.monotonic_s() - progress.heard_s
+        silent_s = self._clock.monotonic_s() - progress.last_received_s
         last_heard_at = self._clock.now() - timedelta(seconds=silent_s) if self.has_synced else None
         return InformerStatus(
             resource=self.resource,
             has_synced=self.has_synced,
             synced_at=progress.synced_at,
-            last_heard_at=last_heard_at,
+            last_received_at=last_heard_at,
             resource_version=self._updater.position,
             objects=len(self._cache),
             bad=len(self._cache.bad),

@@ -14,7 +14,7 @@ class ReflectorProgress:
     """Counters and times of a reflector."""
 
     synced_at: datetime | None = None
-    heard_s: float = -math.inf
+    last_received_s: float = -math.inf
     """The time of the last data from the server, by the monotonic clock."""
     suspect_since_s: float = math.inf
     """The time of the first event that could not be applied; reset by a complete list."""
@@ -39,7 +39,7 @@ class InformerStatus(Value):
     resource: str
     has_synced: bool
     synced_at: datetime | None
-    last_heard_at: datetime | None
+    last_received_at: datetime | None
     resource_version: str
     objects: int
     bad: int

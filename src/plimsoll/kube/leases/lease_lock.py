@@ -46,14 +46,14 @@ class LeaseLock:
     """A `ResourceLock` over a transport."""
 
     def __init__(self, transport: Transport, settings: LeaseSettings, *, clock: Clock) -> None:
-        resource = KINDS.by_struct(Lease)
+        resource = KINDS.find_by_struct(Lease)
         assert resource is not None
         self._transport = transport
         self._settings = settings
         self._clock = clock
         self._header = {"apiVersion": resource.api_version, "kind": resource.kind}
-        self._collection = resource.path(settings.namespace)
-        self._path = resource.path(settings.namespace, settings.name)
+        self._collection = resource.build_path(settings.namespace)
+        self._path = resource.build_path(settings.namespace, settings.name)
 
     async def read(self, *, timeout_s: float) -> LeaseRecord | None:
         try:

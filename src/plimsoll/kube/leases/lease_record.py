@@ -63,7 +63,7 @@ class Claim(Value):
 
 def format_micro_time(moment: datetime) -> str:
     """Six digits, always: a real server refuses every other number of them."""
-    return MicroTime.of(moment).text()
+    return MicroTime.of(moment).to_text()
 
 
 def record_of(lease: Any, settings: LeaseSettings) -> LeaseRecord:

@@ -45,7 +45,7 @@ class Calls:
     def get_resource(self, of: type[T] | Resource) -> Resource:
         if isinstance(of, Resource):
             return of
-        resource = self._kinds.by_struct(of)
+        resource = self._kinds.find_by_struct(of)
         if resource is None:
             raise InvalidInput(f"{of.__name__} is in no table of kinds: register it, or give its Resource")
         return resource
@@ -53,7 +53,7 @@ class Calls:
     def build_path(self, resource: Resource, name: str, *, namespace: str, subresource: str = "") -> str:
         """Where one object is, or a part of it."""
         _check_segment(name, path="name")
-        path = resource.path(self._choose_namespace(resource, namespace), name)
+        path = resource.build_path(self._choose_namespace(resource, namespace), name)
         if subresource:
             _check_segment(subresource, path="subresource")
             path = f"{path}/{subresource}"
@@ -61,13 +61,13 @@ class Calls:
 
     def build_collection_path(self, resource: Resource, *, namespace: str) -> str:
         """Where objects are created: a namespaced kind needs to know where."""
-        return resource.path(self._choose_namespace(resource, namespace))
+        return resource.build_path(self._choose_namespace(resource, namespace))
 
     def build_list_path(self, resource: Resource, selection: Selection) -> str:
         """Where objects are listed and watched: without a namespace in all of them."""
         if selection.namespace:
             _check_segment(selection.namespace, path="namespace")
-        return resource.path(selection.namespace)
+        return resource.build_path(selection.namespace)
 
     def _choose_namespace(self, resource: Resource, namespace: str) -> str:
         # A namespace for a cluster-scoped kind is ignored, as kubectl ignores its -n.
@@ -159,7 +159,7 @@ def encode_json(value: Any) -> bytes:
 
 def _encode_value(value: Any) -> Any:
     if isinstance(value, MicroTime):
-        return value.text()
+        return value.to_text()
     if isinstance(value, Mapping):
         return dict(value)
     raise InvalidInput(f"{type(value).__name__} has no form in JSON")

@@ -100,7 +100,7 @@ class Leases:
         return {"holderIdentity": name, "leaseDurationSeconds": self._lease_s, "renewTime": self._format_now()}
 
     def _format_now(self) -> str:
-        return MicroTime.of(self._clock.now()).text()
+        return MicroTime.of(self._clock.now()).to_text()
 
 
 class ReportedHeartbeats:

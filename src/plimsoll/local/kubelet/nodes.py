@@ -124,7 +124,7 @@ class NodeController:
         return True
 
     def _record_ready(self, node: Node) -> None:
-        if self._settings.tells_events:
+        if self._settings.emits_events:
             about = build_reference(self._client.calls.get_resource(Node), node)
             message = f"Node {node.metadata.name} status is now: NodeReady"
             self._recorder.record(about, EventType.NORMAL, reason="NodeReady", message=message)

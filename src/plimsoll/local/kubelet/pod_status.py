@@ -119,7 +119,7 @@ def _compute_terminating(
     ends_at = min(killed_at, add_seconds(killed_at, pace.stop_s - grace_s))
     if now < ends_at:
         return PodUnchanged(until=ends_at)
-    if not pace.tells_end:
+    if not pace.reports_end:
         return RemovePod()
     # A server that was stopped has done its work; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT

@@ -57,7 +57,7 @@ class PodController:
         # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
         self._written: dict[str, str] = {}
         self._events = (
-            PodEvents(component.recorder, component.client.calls.get_resource(Pod)) if settings.tells_events else None
+            PodEvents(component.recorder, component.client.calls.get_resource(Pod)) if settings.emits_events else None
         )
         self.informer = component.informers.get_informer(Pod)
         self.informer.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())

@@ -51,9 +51,9 @@ class KubeletSettings(Value, frozen=True):
     renew_s: float = 10.0
     report_s: float = 300.0
     """How often a node's status is written though nothing changed. Only where heartbeats are written at all."""
-    tells_events: bool = True
+    emits_events: bool = True
     """Write events as a kubelet does: about four for each pod."""
-    tells_ends: bool = True
+    reports_ends: bool = True
     """Write how a pod ended before its object is deleted, as a kubelet does, though it is visible only briefly."""
     resync_s: float = 1_800.0
     """How often all pods are looked at though nothing happened to them: a safety net only. 0: never."""
@@ -76,7 +76,7 @@ class Pace(Value, frozen=True):
     stop_s: float
     run_s: float | None
     exit_code: int
-    tells_end: bool = True
+    reports_end: bool = True
     """Always where finalizers keep the object after its end: job controllers count how their pods ended."""
 
 
@@ -93,7 +93,7 @@ def read_pace(pod: Pod, settings: KubeletSettings) -> Pace:
         stop_s=settings.stop_s if stop_s is None else stop_s,
         run_s=_parse_seconds(annotations.get(RUN_SECONDS)),
         exit_code=_exit_code(annotations.get(EXIT_CODE, "")),
-        tells_end=settings.tells_ends or bool(pod.metadata.finalizers),
+        reports_end=settings.reports_ends or bool(pod.metadata.finalizers),
     )
 
 

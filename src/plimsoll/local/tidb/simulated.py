@@ -49,10 +49,10 @@ class SimulatedTidb:
         self._clusters = TidbOperator(component, self.topology, self.pds)
         self._monitoring = Scraper(self.topology, self.pds, self._loads, clock=component.clock)
 
-    def services(self) -> list[Service]:
+    def build_services(self) -> list[Service]:
         controllers = (self.pds.controller, self._clusters.controller)
         made = [Service(name=controller.name, run=controller.run) for controller in controllers]
-        return [*made, self._monitoring.service()]
+        return [*made, self._monitoring.build_service()]
 
     async def answer(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
         """To one request: `/NAMESPACE/TIDBCLUSTER/…` is that cluster's PD; metrics and queries are about all."""

@@ -23,7 +23,7 @@ _BY_BASE: Final = "base tidb cluster"
 
 
 class Topology:
-    """Answers from caches. A `base` is the key of a TidbCluster that has a PD."""
+    """Answers from caches. A `find_base` is the key of a TidbCluster that has a PD."""
 
     def __init__(self, informers: SharedInformerFactory) -> None:
         self.clusters = informers.get_raw_informer(TidbCluster)
@@ -31,17 +31,17 @@ class Topology:
         self.pods.add_index(_BY_CLUSTER, _list_clusters_of_pod)
         self.clusters.add_index(_BY_BASE, _list_bases_of_cluster)
 
-    def base(self, key: Key) -> TidbCluster | None:
+    def find_base(self, key: Key) -> TidbCluster | None:
         """None: there is none, or it has no PD of its own."""
         found = self.clusters.cache.get(key.name, key.namespace)
         is_base = found is not None and found.view.spec.pd is not None and not found.view.is_heterogeneous
         return found.view if found is not None and is_base else None
 
-    def bases(self) -> list[Key]:
+    def list_bases(self) -> list[Key]:
         keys = {get_base_key(raw.view) for raw in self.clusters.cache}
-        return [key for key in sorted(keys) if self.base(key) is not None]
+        return [key for key in sorted(keys) if self.find_base(key) is not None]
 
-    def members(self, base: Key) -> list[TidbCluster]:
+    def list_members(self, base: Key) -> list[TidbCluster]:
         """The TidbClusters of a cluster, the base first."""
         found = [raw.view for raw in self.clusters.cache.list_by_index(_BY_BASE, base)]
         return sorted(
@@ -53,24 +53,24 @@ class Topology:
             ),
         )
 
-    def instances(self, base: Key) -> tuple[TidbInstance, ...]:
+    def list_all_instances(self, base: Key) -> tuple[TidbInstance, ...]:
         """Of all members, in their order."""
-        return tuple(instance for member in self.members(base) for instance in self.instances_in(member))
+        return tuple(instance for member in self.list_members(base) for instance in self.list_instances_of(member))
 
-    def instances_in(self, cluster: TidbCluster) -> tuple[TidbInstance, ...]:
+    def list_instances_of(self, cluster: TidbCluster) -> tuple[TidbInstance, ...]:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
         return list_instances(cluster, self.pods.cache.list_by_index(_BY_CLUSTER, key))
 
     def has_pd(self, base: Key) -> bool:
         """Whether its PD runs and answers."""
-        found = self.base(base)
+        found = self.find_base(base)
         return found is not None and any(
-            instance.component == PD and instance.is_ready for instance in self.instances_in(found)
+            instance.component == PD and instance.is_ready for instance in self.list_instances_of(found)
         )
 
     # ---- clusters that a change concerns
 
-    def bases_of_pod(self, change: Change[Pod]) -> Iterable[Key]:
+    def list_bases_of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
         if not len(self.clusters.cache):
             return keys
@@ -81,7 +81,7 @@ class Topology:
                 keys[get_base_key(found.view)] = None
         return keys
 
-    def bases_of_cluster(self, change: Change[Any]) -> Iterable[Key]:
+    def list_bases_of_cluster(self, change: Change[Any]) -> Iterable[Key]:
         return {get_base_key(state): None for state in list_states(change) if isinstance(state, TidbCluster)}
 
 

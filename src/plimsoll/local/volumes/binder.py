@@ -170,7 +170,7 @@ class VolumeBinder:
         plan = plan_volume(volume, claim)
         if plan.looks_at_claim and claim is not None:
             self.controller.queue.add(BinderKey(*get_key(claim)))
-        is_news = await self._writes.volume_as_planned(volume, plan)
+        is_news = await self._writes.write_planned_volume(volume, plan)
         if plan.notice is not None:
             self._record(volume, plan.notice)
         return f"{volume.status.phase} → {plan.phase}" if is_news else ""

@@ -42,7 +42,7 @@ class BindingWrites:
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         volume = await self._patch_volume(volume, build_reservation_patch(volume, claim))
-        volume = await self.volume_status(volume, {"phase": "Bound"})
+        volume = await self.write_volume_status(volume, {"phase": "Bound"})
         claim = await self._claim(claim, build_acceptance_patch(claim, volume))
         await self.claim_status(claim, _build_bound_status(volume))
 
@@ -72,15 +72,15 @@ class BindingWrites:
             return
         await self._claim(claim, {"status": _remove_dropped(status, now.capacity)}, subresource=_STATUS)
 
-    async def volume_as_planned(self, volume: PersistentVolume, plan: VolumePlan) -> bool:
+    async def write_planned_volume(self, volume: PersistentVolume, plan: VolumePlan) -> bool:
         """Whether its phase is another now."""
         before = volume.status.phase
         if plan.unbind:
             volume = await self._patch_volume(volume, build_unbinding_patch(volume))
-        volume = await self.volume_status(volume, {"phase": plan.phase, "message": plan.message or None})
+        volume = await self.write_volume_status(volume, {"phase": plan.phase, "message": plan.message or None})
         return before != plan.phase
 
-    async def volume_status(self, volume: PersistentVolume, status: Mapping[str, Any]) -> PersistentVolume:
+    async def write_volume_status(self, volume: PersistentVolume, status: Mapping[str, Any]) -> PersistentVolume:
         if volume.status.phase == status["phase"] and volume.status.message == (status.get("message") or ""):
             return volume
         return await self._patch_volume(volume, {"status": dict(status)}, subresource=_STATUS)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.codec.decode_problems import BadObject
 
 _CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
-_KINDS: Final = tuple(kind.kind_name() for kind in _CONTROLLERS)
+_KINDS: Final = tuple(kind.get_kind_name() for kind in _CONTROLLERS)
 _STALE_AFTER_S: Final = 180.0
 """A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
 _TROUBLED_AFTER_S: Final = 15.0

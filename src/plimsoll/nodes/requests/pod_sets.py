@@ -198,7 +198,7 @@ def _read(body: Json, ranges: Sequence[Json]) -> Pod | str:
 def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
     meta = request.metadata
     owner = OwnerReference(
-        api_version=f"{REQUEST_GROUP}/v1", kind=request.kind_name(), name=meta.name, uid=meta.uid, controller=True
+        api_version=f"{REQUEST_GROUP}/v1", kind=request.get_kind_name(), name=meta.name, uid=meta.uid, controller=True
     )
     annotations = {CONSUME_ANNOTATIONS[0]: meta.name, CLASS_NAME_ANNOTATIONS[0]: request.spec.provisioning_class_name}
     return structs.replace(

@@ -109,16 +109,16 @@ class _Reader:
         self._registered = listed.registered
         # A ProvisioningClass that cannot be decoded still exists: its class is allowed.
         self._classes: dict[str, Mapping[str, str]] = {
-            name: {} for name in _find_bad(listed, ProvisioningClass.kind_name())
+            name: {} for name in _find_bad(listed, ProvisioningClass.get_kind_name())
         }
         self._classes |= {
             provisioning_class.metadata.name: provisioning_class.defaults
             for provisioning_class in listed.provisioning_classes
         }
-        self.bad_requests = frozenset(_find_bad(listed, ProvisioningRequest.kind_name()))
+        self.bad_requests = frozenset(_find_bad(listed, ProvisioningRequest.get_kind_name()))
         self.templates = PodTemplates(
             listed.templates,
-            bad=_find_bad(listed, PodTemplate.kind_name()),
+            bad=_find_bad(listed, PodTemplate.get_kind_name()),
             admission=Admission.from_objects(
                 listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled
             ),

@@ -110,7 +110,7 @@ class ClusterMachine(WireObject):
 
 
 def build_cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:
-    kind = struct.kind_name()
+    kind = struct.get_kind_name()
     return Resource(
         group=group,
         version=version,

@@ -176,7 +176,7 @@ class StrimziPodSet(WireObject):
 
 
 def _build_resource(struct: type[WireObject], plural: str, short_name: str, *, group: str = KAFKA_GROUP) -> Resource:
-    kind = struct.kind_name()
+    kind = struct.get_kind_name()
     return Resource(
         group=group,
         version=STRIMZI_VERSION,

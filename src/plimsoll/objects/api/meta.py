@@ -67,7 +67,7 @@ class MicroTime(datetime):
             # A plain ValueError: to this msgspec adds the path of the field.
             raise ValueError(str(error)) from error
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         return self.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -109,7 +109,7 @@ class WireObject(Wire):
     metadata: ObjectMeta = ObjectMeta()
 
     @classmethod
-    def kind_name(cls) -> str:
+    def get_kind_name(cls) -> str:
         return cls.KIND or cls.__name__
 
 

@@ -75,7 +75,7 @@ REQUEST_RESOURCES: Final = (
     Resource(
         group=REQUEST_GROUP,
         version="v1",
-        kind=ProvisioningRequest.kind_name(),
+        kind=ProvisioningRequest.get_kind_name(),
         plural="provisioningrequests",
         singular="provisioningrequest",
         namespaced=True,
@@ -85,7 +85,7 @@ REQUEST_RESOURCES: Final = (
     Resource(
         group=REQUEST_GROUP,
         version="v1alpha1",
-        kind=ProvisioningClass.kind_name(),
+        kind=ProvisioningClass.get_kind_name(),
         plural="provisioningclasses",
         singular="provisioningclass",
         namespaced=False,
@@ -104,7 +104,7 @@ def use_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
     Everything else is returned unchanged.
     """
     group, _, _ = str(body.get("apiVersion") or REQUEST_GROUP).partition("/")
-    if body.get("kind") != ProvisioningRequest.kind_name() or group != REQUEST_GROUP:
+    if body.get("kind") != ProvisioningRequest.get_kind_name() or group != REQUEST_GROUP:
         return body
     parts = {
         name: _rename(body[name], names) for name, names in (("spec", _OF_SPEC), ("status", _OF_STATUS)) if name in body

@@ -36,7 +36,7 @@ class Resource(Value):
         """`deployments.apps`, `pods`: what errors and RBAC messages call it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def path(self, namespace: str = "", name: str = "") -> str:
+    def build_path(self, namespace: str = "", name: str = "") -> str:
         """The path of a collection, or of one object in it. An empty namespace means all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:

@@ -279,7 +279,7 @@ class Machine(WireObject):
 
 
 def _build_resource(struct: type[WireObject], plural: str, *short_names: str) -> Resource:
-    kind = struct.kind_name()
+    kind = struct.get_kind_name()
     return Resource(
         group=CLOUD_GROUP,
         version=CLOUD_VERSION,

@@ -182,7 +182,7 @@ class TidbCluster(WireObject):
 
 
 def _build_resource(struct: type[WireObject], plural: str, short_name: str) -> Resource:
-    kind = struct.kind_name()
+    kind = struct.get_kind_name()
     return Resource(
         group=TIDB_GROUP,
         version=TIDB_VERSION,

@@ -69,7 +69,7 @@ def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
     decoded = _decode(struct, data)
     if isinstance(decoded, Unreadable):
         return _build_bad_object(struct, decoded.problem, data)
-    if decoded.kind not in ("", struct.kind_name()):
+    if decoded.kind not in ("", struct.get_kind_name()):
         return _build_bad_object(struct, _check_kind(struct, decoded.kind), data)
     return decoded
 
@@ -78,9 +78,9 @@ def convert_object(struct: type[T], value: Any) -> T | BadObject:
     """Decode a parsed object, such as a document of a YAML file."""
     converted = _convert(struct, value)
     if isinstance(converted, Unreadable):
-        return BadObject.from_json(value, kind=struct.kind_name(), problem=converted.problem)
-    if converted.kind not in ("", struct.kind_name()):
-        return BadObject.from_json(value, kind=struct.kind_name(), problem=_check_kind(struct, converted.kind))
+        return BadObject.from_json(value, kind=struct.get_kind_name(), problem=converted.problem)
+    if converted.kind not in ("", struct.get_kind_name()):
+        return BadObject.from_json(value, kind=struct.get_kind_name(), problem=_check_kind(struct, converted.kind))
     return converted
 
 
@@ -100,7 +100,7 @@ def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
     if problem:
         return DecodedList(problem=problem)
     items = fast.items or ()
-    if any(item.kind not in ("", struct.kind_name()) for item in items):
+    if any(item.kind not in ("", struct.get_kind_name()) for item in items):
         return _decode_one_by_one(struct, data)
     return DecodedList(items=items, metadata=fast.metadata or ListMeta())
 
@@ -113,7 +113,7 @@ def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], 
     decoded = [decode_with_raw(struct, item) for item in envelope.items]
     good = [item for item in decoded if isinstance(item, RawObject)]
     bad = tuple(item for item in decoded if isinstance(item, BadObject))
-    listed = envelope.around(tuple(raw.view for raw in good), bad)
+    listed = envelope.wrap(tuple(raw.view for raw in good), bad)
     return listed, tuple(raw.raw for raw in good)
 
 
@@ -145,7 +145,7 @@ class _Envelope(Value):
     metadata: ListMeta
     problem: str
 
-    def around(self, items: tuple[T, ...], bad: tuple[BadObject, ...]) -> DecodedList[T]:
+    def wrap(self, items: tuple[T, ...], bad: tuple[BadObject, ...]) -> DecodedList[T]:
         return DecodedList(items=items, bad=bad, metadata=self.metadata, problem=self.problem)
 
 
@@ -156,7 +156,7 @@ def _decode_one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
     decoded = [decode_object(struct, item) for item in envelope.items]
     good = tuple(item for item in decoded if not isinstance(item, BadObject))
     bad = tuple(item for item in decoded if isinstance(item, BadObject))
-    return envelope.around(good, bad)
+    return envelope.wrap(good, bad)
 
 
 def _open_envelope(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
@@ -200,13 +200,13 @@ def _build_envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
 
 def _check_list_kind(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
     """Whether a list holds the expected kind. A dump of several kinds is a `List`."""
-    if kind not in {"", "List", f"{struct.kind_name()}List"}:
-        return f"kind: expected {struct.kind_name()}List, got {kind[:64]}"
+    if kind not in {"", "List", f"{struct.get_kind_name()}List"}:
+        return f"kind: expected {struct.get_kind_name()}List, got {kind[:64]}"
     return "" if kind or has_items else "items: expected a list, got none"
 
 
 def _check_kind(struct: type[WireObject], kind: str) -> str:
-    return f"kind: expected {struct.kind_name()}, got {kind[:64]}"
+    return f"kind: expected {struct.get_kind_name()}, got {kind[:64]}"
 
 
 def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
@@ -225,7 +225,7 @@ def _decode(struct: type[S], data: bytes | Raw) -> S | Unreadable:
 
 def _convert(struct: type[S], value: Any) -> S | Unreadable:
     present = strip_nulls(value, _get_shape(struct))
-    may_degrade = issubclass(struct, WireObject) and struct.kind_name() in DEGRADING_KINDS
+    may_degrade = issubclass(struct, WireObject) and struct.get_kind_name() in DEGRADING_KINDS
     for attempt in range(MOST_UNKNOWN + 1):
         try:
             converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
@@ -245,7 +245,7 @@ def _build_bad_object(struct: type[WireObject], problem: str, data: bytes | Raw)
     identity = {
         name: {key: _decode_text(part) for key, part in index_members(parts.get(name, b"")).items()} for name in _WHO
     }
-    return BadObject.from_json(identity, kind=struct.kind_name(), problem=problem)
+    return BadObject.from_json(identity, kind=struct.get_kind_name(), problem=problem)
 
 
 def _decode_text(json: bytes) -> str:
@@ -265,7 +265,7 @@ def _from_wire(kind: type[Any], value: Any) -> Any:
 
 def _to_wire(value: Any) -> Any:
     if isinstance(value, MicroTime):
-        return value.text()
+        return value.to_text()
     raise NotImplementedError(type(value))
 
 

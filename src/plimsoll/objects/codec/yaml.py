@@ -209,11 +209,11 @@ class _Builder:
             self._anchors[event.anchor] = value
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.values, dict) and not top.keyed:
-            self._key(event, top, _MERGE if event.value == _MERGE and event.implicit[0] else _as_key(event, value))
+            self._add_key(event, top, _MERGE if event.value == _MERGE and event.implicit[0] else _as_key(event, value))
             return
         self._add(event, value, grown=1)
 
-    def _key(self, event: yaml.Event, top: _Open, key: str) -> None:
+    def _add_key(self, event: yaml.Event, top: _Open, key: str) -> None:
         if key in top.values and key != _MERGE:
             raise _build_repeated_key_error(event, key)
         top.key, top.keyed = key, True

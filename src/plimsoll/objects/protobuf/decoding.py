@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.protobuf import wire
-from plimsoll.objects.protobuf.messages import RUNTIME, FieldType, find_message_of_kind, message
+from plimsoll.objects.protobuf.messages import RUNTIME, FieldType, find_message, find_message_of_kind
 from plimsoll.objects.protobuf.presence import list_significant_zeros
 from plimsoll.objects.protobuf.specials import NOTHING, SPECIALS
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
@@ -40,13 +40,13 @@ def decode_body(body: bytes, *, api_version: str = "", kind: str = "") -> Decode
     """Decode a body. `api_version` and `kind` are from the URL, for bodies without them. Raises `InvalidProtobuf`."""
     if not body.startswith(MAGIC):
         raise InvalidProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-    envelope = _Walk().envelope(body[len(MAGIC) :])
+    envelope = _Walk().read_envelope(body[len(MAGIC) :])
     api_version, kind = envelope.api_version or api_version, envelope.kind or kind
     name = find_message_of_kind(api_version, kind)
     if name is None:
         raise InvalidProtobuf(f'no kind "{kind}" is registered for version "{api_version}"')
     walk = _Walk()
-    value = walk.object(name, envelope.raw, path="", depth=0)
+    value = walk.read_object(name, envelope.raw, path="", depth=0)
     return DecodedBody(
         api_version=api_version,
         kind=kind,
@@ -65,7 +65,7 @@ class DecodedMessage(Value):
 def decode_message(name: str, buffer: bytes) -> DecodedMessage:
     """A message without an envelope, by its full name; raises `InvalidProtobuf`."""
     walk = _Walk()
-    value = walk.object(name, buffer, path="", depth=0)
+    value = walk.read_object(name, buffer, path="", depth=0)
     return DecodedMessage(value=value, unknown={path: bytes(kept) for path, kept in walk.kept.items()})
 
 
@@ -82,18 +82,18 @@ class _Walk:
         self.unknown: list[str] = []
         self.kept: dict[str, bytearray] = {}
 
-    def envelope(self, buffer: bytes) -> _Envelope:
+    def read_envelope(self, buffer: bytes) -> _Envelope:
         # `raw` must stay bytes here, so the envelope is read by its field numbers: 1 is typeMeta, 2 is raw.
         parts: dict[int, list[bytes]] = {1: [], 2: []}
         for number, wire_type, content in wire.iterate_fields(buffer):
             if number in parts:
                 parts[number].append(_require_bytes(content, wire_type, _UNKNOWN))
-        type_meta = self.object(f"{RUNTIME}TypeMeta", b"".join(parts[1]), path="typeMeta", depth=0)
+        type_meta = self.read_object(f"{RUNTIME}TypeMeta", b"".join(parts[1]), path="typeMeta", depth=0)
         return _Envelope(
             api_version=type_meta.get("apiVersion", ""), kind=type_meta.get("kind", ""), raw=b"".join(parts[2])
         )
 
-    def object(self, name: str, buffer: bytes, *, path: str, depth: int) -> dict[str, Any]:
+    def read_object(self, name: str, buffer: bytes, *, path: str, depth: int) -> dict[str, Any]:
         """The JSON object of a message: zeros that JSON leaves out are dropped, inline messages dissolved."""
         kept = list_significant_zeros(name)
         result: dict[str, Any] = {}
@@ -107,7 +107,7 @@ class _Walk:
     def _read_content(self, name: str, buffer: bytes, *, path: str, depth: int) -> list[tuple[FieldType, Any]]:
         if depth > _MAX_NESTING:
             raise InvalidProtobuf(f"nested deeper than {_MAX_NESTING} messages", path=path)
-        types = message(name)
+        types = find_message(name)
         if types is None:
             raise InvalidProtobuf(f"unknown message {name}", path=path)
         single: dict[int, Any] = {}
@@ -170,7 +170,7 @@ class _Walk:
     def _convert_message(self, name: str, buffer: bytes, *, path: str, depth: int) -> Any:
         special = SPECIALS.get(name)
         if special is None:
-            return self.object(name, buffer, path=path, depth=depth + 1)
+            return self.read_object(name, buffer, path=path, depth=depth + 1)
         content = self._read_content(name, buffer, path=path, depth=depth + 1)
         return special({field.name: value for field, value in content})
 

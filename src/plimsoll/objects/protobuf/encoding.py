@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.objects.api.meta import Time
-from plimsoll.objects.protobuf.messages import META, RUNTIME, message
+from plimsoll.objects.protobuf.messages import META, RUNTIME, find_message
 from plimsoll.objects.protobuf.wire import FIXED64, LENGTH_DELIMITED, VARINT, InvalidProtobuf, write_field
 
 if TYPE_CHECKING:
@@ -29,18 +29,18 @@ _NUMBERS: Final = {"int32": 32, "int64": 64}
 
 def encode_message(name: str, value: Mapping[str, Any], *, unknown: Mapping[str, bytes] | None = None) -> bytes:
     """Encode a message by its full name. `unknown` are fields from `decode_message`. Raises `InvalidProtobuf`."""
-    return _Writing(unknown or {}).message(name, value, path="", depth=0)
+    return _Writing(unknown or {}).write_message(name, value, path="", depth=0)
 
 
 class _Writing:
     def __init__(self, unknown: Mapping[str, bytes]) -> None:
         self._unknown = unknown
 
-    def message(self, name: str, value: Any, *, path: str, depth: int) -> bytes:
+    def write_message(self, name: str, value: Any, *, path: str, depth: int) -> bytes:
         special = _SPECIALS.get(name)
         if special is not None:
             return special(value, path)
-        types = message(name)
+        types = find_message(name)
         if types is None:
             raise InvalidProtobuf(f"unknown message {name}", path=path)
         if depth > _MAX_NESTING:
@@ -75,7 +75,7 @@ class _Writing:
         if scalar is not None:
             wire_type, written = scalar
             return write_field(number, wire_type, written(found, path))
-        content = b"" if found is None else self.message(field.type, found, path=path, depth=depth + 1)
+        content = b"" if found is None else self.write_message(field.type, found, path=path, depth=depth + 1)
         return write_field(number, LENGTH_DELIMITED, content)
 
     def _encode_entry(self, field: FieldType, key: str, found: Any, *, path: str, depth: int) -> bytes:
@@ -86,7 +86,7 @@ class _Writing:
 
 def _select_inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
     """The part of the value that belongs to the inline message; None if there is none."""
-    names = {field_type.name for field_type in (message(field.type) or {}).values()}
+    names = {field_type.name for field_type in (find_message(field.type) or {}).values()}
     return {name: found for name, found in value.items() if name in names} or None
 
 

@@ -37,7 +37,7 @@ class FieldType(Value):
 
 
 @cache
-def message(name: str) -> dict[int, FieldType] | None:
+def find_message(name: str) -> dict[int, FieldType] | None:
     """The fields by number; None for a message that is not in the table."""
     table = _load_table().get(name)
     return None if table is None else {int(number): _build_field(name, entry) for number, entry in table.items()}

@@ -1,6 +1,6 @@
 """Compiles a custom resource definition into admission of its objects.
 
-Call `compile_definition` once per definition and `version(...).admit_create` or `admit_update` per object. The
+Call `compile_definition` once per definition and `get_version(...).admit_create` or `admit_update` per object. The
 definition must be valid (`definition.checks`).
 """
 
@@ -23,7 +23,7 @@ class CompiledDefinition:
         self.versions = versions
         self.storage_version = storage_version
 
-    def version(self, name: str) -> CompiledVersion:
+    def get_version(self, name: str) -> CompiledVersion:
         """A version by its name; KeyError for one the definition does not have."""
         return self.versions[name]
 

@@ -27,7 +27,7 @@ _sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
 class Refused(Value):
-    """A value that is not JSON as Kubernetes understands it; `path` is where, in field-path notation."""
+    """A value that is not JSON as Kubernetes understands it; `build_path` is where, in field-path notation."""
 
     path: str
     problem: str
@@ -43,7 +43,7 @@ class _Trail:
         self.step = step
         self.depth: int = up.depth + 1 if up else 1
 
-    def path(self, last: str | int | None = None) -> str:
+    def build_path(self, last: str | int | None = None) -> str:
         steps: list[str | int] = [] if last is None else [last]
         trail: _Trail | None = self
         while trail is not None:
@@ -64,7 +64,9 @@ def take_over(value: Any) -> Any | Refused:
     while pending:
         source, target, trail = pending.pop()
         if trail.depth > MAX_NESTING:
-            return Refused(path=_shorten(trail.path()), problem=f"must not be nested deeper than {MAX_NESTING} levels")
+            return Refused(
+                path=_shorten(trail.build_path()), problem=f"must not be nested deeper than {MAX_NESTING} levels"
+            )
         refused = _copy_into(target, source, trail=trail, pending=pending)
         if refused is not None:
             return refused
@@ -75,7 +77,7 @@ def _copy_into(target: Any, source: Any, *, trail: _Trail, pending: list[tuple[A
     is_map = isinstance(source, dict)
     for step, item in source.items() if is_map else enumerate(source):
         if is_map and not isinstance(step, str):
-            return Refused(path=trail.path(), problem=f"keys must be strings, found {step!r}")
+            return Refused(path=trail.build_path(), problem=f"keys must be strings, found {step!r}")
         if type(item) is str and item.isascii():
             copied: Any = item
         elif isinstance(item, dict):
@@ -104,16 +106,16 @@ def _convert_scalar(value: Any, trail: _Trail, step: str | int | None) -> Any | 
         return value if value in _INT64 else _convert_large_number(value, trail, step)
     if isinstance(value, float):
         if not math.isfinite(value):
-            return Refused(path=trail.path(step), problem="must be a finite number")
+            return Refused(path=trail.build_path(step), problem="must be a finite number")
         return int(value) if value.is_integer() and abs(value) < 2**63 else value
-    return Refused(path=trail.path(step), problem=f"{type(value).__name__} is not a JSON type")
+    return Refused(path=trail.build_path(step), problem=f"{type(value).__name__} is not a JSON type")
 
 
 def _convert_large_number(value: int, trail: _Trail, step: str | int | None) -> Any | Refused:
     try:
         return float(value)
     except OverflowError:
-        return Refused(path=trail.path(step), problem="must be a finite number")
+        return Refused(path=trail.build_path(step), problem="must be a finite number")
 
 
 def _replace_surrogates(text: str) -> str:

@@ -176,7 +176,7 @@ class _Reading:
 
     def _decode_all(self, struct: type[T]) -> list[T]:
         found: list[T] = []
-        for body in self._by_kind.get(struct.kind_name(), ()):
+        for body in self._by_kind.get(struct.get_kind_name(), ()):
             one = convert_object(struct, body)
             if isinstance(one, BadObject):
                 if one.kind in _MUST_BE_READABLE:
@@ -196,7 +196,7 @@ class _Reading:
         )
         namespaces = {namespace.metadata.name: namespace.metadata.labels for namespace in self._decode_all(Namespace)}
         placed = [_on_its_node(pod) for pod in pods]
-        bad_pods = [bad_object for bad_object in self._bad.values() if bad_object.kind == Pod.kind_name()]
+        bad_pods = [bad_object for bad_object in self._bad.values() if bad_object.kind == Pod.get_kind_name()]
         return ClusterView.from_objects(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
 
     def _with_priority(self, pod: Pod) -> Pod:
@@ -246,7 +246,7 @@ class _Reading:
         """LimitRanges by namespace."""
         readable = {_get_key(limit_range) for limit_range in self._decode_all(LimitRange)}
         found: dict[str, list[Json]] = {}
-        for body in self._by_kind.get(LimitRange.kind_name(), ()):
+        for body in self._by_kind.get(LimitRange.get_kind_name(), ()):
             namespace = body["metadata"]["namespace"]
             if f"{namespace}/{body['metadata']['name']}" in readable:
                 found.setdefault(namespace, []).append(strip_nulls(body))
@@ -260,7 +260,7 @@ class _Reading:
     def _get_templates(self) -> dict[str, Json]:
         """By NAMESPACE/NAME; all are readable."""
         self._decode_all(PodTemplate)
-        bodies = self._by_kind.get(PodTemplate.kind_name(), ())
+        bodies = self._by_kind.get(PodTemplate.get_kind_name(), ())
         return {f"{body['metadata']['namespace']}/{body['metadata']['name']}": body for body in bodies}
 
 
@@ -272,7 +272,7 @@ def _complete(body: Json, *, now: str) -> Json:
     copy = {**use_shipped_names(body), "metadata": {**body["metadata"]}}
     if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:
         copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
-    if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
+    if copy["kind"] == Node.get_kind_name() and not isinstance(convert_object(Node, body), BadObject):
         copy["status"] = strip_nulls(body.get("status") or {})
         complete_status(copy, {}, is_new=True, now=now)
     return copy

@@ -57,7 +57,7 @@ def _build_owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> A
     if not isinstance(owner, dict):
         return owner
     kind, name = str(owner.get("kind", "")), str(owner.get("name", ""))
-    known = KINDS.by_name(kind)
+    known = KINDS.find_by_name(kind)
     completed: Json = {"apiVersion": known.api_version} if known is not None else {}
     completed |= owner
     completed.setdefault("uid", uid_of(kind, namespace, name))

@@ -71,7 +71,7 @@ _INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_
 _OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)
 # A scenario's pods are not observed every second: one write when a pod runs, one when it is gone.
 _KUBELET: Final = KubeletSettings(
-    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False, resync_s=0.0
+    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, emits_events=False, reports_ends=False, resync_s=0.0
 )
 
 STEPPED: Final = ClusterSettings(

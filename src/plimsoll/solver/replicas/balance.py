@@ -53,7 +53,7 @@ def _balance_within(problem: ReplicaProblem, windows: Windows, stock: Stock) -> 
         moves=int(moved.sum()),
         moved_bytes=float(sizes[moved].sum()),
         least_moves=int(_find_least(windows, stock.counts, windows.count_is_inside(counts), is_bytes=False)),
-        least_bytes=_find_least(windows, stock.held, windows.bytes_are_inside(held), is_bytes=True),
+        least_bytes=_find_least(windows, stock.held, windows.are_bytes_inside(held), is_bytes=True),
         windows=windows,
         stranded=stranded,
         extra_moves=targets.extra,
@@ -94,7 +94,7 @@ def _choose_leaving(problem: ReplicaProblem, stock: Stock, targets: Targets) -> 
     """The replicas that leave their broker, broker by broker."""
     chosen: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for broker in range(len(problem.rack_of)):
-        replicas, sizes = stock.replicas_of(broker), stock.sizes_of(broker)
+        replicas, sizes = stock.get_replicas(broker), stock.get_sizes(broker)
         count = int(targets.out[broker])
         if problem.state[broker] == BrokerState.LEAVING:
             chosen.append(replicas)

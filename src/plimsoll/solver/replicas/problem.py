@@ -107,7 +107,7 @@ class Windows:
         slack: Floats = 1e-9 * (1.0 + self.high_bytes)
         return slack
 
-    def bytes_are_inside(self, held: Floats) -> Flags:
+    def are_bytes_inside(self, held: Floats) -> Flags:
         """[B]."""
         inside: Flags = (held >= self.low_bytes - self.byte_slack) & (held <= self.high_bytes + self.byte_slack)
         return inside

@@ -38,11 +38,11 @@ class Stock:
     held: Floats
     """[B]: all bytes."""
 
-    def sizes_of(self, broker: int) -> Floats:
+    def get_sizes(self, broker: int) -> Floats:
         """Ascending."""
         return self.sizes[self.starts[broker] : self.starts[broker + 1]]
 
-    def replicas_of(self, broker: int) -> Ints:
+    def get_replicas(self, broker: int) -> Ints:
         """By ascending size."""
         return self.order[self.starts[broker] : self.starts[broker + 1]]
 
@@ -164,7 +164,7 @@ def _find_byte_targets(
     top = np.maximum(np.minimum(high, reach_high), bottom)
     if problem.relief:
         for place, broker in enumerate(group.tolist()):
-            movable = len(stock.sizes_of(broker)) - int(targets.out[broker])
+            movable = len(stock.get_sizes(broker)) - int(targets.out[broker])
             room = min(movable, _RELIEF_AT_MOST, int(problem.max_replicas[broker] - stock.counts[broker]))
             may_exchange = bool(problem.may_give[broker] and problem.may_receive[broker])
             if problem.state[broker] == BrokerState.LEAVING or room <= 0 or not may_exchange:
@@ -177,7 +177,7 @@ def _find_byte_targets(
                 targets.out[broker] += count
             elif reach_low[place] > most and not targets.out[broker]:
                 excess, width = reach_low[place] - high[place], high[place] - low[place]
-                targets.relief_largest[broker] = _choose_largest(stock.sizes_of(broker), excess, width)[:room]
+                targets.relief_largest[broker] = _choose_largest(stock.get_sizes(broker), excess, width)[:room]
                 count = len(targets.relief_largest[broker])
             else:
                 continue
@@ -195,7 +195,7 @@ def _find_reachable_bytes(stock: Stock, group: Ints, targets: Targets) -> tuple[
     for place, broker in enumerate(group):
         count = int(targets.out[broker])
         if count:
-            sizes = stock.sizes_of(broker)
+            sizes = stock.get_sizes(broker)
             least[place] -= sizes[len(sizes) - count :].sum()
             most[place] -= sizes[:count].sum()
         elif targets.slots[broker]:

@@ -326,5 +326,5 @@ def _observe_store(store: Store) -> ObservedStore:
         used_bytes=store.used_bytes,
         is_special=any(key.lower() == "specialuse" and value for key, value in store.labels.items()),
         is_tiflash=store.is_tiflash,
-        heard=store.heard,
+        last_heartbeat=store.last_heartbeat,
     )

@@ -27,5 +27,5 @@ class NoAnswer(Value):
 
     code: str
     problem: str
-    is_told_by_planner: bool = False
+    is_from_planner: bool = False
     """The planner was reached and answered itself that it has too little data."""

@@ -97,8 +97,8 @@ async def list_members(
     if isinstance(stores, PdFailed):
         return stores
     for store in stores:
-        if store.state == UP and _is_from_another_time(store.heard, at):
-            return _build_outdated_error(f"store {store.id}", store.heard)
+        if store.state == UP and _is_from_another_time(store.last_heartbeat, at):
+            return _build_outdated_error(f"store {store.id}", store.last_heartbeat)
     return tuple(_store_member(store, base) for store in stores)
 
 

@@ -119,7 +119,7 @@ class Store(Wire):
         return read_time(self.status.start_ts)
 
     @property
-    def heard(self) -> datetime | None:
+    def last_heartbeat(self) -> datetime | None:
         """When it last reported."""
         return read_time(self.status.last_heartbeat_ts)
 

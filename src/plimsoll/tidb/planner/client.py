@@ -125,5 +125,5 @@ def _read_refusal(answer: Response) -> NoAnswer:
     problem = f"the planner answers {answer.status}: {refusal.error}: {refusal.detail}"[:1000]
     # By contract, any status but 200 of a remote planner counts as not reachable.
     return NoAnswer(
-        code=code, problem=problem, is_told_by_planner=code == NO_METRICS and isinstance(answer, InProcessResponse)
+        code=code, problem=problem, is_from_planner=code == NO_METRICS and isinstance(answer, InProcessResponse)
     )

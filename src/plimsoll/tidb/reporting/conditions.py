@@ -160,7 +160,7 @@ def _build_asking(components: Iterable[ComponentResult]) -> Iterator[Condition]:
         if any(not result.is_external for result in asked):
             yield _build_condition(METRICS_AVAILABLE, "True", "Answered", "the planner has enough metrics")
         return
-    refused = [(result, no_answer) for result, no_answer in failed if not no_answer.is_told_by_planner]
+    refused = [(result, no_answer) for result, no_answer in failed if not no_answer.is_from_planner]
     if refused:
         yield _build_condition(PLANNER_REACHABLE, "False", refused[0][1].code, _join_problems(refused))
     else:

@@ -133,13 +133,13 @@ def _build_body(base: Json, owner: GroupOwner, *, name: str, group: str) -> Json
     # The garbage collector treats an owner in another namespace as absent and deletes the dependent.
     if owner.namespace == meta["namespace"]:
         metadata["ownerReferences"] = [_build_owner_reference(owner)]
-    return {"apiVersion": _API_VERSION, "kind": TidbCluster.kind_name(), "metadata": metadata, "spec": spec}
+    return {"apiVersion": _API_VERSION, "kind": TidbCluster.get_kind_name(), "metadata": metadata, "spec": spec}
 
 
 def _build_owner_reference(owner: GroupOwner) -> Json:
     return {
         "apiVersion": _API_VERSION,
-        "kind": TidbClusterAutoScaler.kind_name(),
+        "kind": TidbClusterAutoScaler.get_kind_name(),
         "name": owner.autoscaler,
         "uid": owner.uid,
         "controller": True,

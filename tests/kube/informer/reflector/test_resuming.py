@@ -266,7 +266,7 @@ def test_until_what_could_not_be_read_is_listed_the_cache_is_as_old_as_that():
         assert informer.status.is_suspect
         world.run.advance_by(190)
         assert informer.get_age_s() == pytest.approx(200, abs=1)
-        heard_at = informer.status.last_heard_at
+        heard_at = informer.status.last_received_at
         assert heard_at is not None
         assert (world.clock.now() - heard_at).total_seconds() < 70
         world.run.advance_by(200)
@@ -336,5 +336,5 @@ def test_before_the_first_list_nothing_is_known_and_the_cache_is_infinitely_old(
         world.run.advance_by(10)
         assert not informer.has_synced
         assert informer.get_age_s() == float("inf")
-        assert informer.status.last_heard_at is None
+        assert informer.status.last_received_at is None
         assert "connection refused" in informer.status.trouble

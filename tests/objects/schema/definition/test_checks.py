@@ -314,7 +314,7 @@ def test_a_deprecated_version_names_a_better_one(name: str, expected: str | None
         first,
     ]
 
-    assert compile_definition(crd).version(name).deprecation_warning == expected
+    assert compile_definition(crd).get_version(name).deprecation_warning == expected
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_null_values_are_not_asked():
 
 def test_rules_at_the_root_see_the_name_and_have_no_path():
     schema = with_rules(an_object(), rule("self.metadata.name == 'b'", message="must be b"))
-    version = compile_definition(a_definition(schema)).version("v1")
+    version = compile_definition(a_definition(schema)).get_version("v1")
 
     assert [error.text for error in version.admit_create(a_thing()).errors] == [
         '<nil>: Invalid value: "object": must be b'

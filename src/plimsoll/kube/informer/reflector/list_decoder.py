@@ -119,7 +119,7 @@ class ListReader(Generic[V]):
             yield Portion(tuple(slow), size_bytes)
 
     def _are_of_kind(self, values: Sequence[WireObject]) -> bool:
-        return all(wire_object.kind in ("", self._struct.kind_name()) for wire_object in values)
+        return all(wire_object.kind in ("", self._struct.get_kind_name()) for wire_object in values)
 
     def _decode_rest(self, kind: str, metadata: Raw, *, has_items: bool) -> None:
         """Decode the rest of the list like every list, as one without items."""

@@ -260,7 +260,7 @@ class Reflector(Generic[V]):
     # ---- progress
 
     def _note_contact(self) -> None:
-        self._progress.heard_s = self._clock.monotonic_s()
+        self._progress.last_received_s = self._clock.monotonic_s()
         if self._progress.trouble:
             log.info("informer.recovered", resource=self._lister_watcher.name, from_trouble=self._progress.trouble)
             self._progress.trouble = ""

@@ -113,7 +113,7 @@ class FrameReader(Generic[V]):
 
     def __init__(self, struct: type[WireObject], *, keep_raw: bool = False) -> None:
         self._struct = struct
-        self._kinds = ("", struct.kind_name())
+        self._kinds = ("", struct.get_kind_name())
         self._fast = None if keep_raw else _build_frame_decoder(struct)
         self._decode = get_item_decoder(keep_raw=keep_raw)
 

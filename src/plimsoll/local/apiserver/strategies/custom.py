@@ -42,7 +42,7 @@ class CustomStrategy:
         assert resource.definition is not None
         # Without what was compiled: that is what a strategy is kept by, and a circle through it would keep it for ever.
         self.resource = replace(resource, compiled=None)
-        self._version = get_compiled(resource).version(resource.version)
+        self._version = get_compiled(resource).get_version(resource.version)
         self.types = {
             f"{resource.group}/{version['name']}": TypeSchema.from_definition(version["schema"]["openAPIV3Schema"])
             for version in resource.definition["spec"]["versions"]

@@ -65,7 +65,7 @@ class CustomScaleTarget:
 
     def __init__(self, resource: ServedResource) -> None:
         compiled = get_compiled(resource)
-        declared = compiled.version(resource.version).scale
+        declared = compiled.get_version(resource.version).scale
         assert declared is not None, f"{resource.full_name} has no scale subresource"
         self._declared: ScalePaths = declared
         self.paths: Paths = {

@@ -273,7 +273,7 @@ class GarbageCollector:
         return determine_state(found.metadata) if found.metadata.uid == owner.uid else OwnerState.ABSENT
 
     async def _find_resource(self, owner: OwnerReference) -> Resource | None:
-        known = KINDS.by_kind(owner.api_version, owner.kind)
+        known = KINDS.find_by_kind(owner.api_version, owner.kind)
         if known is not None:
             return known
         served = await fetch_resources(self._client, owner.api_version)

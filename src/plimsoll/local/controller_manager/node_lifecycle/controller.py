@@ -137,7 +137,7 @@ class NodeLifecycleController:
         return is_over and not self._liveness.is_steady(node.metadata.name)
 
     def _compute_silent_s(self, node: Node) -> float:
-        heard_s = self._liveness.get_last_heard_s(node.metadata.name)
+        heard_s = self._liveness.get_last_heartbeat_s(node.metadata.name)
         known_s = max(self._get_last_report(node).at_s, self._amnesty_s)
         return compute_silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
 

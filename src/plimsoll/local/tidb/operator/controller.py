@@ -69,7 +69,7 @@ class TidbOperator:
         pds.on_change = self._enqueue_members
 
     def _enqueue_members(self, base: Key) -> None:
-        for member in self._topology.members(base):
+        for member in self._topology.list_members(base):
             self.controller.queue.add(Key(member.metadata.namespace, member.metadata.name))
 
     async def reconcile(self, key: Key) -> Done | Again:
@@ -138,9 +138,11 @@ class TidbOperator:
         """One store less, if it may be; there may be more to go, so look again in any case."""
         base, replicas = get_base_key(cluster), known.spec.replicas or 0
         pod = f"{known.metadata.name}-{replicas - 1}"
-        state = self._pds.state(base)
-        is_running = any(instance.pod == pod and instance.is_ready for instance in self._topology.instances_in(cluster))
-        store = state.of_pod(cluster.metadata.namespace, pod) if state is not None else None
+        state = self._pds.get_state(base)
+        is_running = any(
+            instance.pod == pod and instance.is_ready for instance in self._topology.list_instances_of(cluster)
+        )
+        store = state.find_store_of_pod(cluster.metadata.namespace, pod) if state is not None else None
         step = plan_next_step(store, knows_pd=state is not None, is_running=is_running)
         if isinstance(step, Shrink):
             await self._resize(known, replicas - 1)
@@ -178,8 +180,8 @@ class TidbOperator:
             name=metadata.name,
             wanted={component: int(body["spec"][component].get("replicas", 0)) for component in components},
             sets={name: raw.view for name, raw in sets.items() if raw is not None},
-            instances=self._topology.instances_in(found.view),
-            pd=self._pds.state(get_base_key(found.view)),
+            instances=self._topology.list_instances_of(found.view),
+            pd=self._pds.get_state(get_base_key(found.view)),
         )
         before = body.get("status") or {}
         patch = build_merge_patch(before, build_status(observed, before, now=self._clock.now()))

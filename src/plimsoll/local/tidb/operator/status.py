@@ -95,7 +95,7 @@ def _set_status(found: StatefulSet) -> Json:
 def _build_stores(observed: ObservedCluster) -> Json:
     if observed.pd is None:
         return {}
-    own = observed.pd.of_cluster(observed.namespace, observed.name)
+    own = observed.pd.list_stores_of_cluster(observed.namespace, observed.name)
     at = observed.pd.as_of
     return {
         "bootStrapped": observed.pd.is_bootstrapped,
@@ -114,7 +114,7 @@ def _store(store: StoreState, at: datetime) -> Json:
         "podName": store.pod,
         "ip": store.address.rpartition(":")[0],
         "leaderCount": store.leaders,
-        "state": store.state_name(at),
+        "state": store.get_state_name(at),
     }
 
 
@@ -125,7 +125,7 @@ def _is_ready(observed: ObservedCluster, component: str) -> bool:
         return False
     if component != TIKV:
         return True
-    own = observed.pd.of_cluster(observed.namespace, observed.name) if observed.pd else ()
+    own = observed.pd.list_stores_of_cluster(observed.namespace, observed.name) if observed.pd else ()
     return observed.pd is not None and sum(store_state.is_healthy(observed.pd.as_of) for store_state in own) >= wanted
 
 

@@ -258,7 +258,7 @@ def _answer_regions(state: PdState, asked: _Asked, context: PdContext) -> PdResp
             lost = [
                 store_state
                 for store_state in state.stores
-                if store_state.state_name(context.now) in {"Disconnected", "Down"}
+                if store_state.get_state_name(context.now) in {"Disconnected", "Down"}
             ]
             count = min(state.regions, sum(store_state.regions for store_state in lost))
         case ("check", "offline-peer"):

@@ -92,7 +92,7 @@ class _RegionCounts:
         return replace(self._state, stores=changed)
 
     def _is_leaving(self, store: StoreState) -> bool:
-        return store.state == OFFLINE or (store.state == UP and store.state_name(self._now) == "Down")
+        return store.state == OFFLINE or (store.state == UP and store.get_state_name(self._now) == "Down")
 
     # ---- peers
 

@@ -65,10 +65,10 @@ class SimulatedPds:
         self._locks: dict[Key, asyncio.Lock] = {}
         self.on_change: Callable[[Key], None] = lambda _base: None
         self.controller: Controller[Key] = Controller(
-            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=topology.bases
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=topology.list_bases
         )
-        enqueue_on(topology.clusters, self.controller, topology.bases_of_cluster)
-        enqueue_on(topology.pods, self.controller, topology.bases_of_pod)
+        enqueue_on(topology.clusters, self.controller, topology.list_bases_of_cluster)
+        enqueue_on(topology.pods, self.controller, topology.list_bases_of_pod)
 
     async def reconcile(self, key: Key) -> Done | Again:
         async with self._lock(key):
@@ -76,11 +76,11 @@ class SimulatedPds:
             if state is None:
                 self._forget(key)
                 return Done()
-            changed = apply_heartbeats(state, self._topology.instances(key), now=self._clock.now())
+            changed = apply_heartbeats(state, self._topology.list_all_instances(key), now=self._clock.now())
             await self._keep(key, changed)
         return self._schedule_next(changed)
 
-    def state(self, base: Key) -> PdState | None:
+    def get_state(self, base: Key) -> PdState | None:
         """As of this moment; None: not known yet."""
         known = self._states.get(base)
         return None if known is None else advance(known, now=self._clock.now(), speed=self._speed)
@@ -97,7 +97,7 @@ class SimulatedPds:
                 now=self._clock.now(),
                 tidb=tuple(
                     instance
-                    for instance in self._topology.instances(base)
+                    for instance in self._topology.list_all_instances(base)
                     if instance.component == TIDB and instance.is_ready
                 ),
                 used_bytes=self._loads.sum_used_bytes(base),
@@ -120,7 +120,7 @@ class SimulatedPds:
 
     async def _compute_current(self, key: Key) -> PdState | None:
         """None: there is no such cluster."""
-        base = self._topology.base(key)
+        base = self._topology.find_base(key)
         if base is None:
             return None
         uid, now = base.metadata.uid, self._clock.now()
@@ -154,7 +154,7 @@ class SimulatedPds:
         self._states[key] = state
 
     async def _write(self, key: Key, state: PdState) -> None:
-        base = self._topology.base(key)
+        base = self._topology.find_base(key)
         if base is None:
             return
         name = build_config_map_name(key.name)

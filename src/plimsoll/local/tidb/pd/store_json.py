@@ -20,7 +20,7 @@ def build_store_json(store: StoreState, *, now: datetime, used_bytes: float) -> 
         "address": store.address,
         "labels": [{"key": key, "value": value} for key, value in sorted(store.labels.items())],
         "version": "7.5.0",
-        "state_name": store.state_name(now),
+        "state_name": store.get_state_name(now),
     }
     if store.state:
         meta["state"] = store.state
@@ -31,7 +31,7 @@ def build_store_json(store: StoreState, *, now: datetime, used_bytes: float) -> 
         "leader_count": store.leaders,
         "region_count": store.regions,
         "start_ts": _format_time(store.started),
-        "last_heartbeat_ts": _format_time(store.last_heard(now)),
+        "last_heartbeat_ts": _format_time(store.get_last_heartbeat(now)),
     }
     return {"store": meta, "status": status}
 

@@ -51,7 +51,7 @@ class StoreState(Value):
         """For hot regions only: nothing else is put there."""
         return any(key.lower() == SPECIAL_USE.lower() and value for key, value in self.labels.items())
 
-    def state_name(self, now: datetime) -> str:
+    def get_state_name(self, now: datetime) -> str:
         if self.state != UP:
             return _NAMES[self.state]
         silent = timedelta() if self.silent_since is None else now - self.silent_since
@@ -60,9 +60,9 @@ class StoreState(Value):
         return "Disconnected" if silent > DISCONNECTED_AFTER else "Up"
 
     def is_healthy(self, now: datetime) -> bool:
-        return self.state_name(now) == "Up"
+        return self.get_state_name(now) == "Up"
 
-    def last_heard(self, now: datetime) -> datetime:
+    def get_last_heartbeat(self, now: datetime) -> datetime:
         return self.silent_since or now
 
 
@@ -84,14 +84,14 @@ class PdState(Value):
     def store(self, store_id: int) -> StoreState | None:
         return next((store_state for store_state in self.stores if store_state.id == store_id), None)
 
-    def of_pod(self, namespace: str, pod: str) -> StoreState | None:
+    def find_store_of_pod(self, namespace: str, pod: str) -> StoreState | None:
         """The store of a pod; of several, the one that registered last."""
         found = [
             store_state for store_state in self.stores if (store_state.namespace, store_state.pod) == (namespace, pod)
         ]
         return found[-1] if found else None
 
-    def of_cluster(self, namespace: str, cluster: str) -> tuple[StoreState, ...]:
+    def list_stores_of_cluster(self, namespace: str, cluster: str) -> tuple[StoreState, ...]:
         return tuple(
             store_state
             for store_state in self.stores
@@ -132,7 +132,7 @@ def apply_heartbeats(state: PdState, instances: Iterable[TidbInstance], *, now: 
 
 
 def _register(state: PdState, instance: TidbInstance, *, now: datetime) -> PdState:
-    known = state.of_pod(instance.namespace, instance.pod)
+    known = state.find_store_of_pod(instance.namespace, instance.pod)
     if known is not None and known.pod_uid == instance.uid:
         return state
     if known is not None and known.state != TOMBSTONE:

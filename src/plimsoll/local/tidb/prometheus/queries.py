@@ -73,7 +73,7 @@ def format_exposition(series: SeriesStore, *, now_s: float) -> bytes:
     for name, metric in _METRICS.items():
         kind = "counter" if metric.value is None else "gauge"
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {kind}"]
-        for instance_series in series.of(metric.component):
+        for instance_series in series.list_series(metric.component):
             if instance_series.ended_s is None:
                 value = (
                     instance_series.count_at(now_s)
@@ -82,7 +82,7 @@ def format_exposition(series: SeriesStore, *, now_s: float) -> bytes:
                 )
                 lines.append(f"{name}{{{_label_text(instance_series.labels)}}} {_format_value(value)}")
     lines += [f"# HELP {_SIZES} Of a store's disk", f"# TYPE {_SIZES} gauge"]
-    for instance_series in series.of(TIKV):
+    for instance_series in series.list_series(TIKV):
         if instance_series.ended_s is None:
             for kind, size in sorted(instance_series.samples[-1].sizes.items()):
                 lines.append(
@@ -98,7 +98,7 @@ def _find(series: SeriesStore, query: str, at_s: float) -> list[tuple[dict[str, 
         metric = _METRICS.get(read["metric"])
         if metric is None or metric.value is not None or wanted is None:
             return None
-        return _compute_growth(series.of(metric.component), wanted, at_s, window_s=float(read["window"]))
+        return _compute_growth(series.list_series(metric.component), wanted, at_s, window_s=float(read["window"]))
     if (read := _GAUGE.fullmatch(query)) is not None and (wanted := _parse_matchers(read["matchers"])) is not None:
         points = list(_iterate_points(series, read["metric"], at_s))
         known = read["metric"] in _METRICS or read["metric"] == _SIZES
@@ -125,8 +125,8 @@ def _compute_growth(
 def _iterate_points(series: SeriesStore, name: str, at_s: float) -> Iterator[tuple[dict[str, str], float, float]]:
     """Labels, when it was measured, and the value, of every series of a metric."""
     metric = _METRICS.get(name)
-    for instance_series in series.of(TIKV if metric is None else metric.component):
-        sample = instance_series.latest(at_s)
+    for instance_series in series.list_series(TIKV if metric is None else metric.component):
+        sample = instance_series.find_latest_sample(at_s)
         if sample is None:
             continue
         labels = {"__name__": name, **instance_series.labels}

@@ -34,7 +34,7 @@ class Scraper:
         self.series = SeriesStore()
         topology.clusters.add_handler(lambda _change: self._has_work.set(), name=NAME)
 
-    def service(self) -> Service:
+    def build_service(self) -> Service:
         return Service(name=NAME, run=self.run)
 
     async def run(self) -> None:
@@ -44,7 +44,7 @@ class Scraper:
         while True:
             await self._has_work.wait()
             await self.scrape()
-            if not self.series and not self._topology.bases():
+            if not self.series and not self._topology.list_bases():
                 self._has_work.clear()
             await self._clock.sleep(SCRAPE_S)
 
@@ -54,8 +54,8 @@ class Scraper:
         instances: list[TidbInstance] = []
         cores: dict[tuple[str, str], float] = {}
         sizes: dict[tuple[str, str], dict[str, float]] = {}
-        for key in self._topology.bases():
-            base = self._topology.base(key)
+        for key in self._topology.list_bases():
+            base = self._topology.find_base(key)
             if base is None:
                 continue
             try:
@@ -63,20 +63,20 @@ class Scraper:
             except ApiError:
                 # The server does not answer just now: what was read last goes on.
                 continue
-            found = self._topology.instances(key)
+            found = self._topology.list_all_instances(key)
             instances += found
             cores |= self._loads.compute_cores(key, found)
             sizes |= self._compute_sizes(key, found)
         self.series.add_scrape(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
 
     def _compute_sizes(self, key: Key, instances: tuple[TidbInstance, ...]) -> dict[tuple[str, str], dict[str, float]]:
-        state = self._pds.state(key)
+        state = self._pds.get_state(key)
         if state is None:
             return {}
         per_peer = self._loads.sum_used_bytes(key) / max(1, sum(store_state.regions for store_state in state.stores))
         sizes = {}
         for instance in instances:
-            store = state.of_pod(instance.namespace, instance.pod) if instance.component == TIKV else None
+            store = state.find_store_of_pod(instance.namespace, instance.pod) if instance.component == TIKV else None
             if store is not None and store.state != TOMBSTONE:
                 used = min(float(store.capacity_bytes), per_peer * store.regions)
                 available = store.capacity_bytes - used

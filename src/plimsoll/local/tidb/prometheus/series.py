@@ -58,7 +58,7 @@ class Series:
         last = self.samples[-1]
         return last.cpu_seconds + self.rate * max(0.0, now_s - last.at_s) if self.ended_s is None else last.cpu_seconds
 
-    def latest(self, at_s: float) -> Sample | None:
+    def find_latest_sample(self, at_s: float) -> Sample | None:
         """The sample that a gauge has at a moment."""
         if self.ended_s is not None and self.ended_s <= at_s:
             return None
@@ -91,7 +91,7 @@ class SeriesStore:
     def __bool__(self) -> bool:
         return bool(self._series)
 
-    def of(self, component: str) -> list[Series]:
+    def list_series(self, component: str) -> list[Series]:
         found = [
             series for series in self._series.values() if series.instance.component == component and series.samples
         ]

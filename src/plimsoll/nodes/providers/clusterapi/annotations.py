@@ -48,7 +48,7 @@ _NOT_MEANT: Final = NotAGroup()
 
 
 def get_group_id(found: Scalable) -> str:
-    return f"{found.kind_name()}/{found.metadata.namespace}/{found.metadata.name}"
+    return f"{found.get_kind_name()}/{found.metadata.namespace}/{found.metadata.name}"
 
 
 def is_nap_template(found: Scalable) -> bool:

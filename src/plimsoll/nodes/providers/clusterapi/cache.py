@@ -116,7 +116,7 @@ class ClusterApiCache:
         """Read one group that was created, deleted or changed; its machines are as of the last refresh."""
         served = await self.get_served()
         kind, namespace, plain = name.split("/")
-        struct = next(cls for cls in served.scalable if cls.kind_name() == kind)
+        struct = next(cls for cls in served.scalable if cls.get_kind_name() == kind)
         found: Scalable | None = await read_if_there(
             self.client.get(served.get_resource(struct), plain, namespace=namespace)
         )

@@ -211,7 +211,7 @@ class TheoreticalClusterApiGroup(Theoretical):
 
     def __init__(self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, cache: ClusterApiCache) -> None:
         self._namespace = template.metadata.namespace
-        name = f"{MachineDeployment.kind_name()}/{self._namespace}/{blueprint.id}"
+        name = f"{MachineDeployment.get_kind_name()}/{self._namespace}/{blueprint.id}"
         super().__init__(name, min_size=0, max_size=blueprint.max_size)
         self._blueprint = blueprint
         self._template = template

@@ -90,7 +90,7 @@ def build_template(
         return capacity
     # Attach limits are looked up by this name: no other group may have it.
     meta = found.metadata
-    name = f"template-node-for-{found.kind_name().lower()}-{meta.namespace}-{meta.name}"
+    name = f"template-node-for-{found.get_kind_name().lower()}-{meta.namespace}-{meta.name}"
     seen = {key: like[key] for key in _OF_A_NODE if like.get(key)} if like else {}
     labels = {
         ARCH: infrastructure.architecture or architecture,

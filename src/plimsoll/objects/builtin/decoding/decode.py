@@ -68,10 +68,10 @@ class _Notes:
             text = f"json: cannot unmarshal {get_json_kind(value, go_type)} into {where} of type {go_type}"
             self.problems.append(DecodeProblem(path=format_path(place), text=text))
 
-    def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None:
+    def add_problem(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(DecodeProblem(path=format_path(place), text=text, ends_decoding=ends_decoding))
 
-    def unknown_field(self, place: Place) -> None:
+    def add_unknown_field(self, place: Place) -> None:
         if len(self.unknown) < MOST_PROBLEMS:
             self.unknown[format_path(place)] = None

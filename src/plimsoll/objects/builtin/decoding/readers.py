@@ -32,9 +32,9 @@ class Notes(Protocol):
 
     def add_type_error(self, value: Any, place: Place | None, go_type: str) -> None: ...
 
-    def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None: ...
+    def add_problem(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None: ...
 
-    def unknown_field(self, place: Place) -> None: ...
+    def add_unknown_field(self, place: Place) -> None: ...
 
 
 class Reader:
@@ -69,7 +69,7 @@ class _ScalarReader(Reader):
         if self._is_base64:
             problem = find_base64_problem(value)
             if problem:
-                notes.unreadable(place, problem)
+                notes.add_problem(place, problem)
                 return ""
         return value
 
@@ -93,7 +93,7 @@ class _SpecialReader(Reader):
     def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
         outcome = self._read(value)
         if isinstance(outcome, NotConverted):
-            notes.unreadable(place, outcome.text, ends_decoding=True)
+            notes.add_problem(place, outcome.text, ends_decoding=True)
             return self._zero
         return outcome
 
@@ -157,7 +157,7 @@ class _StructReader(Reader):
         for key, item in value.items():
             reader = fields.get(key)
             if reader is None:
-                notes.unknown_field((place, struct, key))
+                notes.add_unknown_field((place, struct, key))
             elif type(item) is reader.passes:
                 decoded[key] = item
             elif item is not None:

@@ -60,9 +60,9 @@ class Checked:
     used: set[str] = field(default_factory=set)
     issues: list[Issue] = field(default_factory=list)
 
-    def first_operand(self, node: AstNode) -> AstNode | None:
+    def find_first_operand(self, node: AstNode) -> AstNode | None:
         """The first part of the node that is a value."""
-        return next((child for child in node.children() if child in self.types), None)
+        return next((child for child in node.iterate_children() if child in self.types), None)
 
     def is_method(self, node: Call) -> bool:
         """Whether the call's target is a value; else it is a part of the function's name."""
@@ -71,7 +71,7 @@ class Checked:
 
 def check(root: AstNode, variables: Mapping[str, t.CelType]) -> Checked:
     checker = _Checker(root, variables)
-    checker.type_of(root)
+    checker.find_type(root)
     checked = checker.checked
     checked.types = {node: checker.bindings.resolve(of, free_as_dyn=True) for node, of in checked.types.items()}
     return checked
@@ -84,7 +84,7 @@ class _Checker:
         self._variables = variables
         self._scopes: list[dict[str, t.CelType]] = []
 
-    def type_of(self, node: AstNode) -> t.CelType:
+    def find_type(self, node: AstNode) -> t.CelType:
         """The node's type; checked once, even where a macro uses a node twice."""
         types = self.checked.types
         if node not in types:
@@ -97,7 +97,7 @@ class _Checker:
         """The first part of the node that is a value; `optional` in `optional.of(1)` is not."""
         if isinstance(node, Select) and self._read_type_name(node) is not None:
             return None
-        children = node.children()
+        children = node.iterate_children()
         if isinstance(node, Call) and self._find_namespaced_name(node) is not None:
             next(children)
         return next(children, None)
@@ -119,8 +119,8 @@ class _Checker:
             case Comprehension():
                 return self._check_comprehension(node)
             case Bind():
-                with self._enter_scope({node.variable: self.type_of(node.value)}):
-                    return self.type_of(node.body)
+                with self._enter_scope({node.variable: self.find_type(node.value)}):
+                    return self.find_type(node.body)
         raise AssertionError(node)
 
     def _add_issue(self, node: AstNode, problem: str) -> t.CelType:
@@ -157,7 +157,7 @@ class _Checker:
         name = self._read_type_name(node)
         if name is not None:
             return self._check_ident(node, name)
-        result = self._check_field(node, self.type_of(node.operand), node.name)
+        result = self._check_field(node, self.find_type(node.operand), node.name)
         return t.BOOL if node.test_only else result
 
     def _read_type_name(self, node: Select) -> str | None:
@@ -181,7 +181,7 @@ class _Checker:
                 return self._add_issue(node, f"undefined field '{name}'")
             return operand.fields[actual]
         if isinstance(operand, t.TypeVariable):
-            self.bindings.assignable([t.DYN], [operand])
+            self.bindings.try_assign([t.DYN], [operand])
         elif not is_dynamic(operand):
             return self._add_issue(node, f"type '{self._format_type(operand)}' does not support field selection")
         return t.DYN
@@ -189,20 +189,20 @@ class _Checker:
     def _check_optional_select(self, node: Call) -> t.CelType:
         operand, name = node.arguments
         assert isinstance(name, Literal)
-        self.type_of(name)
-        of = self._check_field(node, self.type_of(operand), str(name.value))
+        self.find_type(name)
+        of = self._check_field(node, self.find_type(operand), str(name.value))
         return of if isinstance(of, t.OptionalType) else t.OptionalType(of)
 
     # -- calls
 
     def _call(self, node: Call) -> t.CelType:
-        arguments = [self.type_of(argument) for argument in node.arguments]
+        arguments = [self.find_type(argument) for argument in node.arguments]
         if node.target is None:
             return self._resolve(node, node.function.removeprefix("."), arguments, is_method=False)
         function = self._find_namespaced_name(node)
         if function is not None:
             return self._resolve(node, function, arguments, is_method=False)
-        return self._resolve(node, node.function, [self.type_of(node.target), *arguments], is_method=True)
+        return self._resolve(node, node.function, [self.find_type(node.target), *arguments], is_method=True)
 
     def _find_namespaced_name(self, node: Call) -> str | None:
         """The qualified name of a function, if the text before the last dot is a part of it: `optional.of`."""
@@ -220,7 +220,7 @@ class _Checker:
             if overload.is_method is not is_method or len(overload.parameters) != len(arguments):
                 continue
             parameters, returned = self._instantiate(overload)
-            if not self.bindings.assignable(parameters, arguments):
+            if not self.bindings.try_assign(parameters, arguments):
                 continue
             meant.append(overload)
             returned = self.bindings.resolve(returned)
@@ -238,7 +238,7 @@ class _Checker:
         def rename_variables(of: t.CelType) -> t.CelType:
             match of:
                 case t.TypeVariable():
-                    return fresh.setdefault(of.name, fresh.get(of.name) or self.bindings.fresh())
+                    return fresh.setdefault(of.name, fresh.get(of.name) or self.bindings.create_type_variable())
                 case t.ListType():
                     return t.ListType(rename_variables(of.element))
                 case t.MapType():
@@ -265,22 +265,22 @@ class _Checker:
     def _list(self, node: ListLiteral) -> t.CelType:
         element: t.CelType | None = None
         for place, item in enumerate(node.elements):
-            of = self.type_of(item)
+            of = self.find_type(item)
             if place in node.optional:
                 of = self._get_content_type(item, of)
             element = self._join_types(item, element, of)
-        return t.ListType(element or self.bindings.fresh())
+        return t.ListType(element or self.bindings.create_type_variable())
 
     def _map(self, node: MapLiteral) -> t.CelType:
         key: t.CelType | None = None
         value: t.CelType | None = None
         for entry in node.entries:
-            key = self._join_types(entry.key, key, self.type_of(entry.key))
-            of = self.type_of(entry.value)
+            key = self._join_types(entry.key, key, self.find_type(entry.key))
+            of = self.find_type(entry.value)
             if entry.optional:
                 of = self._get_content_type(entry.value, of)
             value = self._join_types(entry.value, value, of)
-        return t.MapType(key or self.bindings.fresh(), value or self.bindings.fresh())
+        return t.MapType(key or self.bindings.create_type_variable(), value or self.bindings.create_type_variable())
 
     def _get_content_type(self, node: AstNode, of: t.CelType) -> t.CelType:
         of = self.bindings.resolve(of)
@@ -295,20 +295,20 @@ class _Checker:
         """Kubernetes requires literals of one type."""
         if previous is None:
             return current
-        if self.bindings.assignable([previous], [current]):
+        if self.bindings.try_assign([previous], [current]):
             return choose_more_general(previous, current)
         self._add_issue(node, f"expected type '{self._format_type(previous)}' but found '{self._format_type(current)}'")
         return previous
 
     def _check_comprehension(self, node: Comprehension) -> t.CelType:
-        first, second = self._find_range_types(node, self.bindings.resolve(self.type_of(node.items)))
-        initial = self.type_of(node.initial)
+        first, second = self._find_range_types(node, self.bindings.resolve(self.find_type(node.items)))
+        initial = self.find_type(node.initial)
         with self._enter_scope({ACCUMULATOR: initial}):
             names = {node.variable: first} if node.variable2 is None else {node.variable: first, node.variable2: second}
             with self._enter_scope(names):
                 self._expect(node.condition, t.BOOL)
                 self._expect(node.step, initial)
-            return self.type_of(node.result)
+            return self.find_type(node.result)
 
     def _find_range_types(self, node: Comprehension, over: t.CelType) -> tuple[t.CelType, t.CelType]:
         """The types of the variables: element; or index and element; or key and value."""
@@ -318,7 +318,7 @@ class _Checker:
         if isinstance(over, t.MapType):
             return over.key, over.value
         if isinstance(over, t.TypeVariable):
-            self.bindings.assignable([t.DYN], [over])
+            self.bindings.try_assign([t.DYN], [over])
         elif not is_dynamic(over):
             self._add_issue(
                 node.items,
@@ -329,6 +329,6 @@ class _Checker:
         return t.DYN, t.DYN
 
     def _expect(self, node: AstNode, wanted: t.CelType) -> None:
-        found = self.type_of(node)
-        if not self.bindings.assignable([wanted], [found]):
+        found = self.find_type(node)
+        if not self.bindings.try_assign([wanted], [found]):
             self._add_issue(node, f"expected type '{self._format_type(wanted)}' but found '{self._format_type(found)}'")

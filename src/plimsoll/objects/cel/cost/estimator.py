@@ -67,7 +67,7 @@ class _Local:
 
 def estimate(checked: Checked, variables: Mapping[str, t.CelType]) -> int:
     """The most the expression can cost; never more than the largest 64-bit number."""
-    return _Estimator(checked, variables).cost(checked.root).most
+    return _Estimator(checked, variables).estimate_cost(checked.root).most
 
 
 class _Estimator:
@@ -80,10 +80,10 @@ class _Estimator:
         self._reached: dict[AstNode, t.CelType | None] = {}
         self._locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: AstNode) -> Range:
+    def estimate_cost(self, node: AstNode) -> Range:
         """The cost of evaluating the node; computed once, even if a macro uses the node twice."""
         if node not in self._costs:
-            for link in reversed(list_leading_chain(node, self._checked.first_operand)):
+            for link in reversed(list_leading_chain(node, self._checked.find_first_operand)):
                 if link not in self._costs:
                     self._costs[link] = self._compute_cost(link)
         return self._costs[node]
@@ -160,39 +160,39 @@ class _Estimator:
     def _select(self, node: Select) -> Range:
         if node not in self._checked.types or node in self._checked.constants:
             return ONE
-        cost = self.cost(node.operand)
+        cost = self.estimate_cost(node.operand)
         if node.test_only:
             return cost
         operand = self._checked.types[node.operand]
         reached = self._find_reached_type(node.operand)
         if isinstance(reached, t.ObjectType):
             self._reached[node] = reached.fields.get(unescape_field(node.name) or "")
-        return cost.plus(ONE) if isinstance(operand, t.MapType | t.ObjectType) else cost
+        return cost.add(ONE) if isinstance(operand, t.MapType | t.ObjectType) else cost
 
     def _list(self, node: ListLiteral) -> Range:
-        cost = sum_ranges([self.cost(element) for element in node.elements])
+        cost = sum_ranges([self.estimate_cost(element) for element in node.elements])
         size = _EMPTY if node.elements else NOTHING
         for element in node.elements:
             size = size.union(self._estimate_size_or_unknown(element))
         self._entries[node] = _Entry(of_list=True, key=ONE, value=size)
-        return cost.plus(_NEW_LIST)
+        return cost.add(_NEW_LIST)
 
     def _map(self, node: MapLiteral) -> Range:
-        cost = sum_ranges([self.cost(part) for part in node.children()])
+        cost = sum_ranges([self.estimate_cost(part) for part in node.iterate_children()])
         key = value = _EMPTY if node.entries else NOTHING
         for entry in node.entries:
             key = key.union(self._estimate_size_or_unknown(entry.key))
             value = value.union(self._estimate_size_or_unknown(entry.value))
         self._entries[node] = _Entry(of_list=False, key=key, value=value)
-        return cost.plus(_NEW_MAP)
+        return cost.add(_NEW_MAP)
 
     def _bind(self, node: Bind) -> Range:
-        cost = _NEW_LIST.plus(self.cost(node.value))
+        cost = _NEW_LIST.add(self.estimate_cost(node.value))
         local = _Local(
             self._find_reached_type(node.value), self._estimate_size(node.value), self._find_entry(node.value)
         )
         self._locals.setdefault(node.variable, []).append(local)
-        cost = cost.plus(self.cost(node.body))
+        cost = cost.add(self.estimate_cost(node.body))
         size, entry = self._estimate_size(node.body), self._find_entry(node.body)
         self._locals[node.variable].pop()
         self._remember(node, size, entry)
@@ -205,7 +205,7 @@ class _Estimator:
             self._entries[node] = entry
 
     def _estimate_comprehension(self, node: Comprehension) -> Range:
-        cost = self.cost(node.items).plus(self.cost(node.initial))
+        cost = self.estimate_cost(node.items).add(self.estimate_cost(node.initial))
         accumulator = _Local(
             self._find_reached_type(node.initial), self._estimate_size(node.initial), self._find_entry(node.initial)
         )
@@ -213,18 +213,18 @@ class _Estimator:
         variables = self._build_loop_variables(node)
         for name, local in variables.items():
             self._locals.setdefault(name, []).append(local)
-        per_element = self.cost(node.condition).plus(self.cost(node.step))
+        per_element = self.estimate_cost(node.condition).add(self.estimate_cost(node.step))
         step_entry = self._find_entry(node.step)
         for name in variables:
             self._locals[name].pop()
-        cost = cost.plus(self.cost(node.result))
+        cost = cost.add(self.estimate_cost(node.result))
         self._locals[ACCUMULATOR].pop()
         times = self._estimate_size_or_unknown(node.items)
         if isinstance(node.initial, Literal):
             self._remember(node, self._estimate_size(node.initial), None)
         elif isinstance(node.initial, ListLiteral | MapLiteral):
             self._remember(node, times, step_entry)
-        return cost.plus(times.times(per_element))
+        return cost.add(times.multiply(per_element))
 
     def _build_loop_variables(self, node: Comprehension) -> dict[str, _Local]:
         entry, reached = self._find_entry(node.items), self._find_reached_type(node.items)
@@ -240,14 +240,14 @@ class _Estimator:
     def _call(self, node: Call) -> Range:
         if node.function == "dyn":
             (argument,) = node.arguments
-            cost = ONE.plus(self.cost(argument))
+            cost = ONE.add(self.estimate_cost(argument))
             self._remember(node, self._estimate_size(argument), self._find_entry(argument))
             return cost
-        costs = [self.cost(argument) for argument in node.arguments]
+        costs = [self.estimate_cost(argument) for argument in node.arguments]
         arguments = [self._build_operand(argument) for argument in node.arguments]
         target, cost, function = None, NOTHING, node.function
         if node.target is not None and self._checked.is_method(node):
-            cost, target = self.cost(node.target), self._build_operand(node.target)
+            cost, target = self.estimate_cost(node.target), self._build_operand(node.target)
         elif node in self._checked.overloads:
             function = self._checked.overloads[node][0].name
         price = self._estimate_price(node, function, target, arguments)
@@ -255,13 +255,13 @@ class _Estimator:
         if function == "_[_]":
             size = self._index(node)
         self._remember(node, size if size is not None else self._estimate_size(node), None)
-        return cost.plus(self._sum_arguments_cost(function, costs)).plus(price.cost)
+        return cost.add(self._sum_arguments_cost(function, costs)).add(price.cost)
 
     def _sum_arguments_cost(self, function: str, costs: list[Range]) -> Range:
         if function in {"_&&_", "_||_"}:
-            return Range(costs[0].least, costs[0].plus(costs[1]).most)
+            return Range(costs[0].least, costs[0].add(costs[1]).most)
         if function == "_?_:_":
-            return costs[0].plus(costs[1].union(costs[2]))
+            return costs[0].add(costs[1].union(costs[2]))
         return sum_ranges(costs)
 
     def _index(self, node: Call) -> Range | None:
@@ -303,7 +303,7 @@ class _Estimator:
         return any(isinstance(of, t.StringType | t.BytesType) for of in self._list_parameters(node))
 
     def _join(self, node: Call, sizes: list[Range]) -> Price:
-        size = sizes[0].plus(sizes[1])
+        size = sizes[0].add(sizes[1])
         entry = self._find_entry(node.arguments[0])
         self._remember(node, None, entry.union(self._find_entry(node.arguments[1])) if entry is not None else None)
         only_lists = all(isinstance(of, t.ListType) for of in self._list_parameters(node))

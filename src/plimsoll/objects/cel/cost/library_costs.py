@@ -59,8 +59,8 @@ def _price_elements(target: Operand | None, _arguments: list[Operand]) -> Price 
         return Price(target.size.scale(TRAVERSAL))
     per_element = ONE
     if isinstance(element.type, t.StringType | t.BytesType):
-        per_element = per_element.plus(element.size.scale(TRAVERSAL))
-    return Price(target.size.times(per_element))
+        per_element = per_element.add(element.size.scale(TRAVERSAL))
+    return Price(target.size.multiply(per_element))
 
 
 def _get_element(target: Operand) -> Operand | None:
@@ -103,7 +103,7 @@ def _replace(target: Operand | None, arguments: list[Operand]) -> Price | None:
         least_kept = size.least
     else:
         least_times = -(-size.least // old.most)
-    result = Range(least_times, most_times).times(new).plus(Range(least_kept, most_kept))
+    result = Range(least_times, most_times).multiply(new).add(Range(least_kept, most_kept))
     return Price(size.scale(2 * TRAVERSAL), result)
 
 
@@ -122,18 +122,18 @@ def _join(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
     element = _get_element(target)
-    size = target.size.times(element.size) if element is not None else build_exact(0)
+    size = target.size.multiply(element.size) if element is not None else build_exact(0)
     if arguments:
         gaps = Range(max(target.size.least - 1, 0), max(target.size.most - 1, 0))
-        size = size.plus(arguments[0].size.times(gaps))
+        size = size.add(arguments[0].size.multiply(gaps))
     return Price(size.scale(TRAVERSAL), size)
 
 
 def _find(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None or not arguments:
         return None
-    text = target.size.plus(ONE).scale(TRAVERSAL)
-    return Price(text.times(arguments[0].size.scale(PATTERN)), Range(0, target.size.most))
+    text = target.size.add(ONE).scale(TRAVERSAL)
+    return Price(text.multiply(arguments[0].size.scale(PATTERN)), Range(0, target.size.most))
 
 
 def _price_parsing_method(target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -150,11 +150,11 @@ def _contains_address(*, network: bool) -> Callable[[Operand | None, list[Operan
     def estimate(target: Operand | None, arguments: list[Operand]) -> Price | None:
         if target is None or not arguments:
             return None
-        cost = _ADDRESS.plus(_ADDRESS).scale(TRAVERSAL)
+        cost = _ADDRESS.add(_ADDRESS).scale(TRAVERSAL)
         if network:
-            cost = cost.plus(_ADDRESS.scale(TRAVERSAL)).plus(ONE)
+            cost = cost.add(_ADDRESS.scale(TRAVERSAL)).add(ONE)
         if isinstance(arguments[0].type, t.StringType):
-            cost = cost.plus(arguments[0].size.scale(TRAVERSAL))
+            cost = cost.add(arguments[0].size.scale(TRAVERSAL))
         return Price(cost)
 
     return estimate
@@ -192,13 +192,13 @@ def _quote(_target: Operand | None, arguments: list[Operand]) -> Price | None:
 def _matches(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(target.size.plus(ONE).scale(TRAVERSAL).times(arguments[0].size.scale(PATTERN)))
+    return Price(target.size.add(ONE).scale(TRAVERSAL).multiply(arguments[0].size.scale(PATTERN)))
 
 
 def _contains(target: Operand | None, arguments: list[Operand]) -> Price | None:
     if target is None:
         return None
-    return Price(target.size.scale(TRAVERSAL).times(arguments[0].size.scale(TRAVERSAL)))
+    return Price(target.size.scale(TRAVERSAL).multiply(arguments[0].size.scale(TRAVERSAL)))
 
 
 def _is_in(_target: Operand | None, arguments: list[Operand]) -> Price | None:
@@ -217,8 +217,8 @@ def _equals(_target: Operand | None, arguments: list[Operand]) -> Price | None:
 
 def _build_set_price(factor: int) -> Callable[[Operand | None, list[Operand]], Price | None]:
     def estimate(_target: Operand | None, arguments: list[Operand]) -> Price | None:
-        product = arguments[0].size.times(arguments[1].size)
-        return Price(product.times(build_exact(factor)).plus(ONE))
+        product = arguments[0].size.multiply(arguments[1].size)
+        return Price(product.multiply(build_exact(factor)).add(ONE))
 
     return estimate
 

@@ -18,10 +18,10 @@ class Range(NamedTuple):
     least: int
     most: int
 
-    def plus(self, other: Range) -> Range:
+    def add(self, other: Range) -> Range:
         return Range(_cap(self.least + other.least), _cap(self.most + other.most))
 
-    def times(self, other: Range) -> Range:
+    def multiply(self, other: Range) -> Range:
         return Range(_cap(self.least * other.least), _cap(self.most * other.most))
 
     def scale(self, factor: float) -> Range:
@@ -44,7 +44,7 @@ UNKNOWN = Range(0, UINT_MAX)
 def sum_ranges(costs: list[Range]) -> Range:
     result = NOTHING
     for cost in costs:
-        result = result.plus(cost)
+        result = result.add(cost)
     return result
 
 

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from plimsoll.objects.cel.eval.frames import Frame, Run
 
 
-def singles(source: object) -> Iterable[tuple[object, object]]:
+def iterate_singles(source: object) -> Iterable[tuple[object, object]]:
     if isinstance(source, Mapping) or (is_list(source)):
         return ((item, None) for item in source)
     return raise_no_such_overload()
 
 
-def pairs(source: object) -> Iterable[tuple[object, object]]:
+def iterate_pairs(source: object) -> Iterable[tuple[object, object]]:
     if isinstance(source, Mapping):
         return ((key, source[key]) for key in source)
     if is_list(source):
@@ -42,11 +42,11 @@ def insert(entries: dict[object, object], key: object, value: object) -> None:
     entries[key] = value
 
 
-def constant(value: object) -> Run:
+def build_constant(value: object) -> Run:
     return lambda _frame: value
 
 
-def local(slot: int) -> Run:
+def build_local(slot: int) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(1)
         value = frame.local[slot]
@@ -57,15 +57,15 @@ def local(slot: int) -> Run:
     return run
 
 
-def variable(name: str) -> Run:
+def build_variable(name: str) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(1)
-        return frame.variable(name)
+        return frame.get_variable(name)
 
     return run
 
 
-def selection(operand: Run, name: str, *, test_only: bool) -> Run:
+def build_selection(operand: Run, name: str, *, test_only: bool) -> Run:
     if test_only:
         return lambda frame: has(operand(frame), name)
 
@@ -76,7 +76,7 @@ def selection(operand: Run, name: str, *, test_only: bool) -> Run:
     return run
 
 
-def optional_selection(operand: Run, name: str) -> Run:
+def build_optional_selection(operand: Run, name: str) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(1)
         return select_optional(operand(frame), name)
@@ -84,7 +84,7 @@ def optional_selection(operand: Run, name: str) -> Run:
     return run
 
 
-def logical(left: Run, right: Run, *, decides: bool) -> Run:
+def build_logical(left: Run, right: Run, *, decides: bool) -> Run:
     """`decides` is the value of an operand that decides the result alone: true for ||, false for &&."""
 
     def run(frame: Frame) -> object:
@@ -107,7 +107,7 @@ def logical(left: Run, right: Run, *, decides: bool) -> Run:
     return run
 
 
-def conditional(condition: Run, chosen: Run, otherwise: Run) -> Run:
+def build_conditional(condition: Run, chosen: Run, otherwise: Run) -> Run:
     def run(frame: Frame) -> object:
         decision = condition(frame)
         if decision is True:
@@ -117,7 +117,7 @@ def conditional(condition: Run, chosen: Run, otherwise: Run) -> Run:
     return run
 
 
-def not_strictly_false(operand: Run) -> Run:
+def build_not_strictly_false(operand: Run) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(1)
         try:
@@ -128,7 +128,7 @@ def not_strictly_false(operand: Run) -> Run:
     return run
 
 
-def equality_test(left: Run, right: Run, *, wanted: bool) -> Run:
+def build_equality_test(left: Run, right: Run, *, wanted: bool) -> Run:
     def run(frame: Frame) -> object:
         same, looked_at = equality.compare_values(left(frame), right(frame))
         frame.charge(looked_at)
@@ -137,7 +137,7 @@ def equality_test(left: Run, right: Run, *, wanted: bool) -> Run:
     return run
 
 
-def membership(wanted: Run, container: Run) -> Run:
+def build_membership(wanted: Run, container: Run) -> Run:
     def run(frame: Frame) -> object:
         value, within = wanted(frame), container(frame)
         if isinstance(within, Mapping):
@@ -152,7 +152,7 @@ def membership(wanted: Run, container: Run) -> Run:
     return run
 
 
-def new_list(elements: list[Run], optional: frozenset[int]) -> Run:
+def build_list(elements: list[Run], optional: frozenset[int]) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(10)
         if not optional:
@@ -171,7 +171,7 @@ def new_list(elements: list[Run], optional: frozenset[int]) -> Run:
     return run
 
 
-def new_map(entries: list[tuple[Run, Run, bool]]) -> Run:
+def build_map(entries: list[tuple[Run, Run, bool]]) -> Run:
     def run(frame: Frame) -> object:
         frame.charge(30)
         result: dict[object, object] = {}

@@ -46,28 +46,28 @@ class _Compiler:
 
     def run(self, node: AstNode) -> Run:
         if node not in self._done:
-            for link in reversed(list_leading_chain(node, self._checked.first_operand)):
+            for link in reversed(list_leading_chain(node, self._checked.find_first_operand)):
                 if link not in self._done:
                     self._done[link] = self._compile(link)
         return self._done[node]
 
     def _compile(self, node: AstNode) -> Run:
         if node in self._checked.constants:
-            return closures.constant(self._checked.constants[node])
+            return closures.build_constant(self._checked.constants[node])
         match node:
             case Literal():
-                return closures.constant(node.value)
+                return closures.build_constant(node.value)
             case Ident():
                 return self._compile_ident(node)
             case Select():
-                return closures.selection(self.run(node.operand), node.name, test_only=node.test_only)
+                return closures.build_selection(self.run(node.operand), node.name, test_only=node.test_only)
             case Call():
                 return self._call(node)
             case ListLiteral():
-                return closures.new_list([self.run(element) for element in node.elements], node.optional)
+                return closures.build_list([self.run(element) for element in node.elements], node.optional)
             case MapLiteral():
                 entries = [(self.run(entry.key), self.run(entry.value), entry.optional) for entry in node.entries]
-                return closures.new_map(entries)
+                return closures.build_map(entries)
             case Comprehension():
                 return self._compile_comprehension(node)
             case Bind():
@@ -87,7 +87,7 @@ class _Compiler:
 
     def _compile_ident(self, node: Ident) -> Run:
         slots = self._slots.get(node.name)
-        return closures.local(slots[-1]) if slots else closures.variable(node.name.removeprefix("."))
+        return closures.build_local(slots[-1]) if slots else closures.build_variable(node.name.removeprefix("."))
 
     def _bind(self, node: Bind) -> Run:
         value = self.run(node.value)
@@ -107,23 +107,23 @@ class _Compiler:
         match node.function:
             case "_&&_" | "_||_":
                 left, right = map(self.run, node.arguments)
-                return closures.logical(left, right, decides=node.function == "_||_")
+                return closures.build_logical(left, right, decides=node.function == "_||_")
             case "_?_:_":
-                return closures.conditional(*map(self.run, node.arguments))
+                return closures.build_conditional(*map(self.run, node.arguments))
             case "@not_strictly_false":
-                return closures.not_strictly_false(self.run(node.arguments[0]))
+                return closures.build_not_strictly_false(self.run(node.arguments[0]))
             case "_?._":
                 name = node.arguments[1]
                 assert isinstance(name, Literal)
-                return closures.optional_selection(self.run(node.arguments[0]), str(name.value))
+                return closures.build_optional_selection(self.run(node.arguments[0]), str(name.value))
             case "cel.@mapInsert":
                 return self._compile_insertion(node)
             case "_==_" | "_!=_":
                 left, right = map(self.run, node.arguments)
-                return closures.equality_test(left, right, wanted=node.function == "_==_")
+                return closures.build_equality_test(left, right, wanted=node.function == "_==_")
             case "@in":
                 wanted, container = map(self.run, node.arguments)
-                return closures.membership(wanted, container)
+                return closures.build_membership(wanted, container)
             case "_+_" if _is_accumulator(node.arguments[0]):
                 return self._compile_append(node)
         return self._compile_function(node)
@@ -181,7 +181,7 @@ class _Compiler:
         result = self.run(node.result)
         self._close(ACCUMULATOR)
         always = isinstance(node.condition, Literal)
-        iterate = closures.pairs if second is not None else closures.singles
+        iterate = closures.iterate_pairs if second is not None else closures.iterate_singles
 
         def run(frame: Frame) -> object:
             local = frame.local

@@ -33,7 +33,7 @@ class Frame:
         self.charge = budget.spend
         self.local: list[object] = [None] * locals_needed
 
-    def variable(self, name: str) -> object:
+    def get_variable(self, name: str) -> object:
         try:
             return self._values[name]
         except KeyError:

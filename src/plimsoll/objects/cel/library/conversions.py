@@ -25,8 +25,8 @@ from plimsoll.objects.cel.values.values import (
     Opaque,
     Timestamp,
     TypeValue,
+    get_type_name,
     raise_no_such_overload,
-    type_name,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LONGEST_NUMBER = 400
 
 
 def _refuse(value: object, to: str) -> NoReturn:
-    raise CelEvaluationError(f"type conversion error from '{type_name(value)}' to '{to}'")
+    raise CelEvaluationError(f"type conversion error from '{get_type_name(value)}' to '{to}'")
 
 
 @LIBRARY.function(
@@ -216,7 +216,7 @@ def to_dyn(value: object) -> object:
 
 @LIBRARY.function("type(A) -> type(A)")
 def type_of(value: object) -> TypeValue:
-    return TypeValue(type_name(value))
+    return TypeValue(get_type_name(value))
 
 
 def _declare_calendar_part(name: str, part: Callable[[datetime], int]) -> None:

@@ -10,7 +10,7 @@ from plimsoll.objects.cel.errors import CelEvaluationError
 from plimsoll.objects.cel.library.conversions import to_string
 from plimsoll.objects.cel.types.signatures import Library
 from plimsoll.objects.cel.values.numbers import is_number
-from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, is_list, type_name
+from plimsoll.objects.cel.values.values import Duration, Timestamp, TypeValue, get_type_name, is_list
 
 LIBRARY = Library()
 
@@ -81,7 +81,7 @@ def _format_text(value: object, depth: int = 0) -> str:
         return "[" + ", ".join(_format_text(item, depth + 1) for item in value) + "]"
     raise CelEvaluationError(
         "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, "
-        f"lists, types, durations, and timestamps, was given {type_name(value)}"
+        f"lists, types, durations, and timestamps, was given {get_type_name(value)}"
     )
 
 
@@ -143,5 +143,5 @@ def _format_hexadecimal(value: object, *, upper: bool) -> str:
 
 def _build_clause_error(clause: str, kinds: str, value: object) -> CelEvaluationError:
     return CelEvaluationError(
-        f"error during formatting: {clause} can only be used on {kinds}, was given {type_name(value)}"
+        f"error during formatting: {clause} can only be used on {kinds}, was given {get_type_name(value)}"
     )

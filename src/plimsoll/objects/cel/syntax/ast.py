@@ -24,9 +24,9 @@ class AstNode:
     depth: int = field(init=False, default=1)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children()), default=0))
+        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.iterate_children()), default=0))
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         yield from ()
 
 
@@ -52,7 +52,7 @@ class Select(AstNode):
     name: str
     test_only: bool = False
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         yield self.operand
 
 
@@ -64,7 +64,7 @@ class Call(AstNode):
     arguments: tuple[AstNode, ...]
     target: AstNode | None = None
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         if self.target is not None:
             yield self.target
         yield from self.arguments
@@ -77,7 +77,7 @@ class ListLiteral(AstNode):
     elements: tuple[AstNode, ...]
     optional: frozenset[int] = frozenset()
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         yield from self.elements
 
 
@@ -97,7 +97,7 @@ class MapLiteral(AstNode):
 
     entries: tuple[MapEntry, ...]
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         for entry in self.entries:
             yield entry.key
             yield entry.value
@@ -118,7 +118,7 @@ class Comprehension(AstNode):
     step: AstNode
     result: AstNode
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         yield from (self.items, self.initial, self.condition, self.step, self.result)
 
 
@@ -130,7 +130,7 @@ class Bind(AstNode):
     value: AstNode
     body: AstNode
 
-    def children(self) -> Iterator[AstNode]:
+    def iterate_children(self) -> Iterator[AstNode]:
         yield self.value
         yield self.body
 
@@ -156,4 +156,4 @@ def walk(root: AstNode) -> Iterator[AstNode]:
         if node not in seen:
             seen.add(node)
             yield node
-            pending.extend(node.children())
+            pending.extend(node.iterate_children())

@@ -35,7 +35,7 @@ def _parse_issues(source: Source, text: str) -> list[Issue]:
     for line in text.removeprefix(prefix).split("\n"):
         found = _ERROR.match(line)
         if found is not None:
-            offset = source.offset_of(int(found[1]), int(found[2]) - 1)
+            offset = source.find_offset(int(found[1]), int(found[2]) - 1)
             issues.append(Issue(offset, found[3]))
     return issues
 

@@ -74,10 +74,10 @@ class _Fold:
         self.items = call.target
         self.variable, self.variable2 = _read_variables(call.arguments, variables)
 
-    def accumulator(self) -> AstNode:
+    def build_accumulator(self) -> AstNode:
         return Ident(self.at, ACCUMULATOR)
 
-    def literal(self, value: object) -> AstNode:
+    def build_literal(self, value: object) -> AstNode:
         return Literal(self.at, value)
 
     def call(self, function: str, *arguments: AstNode) -> AstNode:
@@ -92,9 +92,9 @@ class _Fold:
             self.variable,
             self.variable2,
             initial,
-            condition or self.literal(value=True),
+            condition or self.build_literal(value=True),
             step,
-            result or self.accumulator(),
+            result or self.build_accumulator(),
         )
 
 
@@ -102,9 +102,9 @@ def _build_all(variables: int) -> Callable[[Call], AstNode]:
     def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
-            initial=fold.literal(value=True),
-            condition=fold.call("@not_strictly_false", fold.accumulator()),
-            step=fold.call("_&&_", fold.accumulator(), call.arguments[-1]),
+            initial=fold.build_literal(value=True),
+            condition=fold.call("@not_strictly_false", fold.build_accumulator()),
+            step=fold.call("_&&_", fold.build_accumulator(), call.arguments[-1]),
         )
 
     return expand_call
@@ -114,9 +114,9 @@ def _build_exists(variables: int) -> Callable[[Call], AstNode]:
     def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         return fold.build(
-            initial=fold.literal(value=False),
-            condition=fold.call("@not_strictly_false", fold.call("!_", fold.accumulator())),
-            step=fold.call("_||_", fold.accumulator(), call.arguments[-1]),
+            initial=fold.build_literal(value=False),
+            condition=fold.call("@not_strictly_false", fold.call("!_", fold.build_accumulator())),
+            step=fold.call("_||_", fold.build_accumulator(), call.arguments[-1]),
         )
 
     return expand_call
@@ -125,11 +125,11 @@ def _build_exists(variables: int) -> Callable[[Call], AstNode]:
 def _build_exists_one(variables: int) -> Callable[[Call], AstNode]:
     def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
-        counted = fold.call("_+_", fold.accumulator(), fold.literal(1))
+        counted = fold.call("_+_", fold.build_accumulator(), fold.build_literal(1))
         return fold.build(
-            initial=fold.literal(0),
-            step=fold.call("_?_:_", call.arguments[-1], counted, fold.accumulator()),
-            result=fold.call("_==_", fold.accumulator(), fold.literal(1)),
+            initial=fold.build_literal(0),
+            step=fold.call("_?_:_", call.arguments[-1], counted, fold.build_accumulator()),
+            result=fold.call("_==_", fold.build_accumulator(), fold.build_literal(1)),
         )
 
     return expand_call
@@ -141,9 +141,9 @@ def _build_transform_list(variables: int) -> Callable[[Call], AstNode]:
     def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, variables)
         element = ListLiteral(fold.at, (call.arguments[-1],))
-        step = fold.call("_+_", fold.accumulator(), element)
+        step = fold.call("_+_", fold.build_accumulator(), element)
         if len(call.arguments) == variables + 2:
-            step = fold.call("_?_:_", call.arguments[-2], step, fold.accumulator())
+            step = fold.call("_?_:_", call.arguments[-2], step, fold.build_accumulator())
         return fold.build(initial=ListLiteral(fold.at, ()), step=step)
 
     return expand_call
@@ -151,8 +151,8 @@ def _build_transform_list(variables: int) -> Callable[[Call], AstNode]:
 
 def _filter(call: Call) -> AstNode:
     fold = _Fold(call, 1)
-    kept = fold.call("_+_", fold.accumulator(), ListLiteral(fold.at, (call.arguments[0],)))
-    step = fold.call("_?_:_", call.arguments[1], kept, fold.accumulator())
+    kept = fold.call("_+_", fold.build_accumulator(), ListLiteral(fold.at, (call.arguments[0],)))
+    step = fold.call("_?_:_", call.arguments[1], kept, fold.build_accumulator())
     return fold.build(initial=ListLiteral(fold.at, ()), step=step)
 
 
@@ -162,9 +162,9 @@ def _build_transform_map(*, entries: bool) -> Callable[[Call], AstNode]:
     def expand_call(call: Call) -> AstNode:
         fold = _Fold(call, 2)
         key = () if entries else (call.arguments[0],)
-        step = fold.call("cel.@mapInsert", fold.accumulator(), *key, call.arguments[-1])
+        step = fold.call("cel.@mapInsert", fold.build_accumulator(), *key, call.arguments[-1])
         if len(call.arguments) == 4:
-            step = fold.call("_?_:_", call.arguments[2], step, fold.accumulator())
+            step = fold.call("_?_:_", call.arguments[2], step, fold.build_accumulator())
         return fold.build(initial=MapLiteral(fold.at, ()), step=step)
 
     return expand_call

@@ -64,7 +64,7 @@ def parse(source: Source) -> tuple[AstNode, list[Issue]]:
     if issues:
         raise Malformed(issues[0])
     parser = _Parser(tokens)
-    return parser.whole(), parser.issues
+    return parser.parse_whole(), parser.issues
 
 
 class _Parser:
@@ -74,7 +74,7 @@ class _Parser:
         self._nesting = 0
         self.issues: list[Issue] = []
 
-    def whole(self) -> AstNode:
+    def parse_whole(self) -> AstNode:
         root = self._parse_expression()
         self._expect(END)
         return root

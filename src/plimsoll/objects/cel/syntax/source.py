@@ -30,7 +30,7 @@ class Source:
         self.text = text
         self._starts = [0] + [index + 1 for index, char in enumerate(text) if char == "\n"]
 
-    def offset_of(self, line: int, column: int) -> int:
+    def find_offset(self, line: int, column: int) -> int:
         """The offset of a position, counted from line 1 and column 0."""
         return self._starts[min(line, len(self._starts)) - 1] + column
 

@@ -21,13 +21,13 @@ def is_dynamic(of: t.CelType) -> bool:
 
 
 class Bindings:
-    """The bindings of type variables; `fresh` variables come from signatures and empty literals."""
+    """The bindings of type variables; `create_type_variable` variables come from signatures and empty literals."""
 
     def __init__(self) -> None:
         self._bound: dict[t.TypeVariable, t.CelType] = {}
         self._made = 0
 
-    def fresh(self) -> t.TypeVariable:
+    def create_type_variable(self) -> t.TypeVariable:
         self._made += 1
         return t.TypeVariable(f"_var{self._made}")
 
@@ -49,7 +49,7 @@ class Bindings:
                 return t.TypeType(self.resolve(of.of, free_as_dyn=free_as_dyn))
         return of
 
-    def assignable(self, wanted: Sequence[t.CelType], given: Sequence[t.CelType]) -> bool:
+    def try_assign(self, wanted: Sequence[t.CelType], given: Sequence[t.CelType]) -> bool:
         """Whether all of `given` are assignable; bindings are stored only if they are."""
         before = dict(self._bound)
         if len(wanted) == len(given) and all(map(self._fits, wanted, given)):

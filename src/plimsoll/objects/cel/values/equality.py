@@ -70,7 +70,7 @@ def merge_lists(left: ListView, right: Sequence[object]) -> ListView:
     """`+` of a list of type set or map: elements stay where they are, equal keys are overwritten, new ones follow."""
     merged: dict[Hashable, object] = {}
     for element in [*left, *right]:
-        merged[freeze(element) if left.kind == "set" else freeze(left.key_of(element))] = element
+        merged[freeze(element) if left.kind == "set" else freeze(left.get_key(element))] = element
     return left.join(list(merged.values()))
 
 
@@ -105,8 +105,8 @@ def _list_pairs(left: Sequence[object], right: Sequence[object]) -> list[tuple[o
     if kind == "set":
         return [] if {freeze(item) for item in left} == {freeze(item) for item in right} else None
     if kind == "map" and isinstance(left, ListView):
-        left_items = {freeze(left.key_of(item)): item for item in left}
-        right_items = {freeze(left.key_of(item)): item for item in right}
+        left_items = {freeze(left.get_key(item)): item for item in left}
+        right_items = {freeze(left.get_key(item)): item for item in right}
         return (
             [(item, right_items[key]) for key, item in left_items.items()]
             if left_items.keys() == right_items.keys()

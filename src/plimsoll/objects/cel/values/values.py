@@ -49,7 +49,7 @@ class TypeValue:
 
 
 class Opaque:
-    """Base of the values of function libraries (quantities, addresses, …); `type_name` is their CEL type."""
+    """Base of the values of function libraries (quantities, addresses, …); `get_type_name` is their CEL type."""
 
     __slots__ = ()
     type_name = ""
@@ -84,7 +84,7 @@ _BY_CLASS: dict[type, str] = {
 }
 
 
-def type_name(value: object) -> str:
+def get_type_name(value: object) -> str:
     """The name of a value's type, as `type(x)` returns it."""
     known = _BY_CLASS.get(type(value))
     if known is not None:

@@ -150,7 +150,7 @@ class ListView(Sequence[object]):
         """A list of the same kind with these (adapted) values."""
         return ListView(values, element=None, kind=self.kind, map_keys=self.map_keys)
 
-    def key_of(self, element: object) -> tuple[object, ...]:
+    def get_key(self, element: object) -> tuple[object, ...]:
         """The keys that identify an element of a list of type map; a key may be absent."""
         if not isinstance(element, Mapping):
             return ()
@@ -216,7 +216,7 @@ class ObjectAdapter:
     def __call__(self, raw: object) -> object:
         return ObjectView(raw, self) if isinstance(raw, dict) else _expect_map(raw)
 
-    def field(self, name: str, raw: object) -> object:
+    def get_field(self, name: str, raw: object) -> object:
         """The value of the property `name` (as in JSON)."""
         try:
             adapt = self._fields[name]
@@ -250,7 +250,7 @@ class ObjectView(Mapping[object, object]):
     def __getitem__(self, name: object) -> object:
         if not isinstance(name, str):
             raise KeyError(name)
-        return self._adapter.field(name, self._raw[name])
+        return self._adapter.get_field(name, self._raw[name])
 
     def select(self, escaped: str) -> object:
         """The field an expression calls `escaped`; KeyError if the object does not have it."""

@@ -60,7 +60,7 @@ class Admission(Value):
     def admitted(self) -> bool:
         return not self.errors and self.bad_request is None
 
-    def status(self) -> dict[str, Any] | None:
+    def build_status(self) -> dict[str, Any] | None:
         """The Status body of a refusal."""
         if self.bad_request is not None:
             return {

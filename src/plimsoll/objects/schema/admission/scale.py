@@ -60,16 +60,16 @@ def read(resource: dict[str, Any], path: str, wanted: type) -> Any | UnreadableS
         if value is None:
             return None
         if not isinstance(value, dict):
-            return _accessor_error(steps[: position + 1], value, "map[string]interface{}")
+            return _build_accessor_error(steps[: position + 1], value, "map[string]interface{}")
         if step not in value:
             return None
         value = value[step]
     if not isinstance(value, wanted) or isinstance(value, bool):
-        return _accessor_error(steps, value, "int64" if wanted is int else "string")
+        return _build_accessor_error(steps, value, "int64" if wanted is int else "string")
     return value
 
 
-def _accessor_error(steps: list[str], value: Any, expected: str) -> UnreadableScale:
+def _build_accessor_error(steps: list[str], value: Any, expected: str) -> UnreadableScale:
     shown, type_ = go_text.format_plain(value), go_text.get_type_name(value)
     problem = f".{'.'.join(steps)} accessor error: {shown} is of the type {type_}, expected {expected}"
     return UnreadableScale(problem=problem)

@@ -60,11 +60,11 @@ class _Place:
     def field(self) -> str:
         return child(self.root, self.name) if self.name else self.root
 
-    def item(self, position: int) -> _Place:
+    def enter_item(self, position: int) -> _Place:
         before = self.before.index(position) if self.before else None
         return _Place(f"{self.name}[{position}]", self.root, before)
 
-    def property(self, key: str) -> _Place:
+    def enter_property(self, key: str) -> _Place:
         # The old apiVersion and kind are unknown: both states were converted to the same version.
         hidden = not self.name and not self.root and key in {"apiVersion", "kind"}
         before = self.before.key(key) if self.before and not hidden else None
@@ -206,7 +206,7 @@ class ValueValidator:
         schema = self._schema
         if self._items is not None:
             for position, item in enumerate(value):
-                found.merge(self._items.judge(item, place.item(position)))
+                found.merge(self._items.judge(item, place.enter_item(position)))
         if schema.min_items is not None and len(value) < schema.min_items:
             found.errors.append(_invalid(place, len(value), f"should have at least {schema.min_items} items"))
         if schema.max_items is not None and len(value) > schema.max_items:
@@ -230,7 +230,7 @@ class ValueValidator:
         for key, item in value.items():
             described = self._properties.get(key, self._additional)
             if described is not None:
-                found.merge(described.judge(item, place.property(key)))
+                found.merge(described.judge(item, place.enter_property(key)))
             elif schema.additional_properties_allowed is False:
                 detail = f"{place.name}.{key} in body is a forbidden property"
                 found.errors.append(fields.invalid(child(place.field, key), "", detail))

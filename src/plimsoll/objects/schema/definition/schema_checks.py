@@ -67,7 +67,7 @@ def validate_schema(schema: StructuralSchema, path: str, *, strictness: Strictne
     walk.visit(_Node(schema=schema, path=path, is_root=True))
     errors += walk.errors + walk.rule_errors
     if walk.tally is not None:
-        errors += walk.tally.errors(path)
+        errors += walk.tally.list_errors(path)
     return errors
 
 

@@ -222,11 +222,11 @@ def _build_unlisted_reason(observed: ObservedStores) -> Reason:
 def _find_silence(observed: ObservedStores, now: datetime) -> Reason | None:
     """A store that is Up and was not heard from lately, or later than now: an old answer, or clocks that differ."""
     for store in observed.stores:
-        if store.state == UP and store.heard is not None:
-            ago_s = (now - store.heard).total_seconds()
+        if store.state == UP and store.last_heartbeat is not None:
+            ago_s = (now - store.last_heartbeat).total_seconds()
             if abs(ago_s) > HEARD_WITHIN_S:
                 text = (
-                    f"store {store.id} is Up and was last heard at {format_time(store.heard)}: "
+                    f"store {store.id} is Up and was last heard at {format_time(store.last_heartbeat)}: "
                     "PD's answer is old, or its clock differs from ours"
                 )
                 return Reason(code="StoresOutdated", message=text, facts={"stores": [store.id]})

@@ -32,7 +32,7 @@ class ObservedStore(Value):
     is_special: bool = False
     """Labelled `specialUse`: PD moves no replacement replicas there."""
     is_tiflash: bool = False
-    heard: datetime | None = None
+    last_heartbeat: datetime | None = None
     """When PD last heard from it; None: PD does not say."""
 
 
